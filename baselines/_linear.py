@@ -22,7 +22,7 @@ def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:
     real = real / scale
     values, vectors = np.linalg.eigh(real.T @ real)
     seen = values > values[-1] * gram.size * 1e-15
-    asked = np.einsum("ij,ij->i", gram.rows(vectors.T), vectors.T)
+    asked = np.einsum("ij,ij->i", gram.multiply_rows(vectors.T), vectors.T)
     if asked[~seen].sum() > 1e-9 * gram.diagonal().sum():
         return math.inf
     return math.sqrt(float((asked[seen] / values[seen]).sum()) / gram.queries)

@@ -109,16 +109,16 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     """One plan, in this process: its error, the CPU seconds that it took, and which strategies were not tried in full."""
     from leastnoise._accounting import Privacy
     from leastnoise._check import InputError
-    from leastnoise._mechanisms._choose import Search, choose, crowded
+    from leastnoise._mechanisms._choose import Search, choose_plan, tables_with_high_error
     from leastnoise._planner import PLANNERS
 
     workload, budget = asked(case)
     search, start = Search(strategy, seconds), time.process_time()
     try:
-        plan, tried = choose(workload, Privacy(budget), search)
+        plan, tried = choose_plan(workload, Privacy(budget), search)
     except InputError as error:
         return {"reason": str(error)[:200]}
-    named = {} if strategy != "auto" else crowded(plan, search)
+    named = {} if strategy != "auto" else tables_with_high_error(plan, search)
     apart = {
         one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)
     }
@@ -141,20 +141,22 @@ def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
     """The most CPU seconds of a strategy between two looks at the clock, which is over after a fifth of a second."""
     from leastnoise._accounting import Privacy
     from leastnoise._accuracy import lower_bound
-    from leastnoise._mechanisms._choose import _best, noises
-    from leastnoise._planner import PLANNERS, Clock, Task, running
+    from leastnoise._mechanisms._choose import _best_candidate_plan, noise_kinds
+    from leastnoise._planner import PLANNERS, Deadline, PlanningProblem, time_limit
 
     workload, budget = asked(case)
     privacy, looks = Privacy(budget), list[float]()
-    noise = next(noise for noise in noises(privacy) if noise.norm == norm)
+    noise = next(noise for noise in noise_kinds(privacy) if noise.norm == norm)
     lower_bound(workload, privacy, noise)  # once for all strategies, and here for none of them
 
     def look() -> float:
         looks.append(time.thread_time())
         return looks[-1]
 
-    with running(Clock(look() + 0.2, look)) as clock:
-        plan, reason = _best(PLANNERS[name], Task(workload, privacy, noise, 0.0), iterate=False)
+    with time_limit(Deadline(look() + 0.2, look)) as clock:
+        plan, reason = _best_candidate_plan(
+            PLANNERS[name], PlanningProblem(workload, privacy, noise, 0.0), iterate=False
+        )
     look()
     return {
         "seconds": max(late - early for early, late in pairwise(looks)),

@@ -27,7 +27,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import AllRanges, Prefix, all_range_ends, dense
-from leastnoise._mechanisms import Search, candidates, choose
+from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._plan import Plan
 from leastnoise._workload import (
     Product,
@@ -343,10 +343,10 @@ def run(case: Case) -> tuple[float, str, float, float]:
     asked = case.workload()
     privacy = Privacy(PureDP(_EPSILON) if case.power == 1 else ZCDP(_RHO))
     start = time.perf_counter()
-    plans = [choose(asked, privacy)[0]]
+    plans = [choose_plan(asked, privacy)[0]]
     for name in case.strategies:
         plans += [
-            found.plan for found in candidates(asked, privacy, name) if found.plan is not None
+            found.plan for found in try_strategies(asked, privacy, name) if found.plan is not None
         ]
     seconds = time.perf_counter() - start
     best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
@@ -498,7 +498,7 @@ def prefix_release(size: int) -> None:
     table = Table(asked.domain, {"x": cells})
     for strategy in ("level_tree", "hierarchy"):
         marks = [time.process_time()]
-        plan = choose(asked, Privacy(PureDP(1)), Search(strategy))[0]
+        plan = choose_plan(asked, Privacy(PureDP(1)), Search(strategy))[0]
         marks.append(time.process_time())
         observation = simulate(plan.measured(), table, SeededEntropy(1))
         marks.append(time.process_time())

@@ -25,7 +25,7 @@ from leastnoise._families import (
     fit_level_tree,
     fit_p_identity,
     gram_of,
-    summed,
+    weighted_sum,
 )
 from leastnoise._families._p_identity import Support, p_identity_objective
 from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
@@ -52,7 +52,9 @@ KINDS: dict[str, Callable[[int], Gram]] = {
     "ranges": lambda size: gram_of(AllRanges(size)),
     "width32": lambda size: gram_of(Ranges(size, np.arange(size - 31), np.arange(31, size))),
     "permuted": permuted,
-    "idtotal": lambda size: summed([(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))]),
+    "idtotal": lambda size: weighted_sum(
+        [(1.0, gram_of(Identity(size))), (1.0, gram_of(Total(size)))]
+    ),
 }
 PURE = {
     64: {"prefix": 3.763, "ranges": 3.926, "width32": 4.159, "permuted": 3.928, "idtotal": 1.342},
@@ -132,8 +134,8 @@ def steps_against_dense(size: int = 1024, rows: int = 64, steps: int = 200) -> N
         return math.log(error), slope / error
 
     def dense(point: Reals) -> tuple[float, Reals]:
-        error, slope = dense_objective(full, support.spread(point))
-        return math.log(error), support.gather(slope) / error
+        error, slope = dense_objective(full, support.to_matrix(point))
+        return math.log(error), support.from_matrix(slope) / error
 
     _descended(structured, start, 2)  # imports
     seconds = []

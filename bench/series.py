@@ -18,9 +18,9 @@ import pandas as pd
 import leastnoise as ln
 from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._kernel import _series as kernel
-from leastnoise._mechanisms import Search, terms_of
+from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
-from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
+from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build
 from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
@@ -45,12 +45,12 @@ def planned(
     asked: ln.Workload, budget: ln.PureDP | ln.ZCDP | ln.ApproxDP, late: str = "drop"
 ) -> Plan:
     """The plan of a series."""
-    return series_plan(asked, ln.Privacy(budget), AlongTime("day", late), Search())
+    return series_plan(asked, ln.Privacy(budget), SeriesOptions("day", late), Search())
 
 
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
     """The answers of the release up to what was drawn."""
-    part = up_to(plan, len(values))
+    part = truncate_plan(plan, len(values))
     return pd.DataFrame() if part is None else build(outcome_up_to(plan, part, values, "")).answers
 
 
@@ -98,7 +98,10 @@ def coverage(days: int, seeds: int) -> None:
         table, covered = read_table(plan, frame), np.zeros(days)
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(seeds):
-                series, values = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed)), []
+                series, values = (
+                    UnpaidSeries(release_contract(plan), table, SeededEntropy(seed)),
+                    [],
+                )
                 for period in range(days):
                     values.append(series.period(Path(folder, str(seed))))
                     answers = published(plan, values)
@@ -130,7 +133,7 @@ def against_brute_force(months: int) -> None:
             book, state, terms = (
                 ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy),
                 Path(folder, "private"),
-                terms_of(plan),
+                release_contract(plan),
             )
             values: list[tuple[np.ndarray, ...]] = []
             with book.running(2**20) as run:

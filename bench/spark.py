@@ -24,7 +24,7 @@ from reading import NAMES, PAIRS, SIZES
 
 import leastnoise as ln
 from leastnoise._adapters import read
-from leastnoise._adapters._read import Wanted
+from leastnoise._adapters._read import ReadRequest
 from leastnoise._kernel._count import count
 
 
@@ -66,7 +66,7 @@ def main() -> None:
             else frame
         )
         table = read(
-            frame, domain, wanted=Wanted(tables={None: PAIRS}), unit_column=unit, max_rows=most
+            frame, domain, wanted=ReadRequest(tables={None: PAIRS}), unit_column=unit, max_rows=most
         )
         found = dict(count(table, PAIRS))
         totals = {int(counts.sum()) for counts in found.values()}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leastnoise._check import InputError
 from leastnoise._estimate import Outcome
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 
@@ -49,7 +49,7 @@ def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, A
 def simulated(plan: Plan, table: Table, seed: int | SeededEntropy) -> Outcome:
     """Carry a plan out with noise from a seed; nothing is paid, and nothing is private."""
     entropy = SeededEntropy(seed) if isinstance(seed, int) else seed
-    return mechanism_of(plan).ready(plan)(UnpaidSeries(terms_of(plan), table, entropy))
+    return mechanism_of(plan).prepare(plan)(UnpaidSeries(release_contract(plan), table, entropy))
 
 
 def geometric_mean(values: Iterable[float]) -> float:

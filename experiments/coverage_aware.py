@@ -10,11 +10,11 @@ import numpy as np
 
 from experiments.common import Reals, Row, Wholes, geometric_mean, simulated
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Outcome
-from leastnoise._fitting import rescaled
-from leastnoise._mechanisms import candidates
+from leastnoise._fitting import rescale_noise
+from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
@@ -90,7 +90,7 @@ def asked_along(size: int, seed: int = 5) -> tuple[Workload, Wholes, Wholes]:
 
 def plan_by(strategy: str, workload: Workload, privacy: Privacy) -> Plan:
     """The plan by a strategy that is known to suit."""
-    return next(found.plan for found in candidates(workload, privacy, strategy) if found.plan)
+    return next(found.plan for found in try_strategies(workload, privacy, strategy) if found.plan)
 
 
 @lru_cache(maxsize=64)
@@ -98,7 +98,7 @@ def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
     """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
     workload, privacy = asked_along(size)[0], Privacy(budget)
     tree = plan_by("level_tree", queries(workload.domain, cell="prefix"), privacy)
-    reference = promised(workload, rescaled(tree.measured(), privacy), tree.strategy)
+    reference = evaluate_plan(workload, rescale_noise(tree.measured(), privacy), tree.strategy)
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
 

@@ -11,7 +11,7 @@ from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate, Outcome, cdf, means, monotone
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import dense
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan as make
@@ -79,7 +79,7 @@ def planners(
     for budget, what in budgets.items():
         for name in PLANNERS if names is None else names:
             for workload, asked in WORKLOADS.items():
-                for one in candidates(asked, Privacy(what), name):
+                for one in try_strategies(asked, Privacy(what), name):
                     if one.plan is not None:
                         yield {
                             "strategy": name,

@@ -15,7 +15,7 @@ from experiments.sums_groups import owners
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._mechanisms._sums import setting, sums
+from leastnoise._mechanisms._sums import fit_limited_sums, plan_sums
 from leastnoise._table import Table
 from leastnoise._workload import queries
 
@@ -103,7 +103,7 @@ def of_all_values(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the noise.
     """
-    made = setting(ASKED, Privacy(case.budget)).plan
+    made = plan_sums(ASKED, Privacy(case.budget)).plan
     for number, (name, values) in enumerate(case.data.items()):
         codes = cells_of(values)
         cells = np.bincount(codes, values, CELLS).astype(np.float64)
@@ -133,7 +133,7 @@ def once_a_threshold() -> Callable[[Any, int], Any]:
 
     def planned(setting: Any, threshold: int) -> Any:
         if threshold not in known:
-            known[threshold] = sums(setting, threshold)
+            known[threshold] = fit_limited_sums(setting, threshold)
         return known[threshold]
 
     return planned
@@ -146,7 +146,7 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the noise.
     """
-    made = setting(CUT_BY, Privacy(case.budget)).plan
+    made = plan_sums(CUT_BY, Privacy(case.budget)).plan
     for name, values in case.data.items():
 
         def truth(outcome: Outcome, values: Wholes) -> list[Reals]:
@@ -178,7 +178,7 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
         case: its data are amounts.
         seed: of the groups and of the noise.
     """
-    made = setting(queries(GROUPED, group="identity", sum="pay"), Privacy(case.budget)).plan
+    made = plan_sums(queries(GROUPED, group="identity", sum="pay"), Privacy(case.budget)).plan
     for number, (name, values) in enumerate(case.data.items()):
         group = owners(len(values), GROUPS, np.random.default_rng([seed, 79, number]))
 

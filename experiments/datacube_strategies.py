@@ -18,7 +18,7 @@ from experiments.residuals import coefficients, eigenvalues, residual_noise, tot
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import from_residual_parts, residual_parts
 from leastnoise._planner._covering import cover_errors, covering_design, greedy_cover
-from leastnoise._planner._papers import bits_of, coefficient_errors, signs
+from leastnoise._planner._papers import bits_of, coefficient_errors, walsh_functions
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
     dimensions,
@@ -177,7 +177,7 @@ def _fourier(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     number, added = np.array([*groups.values()], dtype=float).T
     root = np.ones(len(groups)) if even else np.cbrt(added)
     theta = root / float(number @ root)
-    hadamard = {b: np.vstack([np.ones(1 << b), signs(1 << b)]) for b in set(bits)}
+    hadamard = {b: np.vstack([np.ones(1 << b), walsh_functions(1 << b)]) for b in set(bits)}
 
     def draw(rng: np.random.Generator) -> Errors:
         noise = _noise(rng, [(1 << b) - 1 for b in bits], [*groups], theta)

@@ -20,13 +20,13 @@ from baselines import ONE_DIMENSION, Baseline, Ranges
 from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated
 from experiments.dawa_comparison import FIXED, OURS, Errors, add_error, line, summary, write
 from leastnoise._accounting import Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
-from leastnoise._fitting import rescaled
+from leastnoise._fitting import rescale_noise
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._table import Table
@@ -160,7 +160,7 @@ def best_fixed(cells: int, asked: str) -> Plan:
     name = "identity" if asked == "identity" else "p_identity"
     best = next(
         iter(
-            candidates(
+            try_strategies(
                 queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
                 Privacy(PureDP(1)),
                 name,
@@ -179,7 +179,7 @@ def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
         Privacy(PureDP(epsilon)),
         queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
     )
-    reference = promised(workload, rescaled(best_fixed(cells, asked).measured(), privacy))
+    reference = evaluate_plan(workload, rescale_noise(best_fixed(cells, asked).measured(), privacy))
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
 
@@ -222,7 +222,7 @@ def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> 
             if baseline.name in _DATA_INDEPENDENT and (trial < 2 or not baseline.aware):
                 _run(found, baseline, empty, epsilon, asked, [seed, trial, number])
         for kind in ("identity", "all_ranges"):
-            measured = rescaled(best_fixed(cells, kind).measured(), Privacy(PureDP(epsilon)))
+            measured = rescale_noise(best_fixed(cells, kind).measured(), Privacy(PureDP(epsilon)))
             estimate = Estimate(simulate(measured, table, SeededEntropy(seed + trial))).marginal(
                 ("cell",)
             )

@@ -22,13 +22,13 @@ from baselines import TWO_DIMENSIONS, Ranges
 from experiments.common import Reals, Report, Row, Wholes, simulated
 from experiments.dawa_comparison import FIXED, Errors, add_error, line, summary, write
 from leastnoise._accounting import Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, Grid, Outcome
-from leastnoise._fitting import rescaled
+from leastnoise._estimate import AdaptiveGridEstimate, Estimate, Outcome
+from leastnoise._fitting import rescale_noise
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._table import Table
@@ -169,7 +169,7 @@ def rectangles_of(workload: str, shape: tuple[int, int], seed: Sequence[int]) ->
 def best_fixed(shape: tuple[int, int]) -> Plan:
     """D: p-Identities for all ranges along both sides, at epsilon 1."""
     domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
-    (found,) = candidates(
+    (found,) = try_strategies(
         queries(domain, row="all_ranges", column="all_ranges"), Privacy(PureDP(1)), "p_identity"
     )
     if found.plan is None:
@@ -180,7 +180,7 @@ def best_fixed(shape: tuple[int, int]) -> Plan:
 def asked_along(workload: str, side: int) -> QuerySet:
     """The queries along one side whose products a workload draws from.
 
-    >>> asked_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
+    >>> gram_matrices_along("small rectangles", 16).operator("row", Integers(0, 15)).rows
     31
     """
     if workload == "cells":
@@ -206,7 +206,7 @@ def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
         prefixes,
         privacy,
         "dawa",
-        reference=promised(prefixes, rescaled(best_fixed(shape).measured(), privacy)),
+        reference=evaluate_plan(prefixes, rescale_noise(best_fixed(shape).measured(), privacy)),
     )
     plans = {}
     for workload in WORKLOADS:
@@ -223,7 +223,7 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Er
     shape = x.shape[0], x.shape[1]
     plans, fixed = (
         planned(shape, epsilon),
-        rescaled(best_fixed(shape).measured(), Privacy(PureDP(epsilon))),
+        rescale_noise(best_fixed(shape).measured(), Privacy(PureDP(epsilon))),
     )
     rows, columns = np.repeat(
         np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1
@@ -266,7 +266,7 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Er
 def cells_of(outcome: Outcome) -> Reals:
     """The table that answers are sums of, without the error bars of its cells, which take long."""
     estimator = outcome.estimator()
-    if isinstance(estimator, Grid):
+    if isinstance(estimator, AdaptiveGridEstimate):
         return estimator.cells
     return estimator.estimate(
         queries(outcome.plan.domain, row="identity", column="identity").products[0]

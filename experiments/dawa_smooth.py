@@ -20,8 +20,8 @@ from experiments.common import DATA, Report, Row, Wholes, arguments, geometric_m
 from experiments.coverage_shapes import histograms, real_histograms
 from experiments.dawa import best_fixed
 from leastnoise._accounting import Privacy, PureDP
-from leastnoise._estimate import Smoothed
-from leastnoise._fitting import rescaled
+from leastnoise._estimate import SmoothedEstimate
+from leastnoise._fitting import rescale_noise
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import apply
 from leastnoise._plan import Plan
@@ -61,12 +61,12 @@ def shapes(data: Path, cells: int) -> dict[str, Mapping[str, Wholes]]:
 
 def gain(x: Wholes, plan: Plan, epsilon: str, trials: int) -> float:
     """The error of the smoothed answers over that of least squares from the same noise, root mean squares over trials."""
-    made = rescaled(plan.measured(), Privacy(PureDP(epsilon)))
+    made = rescale_noise(plan.measured(), Privacy(PureDP(epsilon)))
     table = Table(plan.domain, {"cell": np.repeat(np.arange(len(x), dtype=np.int32), x)})
     (operator,) = plan.workload.products[0].operators
     squares = np.zeros(2)
     for seed in range(trials):
-        smoothed = Smoothed.of(simulate(made, table, SeededEntropy(seed)))
+        smoothed = SmoothedEstimate.of(simulate(made, table, SeededEntropy(seed)))
         both = smoothed.cells, smoothed.plain.marginal(("cell",))
         squares += [float(np.mean(apply(operator, cells.reshape(-1) - x) ** 2)) for cells in both]
     return float(np.sqrt(squares[0] / squares[1]))

@@ -20,15 +20,15 @@ from scipy.optimize import nnls as scipy_nnls
 from experiments.common import Reals, Report, Row, Wholes, write_csv
 from experiments.matrix_mechanism_figures import draw_against_sizes, draw_non_negative
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, lower_bound, structure
+from leastnoise._accuracy import block_rows, lower_bound, measure_covariance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, nnls
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Haar, Identity, Operator, Tree
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms import Search, candidates, choose
+from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._table import Table
 from leastnoise._workload import Workload, queries, ranges
 
@@ -87,14 +87,14 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
     """A strategy of the talk, the best of ours, or one of ours by name, with the noise of a budget; and its name."""
     if name == "ours":
         best = min(
-            (found for one in OURS[budget] for found in candidates(asked, privacy, one)),
+            (found for one in OURS[budget] for found in try_strategies(asked, privacy, one)),
             key=lambda found: found.total,
         )
         if best.plan is None:
             raise InputError(best.reason)
         return best.plan.measured(), best.plan.strategy
     if name not in STRATEGIES:
-        plan = choose(asked, privacy, Search(name))[0]
+        plan = choose_plan(asked, privacy, Search(name))[0]
         return plan.measured(), plan.strategy
     size = asked.domain.size
     operators: dict[str, Operator] = {
@@ -104,12 +104,12 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
     }
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
     mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
-    return fit(asked.domain, privacy, mechanism, [(block, 1.0)]), name
+    return fit_noise_scales(asked.domain, privacy, mechanism, [(block, 1.0)]), name
 
 
 def total_squared_error(asked: Workload, plan: Measurements) -> float:
     """The sum over all queries of their importance times the variance of their answer."""
-    known = structure(plan, None)
+    known = measure_covariance(plan, None)
     return math.fsum(product.importance * known.total(product) for product in asked)
 
 
@@ -269,7 +269,7 @@ def whole_counts(cells: Reals, seed: int) -> Wholes:
 
 def _weak_total(plan: Measurements, size: int) -> float:
     """How weakly a plan measures the total: its variance over the mean variance of a cell."""
-    known = structure(plan, None)
+    known = measure_covariance(plan, None)
     return (
         known.total(queries(line(size)).products[0])
         / known.total(queries(line(size), x="identity").products[0])

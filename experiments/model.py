@@ -25,11 +25,11 @@ from leastnoise._accounting import ApproxDP, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative
-from leastnoise._fitting import rescaled
+from leastnoise._fitting import rescale_noise
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
-from leastnoise._mechanisms import Search, mechanism_for, terms_of
-from leastnoise._mechanisms._model import on_bins, setting_of
-from leastnoise._mechanisms._protocol import fallback
+from leastnoise._mechanisms import Search, mechanism_for, release_contract
+from leastnoise._mechanisms._model import fit_on_bins, setting_from_plan
+from leastnoise._mechanisms._protocol import reference_measurements
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build, make_records
 from leastnoise._table import Table
@@ -250,11 +250,11 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
 
 def by_model_alone(plan: Plan, who: People, seed: int) -> float:
     """What the model of pairs on bins has, moved nowhere and chosen for by nothing."""
-    series = UnpaidSeries(terms_of(plan), who.table, SeededEntropy(seed))
-    setting = setting_of(plan)
-    if setting.counting:
-        series.measure(setting.total(setting.counting))  # the same noise as in the release
-    estimator = on_bins(setting, series, None, "model_bins").estimator()
+    series = UnpaidSeries(release_contract(plan), who.table, SeededEntropy(seed))
+    setting = setting_from_plan(plan)
+    if setting.counting_share:
+        series.measure(setting.total(setting.counting_share))  # the same noise as in the release
+    estimator = fit_on_bins(setting, series, None, "model_bins").estimator()
     measured = estimator.measured  # type: ignore[attr-defined]
     mixture = measured.mixture()
     return misplaced(
@@ -274,7 +274,9 @@ def by_records(outcome: Outcome, who: People) -> float:
 
 def by_least_squares(plan: Plan, who: People, seed: int) -> float:
     """The nearest non-negative tables to the plan that does not look, with the whole budget."""
-    observation = simulate(rescaled(fallback(plan), plan.privacy), who.table, SeededEntropy(seed))
+    observation = simulate(
+        rescale_noise(reference_measurements(plan), plan.privacy), who.table, SeededEntropy(seed)
+    )
     names = [table.attributes for table in plan.workload]
     near = locally_non_negative(Estimate(observation), names)
     return misplaced(who, {one: near.marginal(one) for one in names})

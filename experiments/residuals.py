@@ -9,7 +9,7 @@ from leastnoise._check import refuse
 from leastnoise._check.arrays import FloatArray
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
-    Closure,
+    DownwardClosure,
     Matrix,
     Weights,
     attribute_sets,
@@ -23,7 +23,7 @@ from leastnoise._planner._residual_algebra import (
 )
 
 
-def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> FloatArray:
+def coefficients(closure: DownwardClosure, targets: Mapping[AttributeSet, float]) -> FloatArray:
     """Return c_tau for asked marginals: total squared error at unit noise is the sum of c_tau / lambda_tau."""
     sets = list(targets)
     weights = np.array([float(targets[attributes]) for attributes in sets])
@@ -39,7 +39,9 @@ def coefficients(closure: Closure, targets: Mapping[AttributeSet, float]) -> Flo
     return result
 
 
-def eigenvalues(closure: Closure, tables: Sequence[AttributeSet], theta: FloatArray) -> FloatArray:
+def eigenvalues(
+    closure: DownwardClosure, tables: Sequence[AttributeSet], theta: FloatArray
+) -> FloatArray:
     """Return lambda_tau of a design: how precisely each residual space is known, in 1 / (unit noise variance)."""
     result: FloatArray = np.asarray(
         incidence(closure, tables) @ np.asarray(theta, dtype=np.float64) ** 2
@@ -55,7 +57,7 @@ def total_squared_error(coefficient: FloatArray, eigenvalue: FloatArray) -> floa
     return float(np.sum(coefficient[asked] / eigenvalue[asked]))
 
 
-def residual_noise(closure: Closure, coefficient: FloatArray) -> tuple[FloatArray, float]:
+def residual_noise(closure: DownwardClosure, coefficient: FloatArray) -> tuple[FloatArray, float]:
     """Choose the noise of the residual basis for Gaussian budgets: optimal among all mechanisms for the sum of variances.
 
     Source: ResidualPlanner (arXiv 2305.08175).

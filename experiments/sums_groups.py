@@ -22,8 +22,13 @@ from experiments.sums_shapes import EPSILONS, START, Shape, shapes
 from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Edges, Measure
 from leastnoise._kernel import SeededEntropy
-from leastnoise._mechanisms._sums import Setting, chooser, group_chooser, measurable
-from leastnoise._mechanisms._sums import setting as made_for
+from leastnoise._mechanisms._sums import (
+    SumsSetting,
+    group_chooser,
+    measurable_thresholds,
+    threshold_chooser,
+)
+from leastnoise._mechanisms._sums import plan_sums as made_for
 from leastnoise._workload import queries
 
 CELLS = 100
@@ -64,7 +69,7 @@ def grouped(
 ) -> tuple[Shape, Wholes]:
     """The amounts, and the group of each.
 
-    >>> bool((np.diff(np.bincount(grouped(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
+    >>> bool((np.diff(np.bincount(level_from_groups(next(other_shapes()), 3, "falling", np.random.default_rng(0))[1])) < 0).all())
     True
     """
     owner = owners(len(shape.values), groups, random, even=sizes == "even")
@@ -76,7 +81,7 @@ def grouped(
     ), owner
 
 
-def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> Setting:
+def setting_for(most: int, groups: int, epsilon: Fraction, *, growing: bool) -> SumsSetting:
     """A release of sums by group.
 
     >>> setting_for(1000, 3, Fraction(1), growing=True).edges[[0, -1]].tolist()
@@ -101,7 +106,7 @@ def error_of(threshold: int, shape: Shape, owner: Wholes, groups: int, epsilon: 
 
 
 def noisy_counts(
-    setting: Setting, shape: Shape, epsilon: Fraction, random: np.random.Generator
+    setting: SumsSetting, shape: Shape, epsilon: Fraction, random: np.random.Generator
 ) -> Callable[[], Reals]:
     """Counts of the tail, drawn anew each time."""
     places, cells = setting.candidates, np.searchsorted(setting.edges, shape.values)
@@ -110,7 +115,7 @@ def noisy_counts(
 
 
 def buckets(
-    setting: Setting,
+    setting: SumsSetting,
     shape: Shape,
     owner: Wholes,
     epsilon: Fraction,
@@ -118,7 +123,7 @@ def buckets(
     random: np.random.Generator,
 ) -> Iterator[float]:
     """Errors of releases by group."""
-    groups, thresholds = setting.plan.workload.products[0].rows, measurable(setting)
+    groups, thresholds = setting.plan.workload.products[0].rows, measurable_thresholds(setting)
     choose = group_chooser(setting, thresholds)
     cells, drawn = (
         np.searchsorted(setting.edges, shape.values),
@@ -163,7 +168,7 @@ def errors(
         else [np.nan]
     ]
     for one in made:
-        choose, drawn = chooser(one), noisy_counts(one, shape, epsilon, random)
+        choose, drawn = threshold_chooser(one), noisy_counts(one, shape, epsilon, random)
         found.append([cut(choose(drawn()).threshold) for _ in range(trials)])
     found.extend(list(buckets(one, shape, owner, epsilon, trials, random)) for one in made)
     return min(cut(int(edge)) for one in made for edge in one.edges), [

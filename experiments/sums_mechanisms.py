@@ -17,13 +17,19 @@ from experiments.selections.threshold import geometric_candidates, recursive, sp
 from experiments.selections.threshold_joint import least_error
 from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
 from experiments.sums_tree import fit_halved_tree
-from leastnoise._accuracy import GivenNothing
+from leastnoise._accuracy import ConstrainedLeastSquares
 from leastnoise._domain import Bins, Domain, Measure
 from leastnoise._kernel import Entropy
 from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._linop import dense
 from leastnoise._planner import SumBuckets
-from leastnoise._planner._sums import SURE, TailLaw, candidate_cells, choose_threshold, quick_noise
+from leastnoise._planner._sums import (
+    SURE,
+    TailLaw,
+    candidate_cells,
+    choose_threshold,
+    estimated_rmse,
+)
 from leastnoise._workload import queries
 
 READINGS = ("records", "edges")
@@ -134,7 +140,7 @@ def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy
 
 @cache
 def _quick(small: PrefixSums, threshold: int) -> float:
-    return quick_noise(small.gram(), small.limits(threshold), 1)
+    return estimated_rmse(small.gram(), small.limits(threshold), 1)
 
 
 def least_error_threshold(
@@ -305,12 +311,12 @@ def bucketed_answers(
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
     upto = found.starts <= sums.last[:, None]
     choices, answers = found.choices(covariance), []
-    given: dict[tuple[int, int], GivenNothing] = {}
+    given: dict[tuple[int, int], ConstrainedLeastSquares] = {}
     for noisy in rows.draw(groups, epsilon, trials, entropy):
         kept = choices.kept(noisy)
         run = kept.first, kept.stop
         if run not in given:
-            given[run] = GivenNothing.of(
+            given[run] = ConstrainedLeastSquares.of(
                 covariance, (found.starts >= kept.first) & (found.starts < kept.stop)
             )
         answers.append(upto @ given[run].estimates(noisy))

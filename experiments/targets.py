@@ -22,7 +22,7 @@ import leastnoise as ln
 from experiments.common import Report, Row, write_csv
 from leastnoise._check.arrays import FloatArray
 from leastnoise._mechanisms import Search
-from leastnoise._planning._targets import balanced, goals_of, ratios
+from leastnoise._planning._targets import balance_plan, ratios, table_goals
 
 SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500
@@ -164,9 +164,9 @@ def study(number: int, releases: int, seed: int) -> Iterator[Row]:
         made = ln.release(plan, rows, seed=10**6 * number + draw)
         for place, one in enumerate(tables):
             errors[place].append(made.tables[place].answer.reshape(-1) - one.truth(rows, domain))
-    goals = goals_of(workload, privacy.level)
+    goals = table_goals(workload, privacy.level)
     size = plan.privacy.budget.to_json()[privacy.of]
-    less = balanced(
+    less = balance_plan(
         workload, privacy.privacy(Fraction(str(size)) * LESS), goals, Search(plan.strategy)
     )
     promised = np.sqrt(ratios(goals, plan))
@@ -205,7 +205,7 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
         root mean square over the target, and 1. Answers of one release share its noise, so the
         spread is that between batches of releases.
 
-    >>> held("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
+    >>> shrink_bucket_totals("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
     (0.75, 0.8)
     """
     own = (

@@ -9,7 +9,7 @@ import numpy as np
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, _measure
 from leastnoise._kernel._measure import verify
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release, build
 from leastnoise._session._finish import read_table
@@ -35,7 +35,11 @@ def simulations(
     exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()
     _measure._add_noise(
-        measurements, exact * count, _measure._kinds(measurements), values, SeededEntropy(seed)
+        measurements,
+        exact * count,
+        _measure._operator_groups(measurements),
+        values,
+        SeededEntropy(seed),
     )
     return [
         Observation(measurements, tuple(values[start : start + len(blocks)]), "", private=False)
@@ -47,6 +51,10 @@ def releases(
     plan: Plan, rows: Any, seeds: Iterable[int], options: Options | None = None
 ) -> Iterator[Release]:
     """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
-    run, terms, table = mechanism_of(plan).ready(plan), terms_of(plan), read_table(plan, rows)
+    run, terms, table = (
+        mechanism_of(plan).ready(plan),
+        release_contract(plan),
+        read_table(plan, rows),
+    )
     for seed in seeds:
         yield build(run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options())

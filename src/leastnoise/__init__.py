@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Edges,
         Integers,
         Measure,
-        PerCell,
+        PerCellBound,
         Reading,
         Unknown,
     )
@@ -79,7 +79,7 @@ _HOMES = {
     "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
     "_adapters": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
-        "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCell", "Reading",
+        "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
         "Unknown",
     ),
     "_estimate": ("cdf", "changes", "means", "quantiles"),
@@ -100,7 +100,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable", "Dates", "Decimals", "Domain", "Edges",
     "GuardError", "InputError", "Integers", "InternalError", "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure",
-    "Options", "PaidError", "PerCell", "Plan", "Privacy", "PureDP", "Reading", "Release", "Unknown", "Workload", "all_ranges", "audit",
+    "Options", "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "Unknown", "Workload", "all_ranges", "audit",
     "cdf", "cdf_queries", "change", "changes", "check", "compare", "export", "find_categories", "identity", "level", "marginals",
     "matrix", "mean_queries", "means", "plan", "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries",
     "ranges", "read_release", "read_spec", "release", "release_series", "resume", "sql", "total",

@@ -75,10 +75,10 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return largest(lambda square: gaussian_is_private(epsilon, square, delta))
+    return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
 
 
-def largest(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
+def largest_accepted(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
     """Return the largest number that a predicate accepts.
 
     Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
@@ -145,7 +145,7 @@ def root_up(value: Fraction) -> Fraction:
     return Fraction(root if exact else root + 1, 1 << shift)
 
 
-def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
+def _sampler_scale(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> Fraction:
     """Return a scale that the sampler can take.
 
     The given scale if numerator and denominator are short, else one rounded up.
@@ -157,7 +157,7 @@ def _drawable(scale: Fraction, heaviest: int, grid: int, *, contrasts: bool) -> 
     return round_up(scale, _FINE_BITS - max(grid.bit_length() - 1, heaviest.bit_length() - 1))
 
 
-def fit(
+def fit_noise_scales(
     domain: Domain, privacy: Privacy, noise: Noise, blocks: Sequence[tuple[Block, float]]
 ) -> Measurements:
     """Scale the noise of weighted blocks to a budget.
@@ -182,7 +182,7 @@ def fit(
         weight: round_up(Fraction(top / weight), _SCALE_BITS)
         for weight in {weight for _, weight in blocks}
     }
-    relative = tuple(_scaled(block, ratios[weight]) for block, weight in blocks)
+    relative = tuple(_with_scale(block, ratios[weight]) for block, weight in blocks)
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;
     # the grid has no influence on it.
@@ -212,11 +212,13 @@ def fit(
         1 + Fraction(1, 2**12),
     ):
         scales = {
-            kind: _drawable(ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2])
+            kind: _sampler_scale(
+                ratios[kind[0]] * factor * margin, kind[1], grid, contrasts=kind[2]
+            )
             for kind in distinct
         }
         scaled = tuple(
-            _scaled(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True)
+            _with_scale(block, scales[kind]) for block, kind in zip(relative, kinds, strict=True)
         )
         fitted = replace(plan, blocks=scaled, grid=grid)
         if covers(privacy.budget, cost(fitted)):
@@ -226,7 +228,7 @@ def fit(
     )
 
 
-def _scaled(block: Block, scale: Fraction) -> Block:
+def _with_scale(block: Block, scale: Fraction) -> Block:
     """Return a block with another scale.
 
     ``replace`` would take several times as long, and there may be thousands of blocks.
@@ -234,13 +236,13 @@ def _scaled(block: Block, scale: Fraction) -> Block:
     return Block(block.factors, scale, block.measure, block.limits, block.ends)
 
 
-def rescaled(measurements: Measurements, privacy: Privacy) -> Measurements:
+def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:
     """Rescale all noise by one factor to fit another budget.
 
     The queries stay the same.
     """
     try:
-        return fit(
+        return fit_noise_scales(
             measurements.domain,
             privacy,
             measurements.noise,
@@ -281,7 +283,7 @@ def _least_epsilon(cost: Fraction, limit: Fraction) -> Fraction:
     simple = cost + 2 * root_up(
         cost * Fraction(math.log(limit.denominator) - math.log(limit.numerator))
     )
-    epsilon = simple * largest(lambda part: not proved(part * simple), _EPSILON_BITS)
+    epsilon = simple * largest_accepted(lambda part: not proved(part * simple), _EPSILON_BITS)
     while not proved(epsilon):
         epsilon *= 1 + Fraction(1, 2 ** (_EPSILON_BITS - 1))
     return epsilon
@@ -318,10 +320,10 @@ def key_rule(privacy: Privacy) -> KeyRule:
             f"A search for keys within {budget!r} would need a threshold above 2^40. Give it more "
             "of the budget, or a larger delta."
         )
-    return min(rules, key=lambda rule: (found_often(rule), rule.scale))
+    return min(rules, key=lambda rule: (units_found_often(rule), rule.scale))
 
 
-def found_often(rule: KeyRule) -> int:
+def units_found_often(rule: KeyRule) -> int:
     """Return how many units a key needs to be found in most searches.
 
     At least a share ``OFTEN`` of all searches find such a key.

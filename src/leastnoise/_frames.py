@@ -53,12 +53,12 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class UniqueNames:
     """Unique column names, compared without case, as databases do."""
 
     taken: set[str] = field(default_factory=set)
 
-    def give(self, name: str) -> str:
+    def unique(self, name: str) -> str:
         given, number = name, 2
         while given.lower() in self.taken:
             given, number = f"{name}_{number}", number + 1
@@ -71,8 +71,8 @@ def key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
 
     A number is appended where the name would repeat another column.
     """
-    names = Names({"query", *numbers})
-    return [names.give(name) for name in attributes]
+    names = UniqueNames({"query", *numbers})
+    return [names.unique(name) for name in attributes]
 
 
 def label_array(labels: Sequence[Label]) -> Array:
@@ -87,7 +87,7 @@ def label_array(labels: Sequence[Label]) -> Array:
     return np.array([str(label) for label in labels], dtype=object)
 
 
-def several(count: int, singular: str, many: str = "") -> str:
+def pluralize(count: int, singular: str, many: str = "") -> str:
     """Write a number of things with its noun in the singular or plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
@@ -100,7 +100,7 @@ def visible(text: str) -> str:
     return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 
 
-class Framed:
+class TabularMixin:
     """A value that can be shown as a table.
 
     As a data frame, in a terminal and in a notebook.

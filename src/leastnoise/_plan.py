@@ -47,8 +47,8 @@ from leastnoise._domain import (
     kind_to_json,
     known_keys,
 )
-from leastnoise._fitting import found_often, key_rule
-from leastnoise._frames import Columns, Framed, several
+from leastnoise._fitting import key_rule, units_found_often
+from leastnoise._frames import Columns, TabularMixin, pluralize
 from leastnoise._linop import MOST_UNPACKED, Operator, SignedArray, narrow, operators, unpack
 from leastnoise._measurements import Block, Factor, Limits, Measurements, cost, measurements_value
 from leastnoise._workload import Workload
@@ -306,7 +306,7 @@ class TableError:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Promise(Framed):
+class Promise(TabularMixin):
     """The expected error of a workload under a plan.
 
     Computed before any data is read.
@@ -419,8 +419,8 @@ class Plan:
             (
                 "asks",
                 (
-                    f"{several(self.workload.rows, 'query', 'queries')} in "
-                    f"{several(len(self.workload.products), 'table')}"
+                    f"{pluralize(self.workload.rows, 'query', 'queries')} in "
+                    f"{pluralize(len(self.workload.products), 'table')}"
                 ),
             ),
             ("strategy", self.strategy),
@@ -808,7 +808,7 @@ class CategoryPlan:
 
         If there are no more than ``kind.most`` categories.
         """
-        return found_often(self.rule)
+        return units_found_often(self.rule)
 
     @property
     def std(self) -> float:

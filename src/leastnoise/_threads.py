@@ -67,7 +67,7 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
     return ThreadpoolController().select(user_api="blas")
 
 
-class Beside:
+class BoundedThreadPool:
     """A pool of at most four threads that bounds the pending work.
 
     As many threads as there are cores.

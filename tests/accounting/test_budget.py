@@ -26,7 +26,7 @@ from leastnoise._accounting import (
     whole_budget,
 )
 from leastnoise._check import InputError
-from leastnoise._domain import PerCell
+from leastnoise._domain import PerCellBound
 from leastnoise._fitting import pure_share
 
 POSITIVE = st.fractions(min_value=Fraction(1, 10**9), max_value=10**9)
@@ -155,7 +155,7 @@ def test_same_unit_compares_the_column_and_the_neighbours() -> None:
     one = Privacy(PureDP(1), unit_column="id", max_rows=2)
     assert one.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
     assert one.same_unit(
-        Privacy(PureDP(1), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month"))
+        Privacy(PureDP(1), unit_column="id", max_rows=3, max_per_cell=PerCellBound(1, "month"))
     )
     assert not one.same_unit(Privacy(PureDP(1), unit_column="other", max_rows=2))
     assert not one.same_unit(Privacy(PureDP(1), "replace", "id", 2))

@@ -10,7 +10,7 @@ from mpmath import mp
 from leastnoise._accounting import ConcentratedCost, covers, zcdp_delta
 from leastnoise._accounting._budget import ApproxDP
 from leastnoise._check import InputError
-from leastnoise._fitting import largest, zcdp_epsilon
+from leastnoise._fitting import largest_accepted, zcdp_epsilon
 
 
 def log_bound(rho: Fraction, epsilon: Fraction, beta):
@@ -60,7 +60,7 @@ def test_epsilon_undoes_delta(rho, delta) -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-300"), ("10", "0.5")])
 def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
-    rho = largest(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
+    rho = largest_accepted(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
     assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))
     assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))
 

@@ -10,7 +10,7 @@ import numpy as np
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_rows, block_variance
 from leastnoise._domain import Coded, Domain, Integers, Measure, ValueCount
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import (
     AllRanges,
     Contrasts,
@@ -353,7 +353,7 @@ KINDS = {
 }
 for _name, _blocks in _OF_ENDS.items():
     for _noise, _kind in KINDS.items():
-        _plan = fit(ENDS, *_kind, _blocks)
+        _plan = fit_noise_scales(ENDS, *_kind, _blocks)
         _sums = together(
             [queries(ENDS, a="identity", sum=measure) for measure in LeastSquares(_plan).measures]
         )
@@ -408,7 +408,7 @@ def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block
 
 def level_plan(workload: Workload, *, apart: bool = False) -> Measurements:
     """With their tables."""
-    return fit(
+    return fit_noise_scales(
         workload.domain,
         Privacy(ZCDP("1/2")),
         Noise.DISCRETE_GAUSSIAN,

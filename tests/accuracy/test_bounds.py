@@ -8,10 +8,16 @@ import pytest
 from accuracy.plans import DOMAIN, dense_nuclear
 from leastnoise import _planner
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import lower_bound, nuclear_across, nuclear_norm, nuclear_parts, promised
-from leastnoise._domain import Domain, Integers, PerCell
+from leastnoise._accuracy import (
+    evaluate_plan,
+    lower_bound,
+    nuclear_across,
+    nuclear_norm,
+    nuclear_parts,
+)
+from leastnoise._domain import Domain, Integers, PerCellBound
 from leastnoise._families import singular_values
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import (
     AllRanges,
     Dense,
@@ -139,8 +145,8 @@ def test_no_plan_is_below_the_bound(
             strategy = proposal(name, workload, privacy)
         except _planner.NotApplicable:
             continue
-        promise = promised(
-            workload, fit(workload.domain, privacy, mechanism, strategy.blocks)
+        promise = evaluate_plan(
+            workload, fit_noise_scales(workload.domain, privacy, mechanism, strategy.blocks)
         ).expected_error()
         assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
 
@@ -150,8 +156,8 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     privacy = Privacy(PureDP("0.5"))
     workload = marginals(domain, ways=1)
     strategy = proposal("identity", workload, privacy)
-    promise = promised(
-        workload, fit(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)
+    promise = evaluate_plan(
+        workload, fit_noise_scales(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)
     ).expected_error()
     assert promise.total_squared_error == pytest.approx(promise.lower_bound)
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
@@ -161,7 +167,7 @@ def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_
     asked = queries(DOMAIN, a="identity")
     free, limited = (
         Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
-        for limit in (None, PerCell(2, "c"))
+        for limit in (None, PerCellBound(2, "c"))
     )
     bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
     assert bounds[0] == pytest.approx(bounds[1])
@@ -177,7 +183,7 @@ def test_lower_bound_covers_units_with_rows_in_different_cells(cells: int, fille
     worst = (between + shares[:, None] * along).max(axis=1)
     best = float((worst * (cells - 1 + 1 / shares)).min())
     privacy = Privacy(
-        ZCDP("1/2"), unit_column="id", max_rows=filled, max_per_cell=PerCell(1, "week")
+        ZCDP("1/2"), unit_column="id", max_rows=filled, max_per_cell=PerCellBound(1, "week")
     )
     asked = queries(Domain(week=Integers(1, cells)), week="identity")
     bound = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN)

@@ -7,16 +7,16 @@ import pytest
 
 from accuracy.plans import IN_ORDER, SHUFFLED, dense_nuclear, dense_rows, level_tables, leveled
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP, parameters
-from leastnoise._accuracy import nuclear_norm, promised, quantity_structure
+from leastnoise._accuracy import evaluate_plan, nuclear_norm, quantity_structure
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._domain import Coded, Domain
 from leastnoise._families import dense_gram, fit_gaussian_optimum
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, cost
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Task
+from leastnoise._planner import PLANNERS, PlanningProblem
 from leastnoise._workload import Workload, level, queries, together
 
 
@@ -24,7 +24,8 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
     workload = leveled(IN_ORDER)
     blocks = [one for one in level_tables(workload) if len(one[0].factors) == 2]
     known = quantity_structure(
-        fit(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks), None
+        fit_noise_scales(workload.domain, Privacy(ZCDP("1/2")), Noise.DISCRETE_GAUSSIAN, blocks),
+        None,
     )
     assert isinstance(known, ProductStructure)
     assert known.leveled == "place"
@@ -102,8 +103,10 @@ def marginals_plan(
     workload: Workload, privacy: Privacy, noise: Noise, unit: float, rel: float = 0.01
 ) -> Plan:
     """Of the strategy whose error is what it says at a cost of 1, times a unit."""
-    strategy = PLANNERS["marginals"].strategy(Task(workload, privacy, noise))
-    plan = promised(workload, fit(workload.domain, privacy, noise, strategy.blocks), iterate=False)
+    strategy = PLANNERS["marginals"].strategy(PlanningProblem(workload, privacy, noise))
+    plan = evaluate_plan(
+        workload, fit_noise_scales(workload.domain, privacy, noise, strategy.blocks), iterate=False
+    )
     assert plan.expected_error().total_squared_error == pytest.approx(
         strategy.error * unit, rel=rel
     )
@@ -122,10 +125,10 @@ def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: N
     cells = tuple(
         Factor((name,), Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))
     )
-    alone = fit(workload.domain, privacy, noise, [(Block(cells, Fraction(1)), 1.0)])
+    alone = fit_noise_scales(workload.domain, privacy, noise, [(Block(cells, Fraction(1)), 1.0)])
     assert (
         plan.expected_error().total_squared_error
-        < 0.95 * promised(workload, alone).expected_error().total_squared_error
+        < 0.95 * evaluate_plan(workload, alone).expected_error().total_squared_error
     )
 
 

@@ -14,20 +14,20 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     Terms,
     block_rows,
-    promised,
+    covariance_by_measure,
+    evaluate_plan,
     quantity_structure,
-    structures,
     subset_sums,
 )
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import Identity, Prefix
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import Search
-from leastnoise._mechanisms._choose import candidates, choose
-from leastnoise._planner import PLANNERS, Task
-from leastnoise._workload import Workload, from_json, marginals, numbered, queries, together
+from leastnoise._mechanisms._choose import choose_plan, try_strategies
+from leastnoise._planner import PLANNERS, PlanningProblem
+from leastnoise._workload import Workload, from_json, index_queries, marginals, queries, together
 
 MIXED = Domain(
     a=Coded(3),
@@ -62,8 +62,10 @@ def triples(count: int) -> Workload:
 def test_errors_are_those_of_one_table_at_a_time(strategy: str, budget: Budget) -> None:
     asked = mixed()
     noise = Noise.DISCRETE_GAUSSIAN if isinstance(budget, ZCDP) else Noise.DISCRETE_LAPLACE
-    proposal = PLANNERS[strategy].strategy(Task(asked, Privacy(budget), noise))
-    known = structures(asked, fit(MIXED, Privacy(budget), noise, proposal.blocks))
+    proposal = PLANNERS[strategy].strategy(PlanningProblem(asked, Privacy(budget), noise))
+    known = covariance_by_measure(
+        asked, fit_noise_scales(MIXED, Privacy(budget), noise, proposal.blocks)
+    )
     for measure, own in known.items():
         products = [product for product in asked if product.measure == measure]
         for product, found in zip(products, own.errors_of(products), strict=True):
@@ -76,19 +78,23 @@ def test_errors_are_those_of_one_table_at_a_time(strategy: str, budget: Budget) 
 def test_a_table_that_is_not_measured_is_named_among_many() -> None:
     asked = triples(7)
     budget = Privacy(ZCDP(1))
-    proposal = PLANNERS["residual"].strategy(Task(asked, budget, Noise.DISCRETE_GAUSSIAN))
+    proposal = PLANNERS["residual"].strategy(
+        PlanningProblem(asked, budget, Noise.DISCRETE_GAUSSIAN)
+    )
     without = [one for one in proposal.blocks if one[0].attributes != ("a1", "a4")]
     with pytest.raises(
         UnsupportedQuery, match=r"do not determine a0 x a1 x a4\. Ask for the table a0 x a1 x a4"
     ):
-        promised(asked, fit(asked.domain, budget, Noise.DISCRETE_GAUSSIAN, without))
+        evaluate_plan(
+            asked, fit_noise_scales(asked.domain, budget, Noise.DISCRETE_GAUSSIAN, without)
+        )
 
 
 def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() -> None:
     domain = Domain(a=Coded(3), b=Coded(3))
     cells, across = (Factor((name,), Identity(3)) for name in domain.names)
     proposal = PLANNERS["residual"].strategy(
-        Task(marginals(domain, ways=2), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
+        PlanningProblem(marginals(domain, ways=2), Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
     )
     contrasts = {block.attributes: block for block, _ in proposal.blocks}
     for blocks, determined in (
@@ -141,8 +147,8 @@ def test_equal_questions_are_numbered_once_although_each_table_has_its_own() -> 
     asked = triples(5)
     read = from_json(asked.domain, asked.to_json())
     for products in (asked.products, read.products):
-        assert [one.name for one in numbered(products).along] == list(asked.domain.names)
-    found = numbered(mixed().products)
+        assert [one.name for one in index_queries(products).along] == list(asked.domain.names)
+    found = index_queries(mixed().products)
     assert [one.operator for one in found.along if one.name == "d"] in (
         [Identity(4), Prefix(4)],
         [Prefix(4), Identity(4)],
@@ -158,7 +164,7 @@ def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_
     None
 ):
     asked = triples(20)
-    tried = {one.strategy: one for one in candidates(asked, Privacy(ZCDP("1/2")))}
+    tried = {one.strategy: one for one in try_strategies(asked, Privacy(ZCDP("1/2")))}
     assert len(asked.products) > 1024
     best = tried["residual"].plan
     assert best is not None
@@ -169,8 +175,8 @@ def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_
             tried[name].reason
             == "its tables are among those that residual chooses from; ask for it by name"
         )
-    assert choose(asked, Privacy(ZCDP("1/2")), Search("marginals"))[0].strategy == "marginals"
-    few = {one.strategy: one for one in candidates(triples(4), Privacy(ZCDP("1/2")))}
+    assert choose_plan(asked, Privacy(ZCDP("1/2")), Search("marginals"))[0].strategy == "marginals"
+    few = {one.strategy: one for one in try_strategies(triples(4), Privacy(ZCDP("1/2")))}
     assert few["marginals"].plan is not None
 
 
@@ -182,7 +188,7 @@ def test_prefix_sums_beside_many_marginals_leave_the_workload_as_it_is_to_be_tri
 
 
 def test_calls_grow_with_the_number_of_tables_and_not_faster() -> None:
-    choose(triples(6), Privacy(ZCDP("1/2")))  # what is imported or kept is not counted
+    choose_plan(triples(6), Privacy(ZCDP("1/2")))  # what is imported or kept is not counted
     each = []
     for count in (20, 22):
         asked, counted = triples(count), Counter[str]()
@@ -193,7 +199,7 @@ def test_calls_grow_with_the_number_of_tables_and_not_faster() -> None:
 
         sys.setprofile(seen)
         try:
-            choose(asked, Privacy(ZCDP("1/2")))
+            choose_plan(asked, Privacy(ZCDP("1/2")))
         finally:
             sys.setprofile(None)
         each.append(counted.total() / len(asked.products))

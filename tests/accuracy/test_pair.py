@@ -11,8 +11,8 @@ from leastnoise._accuracy import (
     PairStructure,
     UnsupportedQuery,
     block_variance,
+    measure_covariance,
     pair_structure,
-    structure,
 )
 from leastnoise._domain import Coded, Domain
 from leastnoise._estimate import Estimate
@@ -50,7 +50,7 @@ def test_very_unequal_weights_leave_no_rounding_error_in_the_estimate() -> None:
     plan = plan_of(
         tuple(uneven), (Factor(("b",), Identity(18), rng.choice([1, 200], 18)),), domain=domain
     )
-    assert isinstance(structure(plan, None), PairStructure)
+    assert isinstance(measure_covariance(plan, None), PairStructure)
     cells = rng.poisson(5, (16, 18, 17)).astype(float)
     sums = cells.cumsum(0).cumsum(1).cumsum(2)
     estimate = Estimate(

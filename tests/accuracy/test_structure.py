@@ -15,12 +15,12 @@ from leastnoise._accuracy import (
     PairStructure,
     ProductStructure,
     UnsupportedQuery,
+    covariance_by_measure,
     covariances,
+    evaluate_plan,
+    measure_covariance,
     noise_variance,
-    promised,
     quantity_structure,
-    structure,
-    structures,
 )
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
@@ -51,7 +51,7 @@ def test_errors_and_answers_are_those_of_dense_least_squares(
     weights = {product: squares.weights(product) for product in case.workload}
     values = [random.integers(-500, 2000, block.rows) for block in case.plan.blocks]
     estimate = Estimate(Observation(case.plan, tuple(values), "", private=False))
-    for measure, known in structures(case.workload, case.plan).items():
+    for measure, known in covariance_by_measure(case.workload, case.plan).items():
         products = case.workload.of(measure)
         for product, of_many in zip(products, known.errors_of(products), strict=True):
             exact = (weights[product] ** 2).sum(axis=1)
@@ -78,7 +78,7 @@ def test_errors_and_answers_are_those_of_dense_least_squares(
 
 @every
 def test_promise_adds_up(case: Case) -> None:
-    promise = promised(case.workload, case.plan).expected_error()
+    promise = evaluate_plan(case.workload, case.plan).expected_error()
     assert [table.name for table in promise.tables] == [product.name for product in case.workload]
     total = math.fsum(
         p.importance * t.rmse**2 * t.queries
@@ -109,9 +109,9 @@ def test_errors_of_whole_cells_beside_integers_of_20_bits_are_those_of_dense_lea
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         exact = (squares.weights(product) ** 2).sum(axis=1)
         assert table.rmse == pytest.approx(np.sqrt(exact.mean()), rel=1e-6)
-        assert structure(plan.measured(), None).variances(product).reshape(-1) == pytest.approx(
-            exact, rel=1e-6
-        )
+        assert measure_covariance(plan.measured(), None).variances(product).reshape(
+            -1
+        ) == pytest.approx(exact, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def laplace(*factors: tuple[Factor, ...], domain: Domain = DOMAIN) -> Measuremen
 
 def test_wide_tables_need_no_list_of_their_subsets() -> None:
     domain = Domain({f"a{place}": Coded(2) for place in range(12)})
-    known = structure(
+    known = measure_covariance(
         laplace(tuple(factor(name, Identity(2)) for name in domain.names), domain=domain), None
     )
     assert isinstance(known, ProductStructure)
@@ -159,7 +159,10 @@ def test_wide_tables_need_no_list_of_their_subsets() -> None:
 
 def test_queries_that_nothing_determines_are_refused() -> None:
     a, b = factor("a", Identity(2)), factor("b", Identity(5))
-    known, apart = structure(laplace((a, b)), None), structure(laplace((a,), (b,)), None)
+    known, apart = (
+        measure_covariance(laplace((a, b)), None),
+        measure_covariance(laplace((a,), (b,)), None),
+    )
     one, c = (queries(DOMAIN, **{name: "identity"}).products[0] for name in "ac")
     both = marginals(DOMAIN, ways=2, of=["a", "b"]).products[0]
     for ask in (lambda: known.variances(c), lambda: covariances(known, one, c)):
@@ -180,13 +183,13 @@ def test_queries_that_nothing_determines_are_refused() -> None:
     with pytest.raises(InputError, match="of one measure"):
         covariances(known, one, queries(DOMAIN, a="identity", sum="pay").products[0])
     long = Domain(a=Coded(5000))
-    many = structure(laplace((factor("a", Identity(5000)),), domain=long), None)
+    many = measure_covariance(laplace((factor("a", Identity(5000)),), domain=long), None)
     with pytest.raises(InputError, match="5000 x 5000"):
         covariances(many, marginals(long, ways=1).products[0])
 
 
 def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
-    known = structure(
+    known = measure_covariance(
         laplace(
             (factor("b", Prefix(5)),),
             (factor("a", Dense([[1, 0]])), factor("b", Dense([[1, 1, 0, 0, 0]]))),
@@ -205,21 +208,21 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
     with pytest.raises(
         InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"
     ):
-        structure(
+        measure_covariance(
             laplace(
                 (factor("a", Identity(5000)), b), (factor("a", Prefix(5000)), b), domain=domain
             ),
             None,
         )
     with pytest.raises(InputError, match="dense matrix of 5000 x 5000"):
-        structure(laplace((factor("a", Prefix(5000)),), domain=domain), None)
+        measure_covariance(laplace((factor("a", Prefix(5000)),), domain=domain), None)
 
 
 @every
 def test_where_answers_are_too_many_to_list_the_largest_is_bounded_and_the_sum_the_same(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = structures(case.workload, case.plan)
+    known = covariance_by_measure(case.workload, case.plan)
     listed = [known[product.measure].errors(product) for product in case.workload]
     for name in (
         "_product.MOST_LISTED",
@@ -243,5 +246,5 @@ def test_rows_of_very_different_size_are_all_seen() -> None:
     space = row_space(Dense(np.array([[1, 1, 0], [2**20, -(2**20), 0]])))
     assert space is not None
     assert space.dimension == 2
-    assert space.holds_rows(np.array([[1, 0, 0], [0, 1, 0]]))
-    assert not space.holds_rows(np.array([[0, 0, 1]]))
+    assert space.contains_rows(np.array([[1, 0, 0], [0, 1, 0]]))
+    assert not space.contains_rows(np.array([[0, 0, 1]]))

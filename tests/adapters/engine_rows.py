@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pyarrow as pa
 
-from leastnoise._adapters import Wanted, read
+from leastnoise._adapters import ReadRequest, read
 from leastnoise._kernel._count import count
 from leastnoise._table import Columns, Counted, columns_of
 
@@ -215,5 +215,6 @@ def counted(table, tables):
 
 def counts(source, domain, tables, attributes=None, **options):
     return counted(
-        read(source, domain, wanted=Wanted(attributes=attributes, tables=tables), **options), tables
+        read(source, domain, wanted=ReadRequest(attributes=attributes, tables=tables), **options),
+        tables,
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from adapters.pools import FIELDS, JUNK
 from adapters.sources import POOLS
-from leastnoise._adapters import CSV, Wanted, _files, _read, read
+from leastnoise._adapters import CSV, ReadRequest, _files, _read, read
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -28,7 +28,7 @@ from leastnoise._domain import (
     Edges,
     Integers,
     Measure,
-    PerCell,
+    PerCellBound,
     Reading,
 )
 from leastnoise._table._table import Counted, columns_of
@@ -215,7 +215,7 @@ class Pair:
         units = bool(rng.random() < 0.6)
         self.unit = {"unit_column": "id", "max_rows": int(rng.integers(1, 4))} if units else {}
         if units and seed % 2:
-            self.unit["max_per_cell"] = PerCell(1 + seed // 2 % self.unit["max_rows"], "a")
+            self.unit["max_per_cell"] = PerCellBound(1 + seed // 2 % self.unit["max_rows"], "a")
         self.domain = Domain(
             {
                 "mark": Integers(0, 200, null="other", outside="other"),
@@ -279,7 +279,7 @@ class Pair:
         else:
             opened = POOLS[self.kind].opened(source, self.folder, self.rng)
         with mock.patch.object(_read, "urandom", entropy_of(keys)):
-            table = read(opened, self.domain, wanted=Wanted(usage=True), **self.unit)
+            table = read(opened, self.domain, wanted=ReadRequest(usage=True), **self.unit)
         self.usages.append(columns_of(table.usage, Counted).tables[None, ("rows",)])
         return rows_of(table)
 
@@ -292,7 +292,9 @@ class Pair:
     def _records(self, line):
         """How many records this line is by itself."""
         if line not in self.records:
-            table = read(self._csv([line]), self.domain, wanted=Wanted(attributes=[], measures=[]))
+            table = read(
+                self._csv([line]), self.domain, wanted=ReadRequest(attributes=[], measures=[])
+            )
             self.records[line] = columns_of(table).rows
         return self.records[line]
 

@@ -20,8 +20,8 @@ import leastnoise as ln
 from adapters.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from adapters.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
 from adapters.postgres import fill, table
-from leastnoise._adapters import Wanted, _postgres, _read, read, read_keys
-from leastnoise._adapters._column import Wish, to_column
+from leastnoise._adapters import ReadRequest, _postgres, _read, read, read_keys
+from leastnoise._adapters._column import CountRequest, to_column
 from leastnoise._adapters._encode import amount_encoder
 from leastnoise._adapters._sql import Value, amount_of, cell_of, prepared
 from leastnoise._adapters._values import text as text_of
@@ -235,7 +235,7 @@ def test_units_are_counted_where_the_rows_are(engine):
             tables,
             unit_column="u",
             max_rows=3,
-            max_per_cell=ln.PerCell(1, "b"),
+            max_per_cell=ln.PerCellBound(1, "b"),
         )
         of_b = {u: len({b for _, b in own}) for u, own in cells_of.items()}
         assert sum(bounded["by b x n", ("n", "b")]) == sum(of_b.values())
@@ -363,8 +363,8 @@ def kept_of(unit, most, key, every, limit):
     [
         ("postgres", None, 1, None),
         ("postgres", "u", 2, None),
-        ("postgres", "u", 3, ln.PerCell(1, "t")),
-        ("spark", "w", 2, ln.PerCell(1, ["t", "b"])),
+        ("postgres", "u", 3, ln.PerCellBound(1, "t")),
+        ("spark", "w", 2, ln.PerCellBound(1, ["t", "b"])),
         ("spark", "w", 3, None),
     ],
     indirect=["engine"],
@@ -383,7 +383,7 @@ def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(
 
     def usage(source):
         options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
-        table = read(source, domain, wanted=Wanted(tables=tables, usage=True), **options)
+        table = read(source, domain, wanted=ReadRequest(tables=tables, usage=True), **options)
         (((_, cells),), ((_, cut),)) = (
             list(count(table.usage, [("rows",)])),
             list(count(table.usage, [()], "cut")),
@@ -426,7 +426,7 @@ def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     )
     if most > 2:
         found, _ = counts(
-            given, domain, {None: [()]}, max_per_cell=ln.PerCell(most // 2, "v"), **options
+            given, domain, {None: [()]}, max_per_cell=ln.PerCellBound(most // 2, "v"), **options
         )
         assert found[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
     keys = keys_there(given, "k", ln.Unknown(9999), **options)
@@ -511,20 +511,22 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     assert units_of(read_keys(postgres, ln.Domain(t=kind), "t")) == Counter(
         key for key in keys_of("t", kind) if key is not None
     )
-    wish = Wish(rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1)
+    wish = CountRequest(
+        rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1
+    )
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
 
 def test_a_table_counted_for_one_plan_does_not_answer_another(postgres):
     domain = ln.Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
-    table = read(postgres, domain, wanted=Wanted(tables={None: [("t",)]}))
+    table = read(postgres, domain, wanted=ReadRequest(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
         with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
             list(count(table, [names], measure))
     with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
-        read(postgres, domain, wanted=Wanted(attributes=["t"], tables={None: [("t",)]})).require(
-            ["b"]
-        )
+        read(
+            postgres, domain, wanted=ReadRequest(attributes=["t"], tables={None: [("t",)]})
+        ).require(["b"])
 
 
 def test_a_release_is_the_same_from_every_source(engine):
@@ -640,7 +642,7 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
     frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
     for tables in (None, {None: [("n",)]}):
         with refused("the Spark data frame cannot be computed"):
-            read(frame, ln.Domain(n=ln.Integers(0, 3)), wanted=Wanted(tables=tables))
+            read(frame, ln.Domain(n=ln.Integers(0, 3)), wanted=ReadRequest(tables=tables))
     assert spark_session.catalog.listTables() == []
 
 
@@ -803,7 +805,7 @@ def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, 
             read(
                 ln.DatabaseTable(table, "env:VISITS_URL"),
                 ln.Domain(b=["true"]),
-                wanted=Wanted(tables=tables),
+                wanted=ReadRequest(tables=tables),
             )
 
 
@@ -886,7 +888,7 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
     tables = {None: [("t",), ("b",), ("t", "b")]}
     expected, _ = counts(postgres, domain, tables)
     opened = _postgres.open_postgres(postgres)
-    wish = Wish(
+    wish = CountRequest(
         rules={name: domain.rule(name) for name in domain.names},
         sums={},
         tables=tables,

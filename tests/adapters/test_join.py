@@ -15,7 +15,14 @@ import pytest
 import leastnoise as ln
 from adapters.encoders import refused, units_of
 from adapters.test_read import CONSTRUCTORS
-from leastnoise._adapters import Wanted, _read, located, location, read, read_keys
+from leastnoise._adapters import (
+    ReadRequest,
+    _read,
+    read,
+    read_keys,
+    source_from_location,
+    source_location,
+)
 from leastnoise._holder._check import rows_fit
 from leastnoise._kernel._count import count
 from leastnoise._table import Counted, columns_of
@@ -142,7 +149,9 @@ def test_every_source_counts_what_pandas_merges(
         ),
         on=ON,
     )
-    table = read(joined, DOMAIN, wanted=Wanted(usage=True), unit_column="patient", max_rows=400)
+    table = read(
+        joined, DOMAIN, wanted=ReadRequest(usage=True), unit_column="patient", max_rows=400
+    )
     names = ("dx", "sex", "year")
     assert cells(table, names) == expected([*names])
     assert sum(columns_of(table).values["weight"].tolist()) == round(
@@ -161,7 +170,7 @@ def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
     assert rows == expected(["dx", "sex"])
     assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
     unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
-    homes = read(unit, DOMAIN, wanted=Wanted(usage=True), unit_column="home", max_rows=2)
+    homes = read(unit, DOMAIN, wanted=ReadRequest(usage=True), unit_column="home", max_rows=2)
     assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
@@ -318,7 +327,7 @@ def violations(most: int, bound: int | None = None) -> Any:
     """The changes of a unit's rows that change more than that unit's rows, or more than ``most`` of these."""
     unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
     if bound is not None:
-        unit["max_per_cell"] = ln.PerCell(bound, "v")
+        unit["max_per_cell"] = ln.PerCellBound(bound, "v")
     allowed, random, seen = min(most, bound or most), np.random.default_rng(most), 0
     for number, (owners, patients) in enumerate(databases(most)):
         keys = random.permutation(9)
@@ -355,9 +364,9 @@ def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
 
 def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
     """A row whose own key is nowhere takes the first partner that there is."""
-    of = _read.Partners.of
+    of = _read.PartnerRows.of
     patch.setattr(
-        _read.Partners,
+        _read.PartnerRows,
         "of",
         lambda self, keys: np.where(
             (found := of(self, keys)) < 0, min(0, len(self.times) - 1), found
@@ -496,15 +505,15 @@ def test_where_both_tables_are_is_kept() -> None:
     joined = ln.Joined(
         ln.CSV("/a/visits.csv", ";"), "/a/patients.parquet", on=ON, columns=["sex"], public=True
     )
-    place = location(joined)
-    back = located(place)
-    assert location(back) == place
-    moved = located(place, "/b/visits.csv")
+    place = source_location(joined)
+    back = source_from_location(place)
+    assert source_location(back) == place
+    moved = source_from_location(place, "/b/visits.csv")
     assert (moved.data.path, moved.data.delimiter, moved.second) == (
         "/b/visits.csv",
         ";",
         "/a/patients.parquet",
     )
     assert (moved.key, moved.public) == ("id", True)
-    assert located(place, joined) is joined
-    assert location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None
+    assert source_from_location(place, joined) is joined
+    assert source_location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leastnoise._adapters import _files
-from leastnoise._adapters._files import WORD, cut, split, to_texts, whole_lines
+from leastnoise._adapters._files import WORD, parse_lines, split_line, to_texts, whole_lines
 
 ODD = [
     b"a",
@@ -39,7 +39,7 @@ def by_hand(content, delimiter, width, longest):
     *lines, rest = content.split(b"\n")
     records = []
     for line in [*lines, *([rest] if rest else [])]:
-        fields = split(line.removesuffix(b"\r"), delimiter)
+        fields = split_line(line.removesuffix(b"\r"), delimiter)
         if len(line) <= longest and fields is not None and len(fields) == width:
             records.append(tuple(fields))
     return records
@@ -48,7 +48,7 @@ def by_hand(content, delimiter, width, longest):
 def at_once(content, delimiter, width, places):
     records = []
     for block in whole_lines(io.BytesIO(content).read):
-        rows, text, fields = cut(block, delimiter, width, places)
+        rows, text, fields = parse_lines(block, delimiter, width, places)
         columns = [to_texts(np.append(text, BEHIND), *field) for field in fields]
         texts = [[column.data[place] for place in column.index] for column in columns]
         records += zip(*texts, strict=True) if places else [()] * rows
@@ -116,13 +116,13 @@ def test_what_a_line_is_does_not_depend_on_the_lines_around_it(first):
 def test_fields(line, fields, delimiter):
     """Also where a delimiter means something in a regular expression."""
     expected = fields and [field.replace(b",", delimiter) for field in fields]
-    assert split(line.replace(b",", delimiter), delimiter) == expected
+    assert split_line(line.replace(b",", delimiter), delimiter) == expected
 
 
 def test_a_long_line_takes_time_in_proportion_to_its_length():
-    assert split(b'"' + b'""' * 999_999, b",") is None
-    assert split(b'"' + b'""' * 999_998 + b'"', b",") == [b'"' * 999_998]
-    assert split(b'""' + b"," * 10**6, b",", 5) is None
+    assert split_line(b'"' + b'""' * 999_999, b",") is None
+    assert split_line(b'"' + b'""' * 999_998 + b'"', b",") == [b'"' * 999_998]
+    assert split_line(b'""' + b"," * 10**6, b",", 5) is None
 
 
 @pytest.mark.parametrize(

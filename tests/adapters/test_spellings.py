@@ -16,7 +16,7 @@ import pytest
 import leastnoise as ln
 from adapters.engine_rows import counts, literal
 from adapters.postgres import table as server_table
-from leastnoise._adapters import Wanted, read
+from leastnoise._adapters import ReadRequest, read
 from leastnoise._domain import UnitCount, ValueCount
 from leastnoise._table import columns_of
 
@@ -120,11 +120,13 @@ def read_numbers(source, texts, reading):
         {"number": ln.Coded(len(texts)), "text": kind},
         measures={"amount": measure, "values": ValueCount(measure)},
     )
-    of_attribute = columns_of(read(source, domain, wanted=Wanted(attributes=["number", "text"])))
+    of_attribute = columns_of(
+        read(source, domain, wanted=ReadRequest(attributes=["number", "text"]))
+    )
     cells = dict(
         zip(of_attribute.codes["number"].tolist(), of_attribute.codes["text"].tolist(), strict=True)
     )
-    of_measure = columns_of(read(source, domain, wanted=Wanted(attributes=["number"])))
+    of_measure = columns_of(read(source, domain, wanted=ReadRequest(attributes=["number"])))
     order = np.argsort(of_measure.codes["number"])
     amounts = of_measure.values["amount"][order] / 1000
     values = of_measure.values["values"][order]

@@ -11,7 +11,7 @@ import pytest
 from adapters.encoders import columns_of_chunks
 from adapters.pools import ARROW, DUCKDB, PANDAS, POLARS
 from adapters.sources import CONNECTION
-from leastnoise._adapters import Wanted, _postgres, read
+from leastnoise._adapters import ReadRequest, _postgres, read
 from leastnoise._adapters._column import STRANGE, arrow_fields, to_column
 from leastnoise._adapters._engine import values_of
 from leastnoise._adapters._read import open_source
@@ -218,7 +218,7 @@ def test_rows_are_counted_where_no_column_is_read():
     table = read(
         pd.DataFrame({"a": ["F", "M", None]}),
         Domain(a=["F", "M"]),
-        wanted=Wanted(attributes=[], measures=[]),
+        wanted=ReadRequest(attributes=[], measures=[]),
     )
     assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from adapters.neighbours import entropy_of as entropy
-from leastnoise._adapters import Wanted, _read, read
+from leastnoise._adapters import ReadRequest, _read, read
 from leastnoise._adapters._column import Column
 from leastnoise._adapters._units import Units
 from leastnoise._check import InputError
-from leastnoise._domain import Coded, Domain, PerCell, Reading, UnitCount
+from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount
 from leastnoise._table import Counted, columns_of
 
 COUNTS = {
@@ -31,10 +31,10 @@ CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
         (1, None),
         (2, None),
         (3, None),
-        (1, PerCell(1, "v")),
-        (2, PerCell(1, "v")),
-        (3, PerCell(2, "v")),
-        (3, PerCell(1, ["v", "w"])),
+        (1, PerCellBound(1, "v")),
+        (2, PerCellBound(1, "v")),
+        (3, PerCellBound(2, "v")),
+        (3, PerCellBound(1, ["v", "w"])),
     ],
     ids=str,
 )
@@ -110,7 +110,7 @@ def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_u
 
 
 def cut(ids, cells, most, bound):
-    units = Units(None if bound is None else PerCell(bound, "v"), {"v": 3})
+    units = Units(None if bound is None else PerCellBound(bound, "v"), {"v": 3})
     units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
     return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
 
@@ -143,7 +143,7 @@ def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_it
         ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),
         (
             "aaaaa",
-            PerCell(1, "v"),
+            PerCellBound(1, "v"),
             [0, 1, 0, 0, 1],
             [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)],
         ),
@@ -220,7 +220,7 @@ def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
             for place in generator.integers(0, 7, rows)
         ]
         keys = generator.permutation(rows)
-        units = Units(PerCell(within, names), kinds)
+        units = Units(PerCellBound(within, names), kinds)
         for part in (slice(0, rows // 2), slice(rows // 2, rows)):
             units.add(units.number(Column(ids[part])), [own[part] for own in codes])
         cells = [
@@ -247,10 +247,10 @@ def test_dropped_rows_have_a_cell_of_their_own():
             table = read(
                 frame,
                 domain,
-                wanted=Wanted(usage=True),
+                wanted=ReadRequest(usage=True),
                 unit_column="id",
                 max_rows=2,
-                max_per_cell=PerCell(1, "v"),
+                max_per_cell=PerCellBound(1, "v"),
             )
         assert columns_of(table).codes["v"].tolist() == [0]
         assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
@@ -267,13 +267,13 @@ OF_UNITS = (
         (
             ["v"],
             [],
-            {"unit_column": "id", "max_per_cell": PerCell(1, "w")},
+            {"unit_column": "id", "max_per_cell": PerCellBound(1, "w")},
             "max_per_cell must be attributes that are read: v; got",
         ),
         (
             None,
             [],
-            {"max_per_cell": PerCell(1, "w")},
+            {"max_per_cell": PerCellBound(1, "w")},
             "max_per_cell must be None where each row is a unit",
         ),
         (None, ["units by v"], {}, OF_UNITS),
@@ -285,7 +285,7 @@ def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures,
         read(
             pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}),
             CELLS,
-            wanted=Wanted(attributes=attributes, measures=measures),
+            wanted=ReadRequest(attributes=attributes, measures=measures),
             **options,
         )
 

@@ -581,7 +581,7 @@ def test_help_explains_every_word_of_the_glossary_that_it_has():
     below = [
         [name, one]
         for name in _main._COMMANDS
-        for one in getattr(_main.loaded(name), "commands", {})
+        for one in getattr(_main.load_command(name), "commands", {})
     ]
     for arguments in ([], *([name] for name in _main._COMMANDS), *below):
         output = (

@@ -20,7 +20,7 @@ from leastnoise._adapters._column import (
     Source,
     arrow_fields,
     by_columns,
-    in_chunks,
+    chunk_batches,
     to_column,
 )
 from leastnoise._spec import source_columns
@@ -293,7 +293,7 @@ def open_feather(path):
         fields=arrow_fields(table.schema),
         total=table.num_rows,
         encoded=by_columns(
-            lambda names: in_chunks(table.to_batches(), [(name, to_column) for name in names])
+            lambda names: chunk_batches(table.to_batches(), [(name, to_column) for name in names])
         ),
     )
 

@@ -76,7 +76,7 @@ def test_the_example_spec_can_be_planned(folder, run):
 
 def test_the_page_of_commands_names_every_command_option_and_key():
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    commands = {name: _main.loaded(name) for name in _main.program.commands}
+    commands = {name: _main.load_command(name) for name in _main.program.commands}
     for name, command in commands.items():
         assert command.get_short_help_str(100) == _main.program.commands[name].get_short_help_str(
             100

@@ -59,11 +59,11 @@ def test_switch_refuses_other_values(monkeypatch, switch: str, value: str) -> No
 def test_cache_folder_must_be_absolute(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv(CACHE, "on")
     monkeypatch.setenv(CACHE_FOLDER, str(tmp_path))
-    assert _plan_cache.folder() == tmp_path
+    assert _plan_cache.plan_folder() == tmp_path
     for value in ("on", "plans", "./plans", "../plans", "~/plans"):
         monkeypatch.setenv(CACHE_FOLDER, value)
         with pytest.raises(ln.InputError, match=f"{CACHE_FOLDER} must be an absolute folder"):
-            _plan_cache.folder()
+            _plan_cache.plan_folder()
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._estimate import Estimate, agree, finest_table, onto_simplex
-from leastnoise._estimate._non_negative import within
+from leastnoise._estimate import Estimate, finest_table, make_consistent, onto_simplex
+from leastnoise._estimate._non_negative import project_to_parent_sums
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._table import Table
 
@@ -49,7 +49,9 @@ def estimated(seed):
 def test_all_tables_are_sums_of_the_cells(whole, non_negative):
     workload, estimate = estimated(3)
     finest = finest_table(workload.products)
-    agreed = agree(estimate, workload.products, finest, non_negative=non_negative, whole=whole)
+    agreed = make_consistent(
+        estimate, workload.products, finest, non_negative=non_negative, whole=whole
+    )
     assert finest.rows == 60
     truth = agreed.cells.reshape(2, 30)
     assert (truth >= 0).all() == non_negative
@@ -76,8 +78,8 @@ def test_within_each_group_they_are_the_nearest_and_whole_numbers_are_less_than_
     random = np.random.default_rng(5)
     values, sums = random.normal(1, 4, (30, 3)), random.integers(0, 20, (6, 3)).astype(float)
     sums[2] = 0
-    near = within(values, TOWNS, sums, non_negative=True, whole=False)
-    rounded = within(values, TOWNS, sums, non_negative=True, whole=True)
+    near = project_to_parent_sums(values, TOWNS, sums, non_negative=True, whole=False)
+    rounded = project_to_parent_sums(values, TOWNS, sums, non_negative=True, whole=True)
     for group in range(6):
         of_group = group == TOWNS
         for column in range(3):

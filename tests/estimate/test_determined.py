@@ -445,7 +445,7 @@ def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
                 refused += 1
                 continue
             for _ in range(3):
-                again = estimate.like(
+                again = estimate.for_observation(
                     simulate(plan, SMALL_TABLE, SeededEntropy(int(generator.integers(2**31))))
                 )
                 answer, truth = again.estimate(product), asked_rows(product) @ SMALL_ROWS

@@ -11,9 +11,16 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimator, Expanded, Outcome, Posterior, Smoothed, join
-from leastnoise._estimate._expansion import Hidden, shrunk_levels
-from leastnoise._fitting import fit
+from leastnoise._estimate import (
+    BucketExpansion,
+    Estimator,
+    Outcome,
+    Posterior,
+    SmoothedEstimate,
+    join_observations,
+)
+from leastnoise._estimate._expansion import DeviationBound, shrunk_levels
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Coarse, Tree, dense, pack
 from leastnoise._measurements import Block, Factor, Measurements
@@ -56,7 +63,9 @@ def steps_of(regime: str, mechanism: str) -> list[Measurements]:
     )
     steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
     return [
-        fit(DOMAIN, PRIVACY[mechanism], mechanism, [(Block((factor,), Fraction(1)), 1.0)])
+        fit_noise_scales(
+            DOMAIN, PRIVACY[mechanism], mechanism, [(Block((factor,), Fraction(1)), 1.0)]
+        )
         for factor in steps
     ]
 
@@ -68,7 +77,7 @@ def observed(
     table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
     told = {"buckets": 4, "starts": pack(STARTS)}
     found = {"shrunk": {}, "adaptive": told, "buckets": told | {"bounded": True}}[regime]
-    observation = join(
+    observation = join_observations(
         [simulate(plan, table, entropy) for plan in steps_of(regime, mechanism)], privacy
     )
     plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
@@ -128,7 +137,7 @@ def test_levels_alone_of_earlier_releases_are_read_as_any_measurements(regime: s
         .finding({"regime": regime})
         .estimator(outcome.observation)
     )
-    assert isinstance(found, Smoothed)
+    assert isinstance(found, SmoothedEstimate)
 
 
 EVEN = np.repeat(
@@ -141,7 +150,7 @@ def expanded(mechanism: str) -> list[Estimator]:
     """Of other noise each; all products are asked of the same."""
     (plan,) = steps_of("buckets", mechanism)
     draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
-    return [Expanded.of(observation, None) for observation in draws]
+    return [BucketExpansion.of(observation, None) for observation in draws]
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
@@ -169,7 +178,7 @@ def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_boun
         "buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden
     ).estimator()
     lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
-    squares = Hidden(scale=3.0, prior=1.0).squares(lengths, counts, np.diag(covariance))
+    squares = DeviationBound(scale=3.0, prior=1.0).squares(lengths, counts, np.diag(covariance))
     rows = rows_of(product)
     expected = (rows @ (found.cells - np.repeat(counts / lengths, lengths))) ** 2  # type: ignore[attr-defined]
     for start, length, square in zip(STARTS, lengths, squares, strict=True):
@@ -191,7 +200,7 @@ def test_what_buckets_hide_is_bounded_by_their_choice_and_their_counts() -> None
         np.array([9e9, 9e9, 9e9, 1.0]),
         np.full(4, 25.0),
     )
-    free = Hidden(scale=10.0, prior=1.5).squares(cells, counts, spread)
+    free = DeviationBound(scale=10.0, prior=1.5).squares(cells, counts, spread)
     assert free[0] == 0
     assert (
         free[1] == (10 * (2 * 1.5 + 1)) ** 2

@@ -9,11 +9,11 @@ from accuracy.plans import MIXED, SEPARATE, SOLVED, LeastSquares, factor
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._accuracy import (
     IterativeStructure,
-    Joint,
+    JointBlocks,
     UnsupportedQuery,
     block_variance,
     confidence_factor,
-    promised,
+    evaluate_plan,
 )
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
@@ -28,8 +28,10 @@ def plan_of(*blocks: Block, domain: Domain = SOLVED) -> Measurements:
     )
 
 
-def joint_of(plan: Measurements) -> Joint:
-    return Joint.of(plan.domain, [(block, block_variance(plan, block)) for block in plan.blocks])
+def joint_of(plan: Measurements) -> JointBlocks:
+    return JointBlocks.of(
+        plan.domain, [(block, block_variance(plan, block)) for block in plan.blocks]
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_the_automatic_choice_may_refuse_to_iterate() -> None:
         match="linear solver over 8100 joint cells, which takes long; ask for it by name: "
         "strategy = 'mixed'",
     ):
-        promised(queries(plan.domain, a="prefix"), plan, "mixed", iterate=False)
+        evaluate_plan(queries(plan.domain, a="prefix"), plan, "mixed", iterate=False)
 
 
 def test_what_the_measurements_do_not_determine_does_not_converge_and_is_said() -> None:

@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 
 from estimate.agreement import disagreement
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import structure
+from leastnoise._accuracy import measure_covariance
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, from_residual_parts, locally_non_negative, residual_parts
 from leastnoise._linop import Identity, Prefix
@@ -57,7 +57,7 @@ def optimum(estimate, tables):
     for names in tables:
         parts |= residual_parts(estimate.marginal(names), names)
     for tau in parts:
-        weight[tau] = structure(estimate.observation.measurements, None).strength(tau)
+        weight[tau] = measure_covariance(estimate.observation.measurements, None).strength(tau)
     keys = [tau for tau in parts if tau]
     cut = np.cumsum([0, *(parts[tau].size for tau in keys)])
     start = np.concatenate([parts[tau].reshape(-1) for tau in keys])

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import Joint, block_rows, block_variance, equations
+from leastnoise._accuracy import JointBlocks, block_rows, block_variance, equations
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, nnls
-from leastnoise._estimate._non_negative import noise, non_negative_cells
-from leastnoise._fitting import fit
+from leastnoise._estimate._non_negative import non_negative_cells, simulate_block_noise
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import AllRanges, Haar, Identity, Operator, Tree, apply
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms import Search, choose
+from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._workload import marginals, queries
 
 LINE = Domain(x=Integers(0, 127))
@@ -25,7 +25,7 @@ PLANE = Domain(a=Integers(0, 3), b=Integers(0, 4), measures={"debt": Measure("de
 
 def along(operator: Operator, epsilon: str = "1/100") -> Measurements:
     block = Block((Factor(("x",), operator),), Fraction(1))
-    return fit(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
+    return fit_noise_scales(LINE, Privacy(PureDP(epsilon)), Noise.DISCRETE_LAPLACE, [(block, 1.0)])
 
 
 def sparse() -> np.ndarray:
@@ -39,7 +39,7 @@ def sparse() -> np.ndarray:
 
 def observed(plan: Measurements, seed: int) -> Observation:
     """A simulated observation of the sparse histogram, one block along x."""
-    drawn = noise(plan, 0, 1, np.random.default_rng(seed))[:, 0]
+    drawn = simulate_block_noise(plan, 0, 1, np.random.default_rng(seed))[:, 0]
     (factor,) = plan.blocks[0].factors
     return Observation(
         plan,
@@ -59,7 +59,10 @@ def two_tables() -> Observation:
         Block((), Fraction(2)),
     )
     plan = Measurements(
-        domain=PLANE, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+        domain=PLANE,
+        privacy=Privacy(PureDP(99)),
+        simulate_block_noise=Noise.DISCRETE_LAPLACE,
+        blocks=blocks,
     )
     rng = np.random.default_rng(9)
     return Observation(
@@ -106,11 +109,11 @@ def test_the_total_is_kept_and_the_rest_is_optimal(grid: int) -> None:
 def errors(plan: Measurements) -> tuple[float, float]:
     """Root mean square error of cells and of ranges after non-negative least squares, over those before, in 40 simulated releases."""
     joint, truth = (
-        Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]),
+        JointBlocks.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)]),
         sparse()[:, None],
     )
     b = joint.gram(truth.astype(float)) + joint.gather(
-        [noise(plan, 0, 40, np.random.default_rng(2))]
+        [simulate_block_noise(plan, 0, 40, np.random.default_rng(2))]
     )
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
@@ -127,7 +130,9 @@ def test_cells_and_ranges_gain_under_strategies_that_hold_the_total_well_or_weak
     plans = {
         "hierarchy": along(Tree.full(128, 2)),
         "haar": along(Haar(128)),
-        "level_tree": choose(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))[0].measured(),
+        "level_tree": choose_plan(RANGES, Privacy(PureDP("1/100")), Search("level_tree"))[
+            0
+        ].measured(),
         "identity": along(Identity(128)),
     }
     # The margins are wide: seeds are fixed, 40 releases give each ratio to about 10%.
@@ -154,9 +159,11 @@ def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
     assert np.sqrt((stated**2).mean()) < np.sqrt((unbiased**2).mean())
     # Against an independent simulation at the same truth; two means of 40 squares, pooled over
     # dependent ranges.
-    joint = Joint.of(plan.domain, [(one.block, one.variance) for one in equations(plan, None)])
+    joint = JointBlocks.of(
+        plan.domain, [(one.block, one.variance) for one in equations(plan, None)]
+    )
     b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather(
-        [noise(plan, 0, 40, np.random.default_rng(77))]
+        [simulate_block_noise(plan, 0, 40, np.random.default_rng(77))]
     )
     again = apply(
         AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1)

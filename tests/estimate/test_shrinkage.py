@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._estimate import Halving, cheapest_blocks, shrink
+from leastnoise._estimate import HalvingTree, cheapest_blocks, shrink
 from leastnoise._estimate._shrinkage import checked_errors
 
 
@@ -37,7 +37,7 @@ def noise_of(halving, covariance):
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21])
 def test_vectors_are_the_cells_and_have_their_sums_and_a_transpose(size, runs):
     random, lengths = np.random.default_rng(size), np.arange(size) % 3 + 1
-    halving = Halving(size, lengths if runs else None)
+    halving = HalvingTree(size, lengths if runs else None)
     cells, query = random.normal(5, 9, (2, size))
     vector = halving.differences(cells)
     assert np.allclose(halving.together(vector, bounded=False), cells)
@@ -53,7 +53,7 @@ def test_vectors_are_the_cells_and_have_their_sums_and_a_transpose(size, runs):
 
 @pytest.mark.parametrize("size", [5, 8])
 def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
-    halving = Halving(size)
+    halving = HalvingTree(size)
     for cells in np.random.default_rng(1).normal(0, 20, (50, size)):
         bounded = halving.together(halving.differences(cells))
         assert (bounded >= 0).all()
@@ -63,7 +63,7 @@ def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
 
 @pytest.mark.parametrize("tail", [None, 6.0])
 def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
-    rng, halving, truth = np.random.default_rng(3), Halving(256), np.zeros(256)
+    rng, halving, truth = np.random.default_rng(3), HalvingTree(256), np.zeros(256)
     truth[[100, 200, 201]] = 5000.0, 3000.0, 200.0
     back, covariance = least_squares(256, (1, 16), (72.0, 50.0))
     before = after = 0.0
@@ -89,7 +89,7 @@ def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
     rng, noise, realised, said = np.random.default_rng(4), np.full(1024, 25.0), [], []
     for _ in range(20):
         truth = rng.normal(0, 10, 1024)
-        found = shrink(Halving(1024), truth + rng.normal(0, 5, 1024), noise, None)
+        found = shrink(HalvingTree(1024), truth + rng.normal(0, 5, 1024), noise, None)
         realised.append(((found.means - truth)[1:513] ** 2).mean())
         said.append(found.variances[1:513].mean())
     assert abs(np.mean(realised) / np.mean(said) - 1) < 0.25
@@ -132,7 +132,7 @@ def test_errors_that_the_prior_does_not_know_of_are_found_in_the_differences():
 
 
 def test_padding_is_known_and_not_learned_from():
-    halving = Halving(5)
+    halving = HalvingTree(5)
     found = shrink(
         halving,
         halving.differences(np.array([9.0, 1.0, 4.0, 4.0, 7.0])),
@@ -144,7 +144,7 @@ def test_padding_is_known_and_not_learned_from():
     )
     assert not found.means[empty].any()
     assert not found.variances[empty].any()
-    assert shrink(Halving(1), np.array([3.0]), np.array([2.0]), None).means.tolist() == [3.0]
+    assert shrink(HalvingTree(1), np.array([3.0]), np.array([2.0]), None).means.tolist() == [3.0]
 
 
 def all_prunings(start, width):
@@ -159,7 +159,7 @@ def all_prunings(start, width):
 
 def test_pruning_is_the_cheapest_of_all():
     rng = np.random.default_rng(5)
-    halving = Halving(8)
+    halving = HalvingTree(8)
     for _ in range(20):
         squares = [rng.exponential(4, 8 // 2 ** (level + 1)) for level in range(3)]
         costs = [rng.uniform(0.5, 2, len(one)) for one in squares]

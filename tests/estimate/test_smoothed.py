@@ -9,10 +9,10 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._estimate import Estimate, Halving, Smoothed, can_be_smoothed, shrink
-from leastnoise._estimate._expansion import posterior_means, prior, runs_of
-from leastnoise._estimate._least_squares import Answer, Sides
-from leastnoise._fitting import fit
+from leastnoise._estimate import Estimate, HalvingTree, SmoothedEstimate, can_be_smoothed, shrink
+from leastnoise._estimate._expansion import level_prior, posterior_means, runs_of
+from leastnoise._estimate._least_squares import Answer, OneSidedBounds
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -29,12 +29,12 @@ PRIVACY = {
 def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: int) -> Observation:
     domain = Domain(age=Coded(1) if len(cells) == 1 else Integers(0, len(cells) - 1))
     blocks = [(Block((Factor(("age",), operator),), Fraction(1)), 1.0) for operator in operators]
-    plan: Measurements = fit(domain, PRIVACY[noise], noise, blocks)
+    plan: Measurements = fit_noise_scales(domain, PRIVACY[noise], noise, blocks)
     table = Table(domain, {"age": np.repeat(np.arange(len(cells)), cells)})
     return simulate(plan, table, SeededEntropy(seed))
 
 
-def basis_of(halving: Halving) -> np.ndarray:
+def basis_of(halving: HalvingTree) -> np.ndarray:
     return np.array([halving.together(unit, bounded=False) for unit in np.eye(halving.padded)]).T
 
 
@@ -57,7 +57,7 @@ def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> 
         precision = 1 / block_variance(observation.measurements, block)
         information += rows.T @ rows * precision
         told += rows.T @ (values / observation.measurements.grid * block.scaling() * precision)
-    covariance, halving = np.linalg.inv(information), Halving(len(starts), expand)
+    covariance, halving = np.linalg.inv(information), HalvingTree(len(starts), expand)
     vector, units = (
         halving.differences(covariance @ told),
         np.array([halving.differences(unit) for unit in np.eye(len(starts))]),
@@ -76,7 +76,7 @@ def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> 
     found = shrink(halving, vector, spread, tail)
     levels = zip(*map(halving.levels, (vector, found.means, found.variances, spread)), strict=True)
     precision, pull = np.concatenate(
-        [np.zeros((2, 1)), *(prior(*level) for level in levels)], axis=1
+        [np.zeros((2, 1)), *(level_prior(*level) for level in levels)], axis=1
     )
     basis = basis_of(halving)[:, seen]
     mean = basis @ np.linalg.solve(
@@ -93,13 +93,13 @@ def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_lev
 ) -> None:
     noise, left = np.full(16, 4.0), np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
-    sharp, pull = prior(
+    sharp, pull = level_prior(
         part, np.zeros(16), left, noise
     )  # right if differences lie sqrt(3) from their means of 0
     after = 1 / (1 / noise + sharp)
     np.testing.assert_allclose(after, kept * left + (1 - kept) * noise)
     np.testing.assert_allclose(after * (part / noise + pull), (1 - kept) * part, atol=1e-12)
-    few = prior(part[:4], np.zeros(4), left[:4], noise[:4])
+    few = level_prior(part[:4], np.zeros(4), left[:4], noise[:4])
     assert not np.concatenate(few).any()
 
 
@@ -109,7 +109,7 @@ def test_queries_that_do_not_tell_the_cells_are_not_smoothed() -> None:
     )
     assert not can_be_smoothed(few.measurements)
     with pytest.raises(InputError):
-        Smoothed.of(few)
+        SmoothedEstimate.of(few)
     assert can_be_smoothed(
         measured(np.full(8, 50), [AllRanges(8)], Noise.DISCRETE_LAPLACE, 1).measurements
     )
@@ -123,7 +123,7 @@ def test_intervals_are_those_of_least_squares_and_reach_to_the_answer(noise: Noi
     moved = 0
     for seed in range(6):
         observation = measured(cells, [Tree.full(32, 2)], noise, seed)
-        smoothed, plain = Smoothed.of(observation), Estimate(observation)
+        smoothed, plain = SmoothedEstimate.of(observation), Estimate(observation)
         for asked in ("identity", "prefix"):
             (product,) = queries(domain, age=asked)
             one, other = smoothed.estimate(product), plain.estimate(product)
@@ -155,7 +155,7 @@ def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(
     squares = np.zeros(2)
     for seed in range(20):
         observation = measured(cells, [Tree.full(64, 4)], Noise.DISCRETE_LAPLACE, seed)
-        for index, kind in enumerate((Smoothed.of(observation), Estimate(observation))):
+        for index, kind in enumerate((SmoothedEstimate.of(observation), Estimate(observation))):
             squares[index] += ((kind.estimate(product).values - np.cumsum(cells)) ** 2).sum()
     assert squares[0] <= most**2 * squares[1]
 
@@ -181,7 +181,7 @@ def test_means_are_moved_back_by_the_factor_of_james_and_stein(
     assert 0.6 < factor < 0.8
     # The factor's noise from three simulations is 0.015.
     np.testing.assert_allclose(
-        Smoothed.of(observation).cells, factor * least, atol=0.06 * np.abs(least).max()
+        SmoothedEstimate.of(observation).cells, factor * least, atol=0.06 * np.abs(least).max()
     )
 
 
@@ -190,7 +190,7 @@ def test_intervals_reach_to_both_bounds_and_their_noise() -> None:
         [[9.0, 3.0, 20.0, 1.0], [2.0, 4.0, 11.0, 6.0], [9.0, 0.0, 11.0, 0.0]]
     ).T
     below, above = Answer(
-        np.full(3, 10.0), np.full(3, 1.0), None, Sides(least, least_std, most, most_std)
+        np.full(3, 10.0), np.full(3, 1.0), None, OneSidedBounds(least, least_std, most, most_std)
     ).reaches(2.0, 1.5, 0.5)
     assert below.tolist() == [1 + 1.5 * 3 + 0.5, 8 + 1.5 * 4 + 0.5, 2 * 1 + 0.5]
     assert above.tolist() == [10 + 1.5 * 1 + 0.5, 1 + 1.5 * 6 + 0.5, 2 * 1 + 0.5]

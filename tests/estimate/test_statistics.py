@@ -11,11 +11,11 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import interval_multiplier, noise_variance, promised, ratio_interval
+from leastnoise._accuracy import evaluate_plan, interval_multiplier, noise_variance, ratio_interval
 from leastnoise._check import InputError
-from leastnoise._estimate import Estimate, cdf, few_draws, means, quantiles, simulated_noise
-from leastnoise._estimate._cdf import counts_of, quantile_difference, up_to
-from leastnoise._fitting import fit
+from leastnoise._estimate import Estimate, cdf, means, minimal_draws, quantiles, simulated_noise
+from leastnoise._estimate._cdf import cumulative_counts, cumulative_query, quantile_difference
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._linop import Tree
 from leastnoise._measurements import Block, Factor, Measurements
@@ -93,7 +93,9 @@ def trees(kind: tuple[Privacy, Noise]) -> Plan:
     ages = Block((Factor(("age",), Tree(30, (30, 6, 1)), weights), sex), Fraction(1))
     sums, values = (Block((sex,), Fraction(1), name) for name in ("pay", "count of pay"))
     asked = queries(PAID, age="prefix", sex="identity") + ln.mean_queries(PAID, "pay", by=["sex"])
-    return promised(asked, fit(PAID, *kind, [(ages, 1.0), (sums, 0.02), (values, 2.0)]))
+    return evaluate_plan(
+        asked, fit_noise_scales(PAID, *kind, [(ages, 1.0), (sums, 0.02), (values, 2.0)])
+    )
 
 
 def estimated(plan: Plan, seed: int = 0) -> Estimate:
@@ -265,7 +267,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(case: Case) -> None:
     table = read_table(plan, ROWS if case.rows is None else case.rows)
     first, held, errors = Estimate(simulate(plan.measured(), table, SeededEntropy(0))), [], []
     for observation in simulations(plan.measured(), table, case.count, seed=1):
-        low, high, error = case.ask(first.like(observation), case.level)
+        low, high, error = case.ask(first.for_observation(observation), case.level)
         inside = (low <= case.truth + 1e-12) & (case.truth <= high + 1e-12)
         held.append(inside.all(axis=-1) if case.at_once else inside)
         errors += [] if error is None else [error]
@@ -381,7 +383,7 @@ def test_what_is_asked_for_alone_is_known_better_and_draws_make_bands_narrow() -
     )
     assert sum(one.high - one.low for one in alone) < sum(one.high - one.low for one in banded)
     assert [one.group for one in banded] == [one.group for one in alone]
-    assert (few_draws(estimate, 0.95), few_draws(estimate, 0.99999)) == (199, 0)
+    assert (minimal_draws(estimate, 0.95), minimal_draws(estimate, 0.99999)) == (199, 0)
     nothing = cdf(
         estimated(trees((Privacy(ln.PureDP("1/100000")), Noise.DISCRETE_LAPLACE))), "age", draws=199
     )
@@ -394,7 +396,9 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     (upto,) = queries(PAID, age="prefix", sex="identity")
     draws = np.stack(list(simulated_noise(first, upto, 600, seed=4)))
     errors = (1 - share) * draws - share * (draws[:, -1:] - draws)
-    _, spread = quantile_difference(*counts_of(first, up_to(PAID, "age", {}, ["sex"])), share)
+    _, spread = quantile_difference(
+        *cumulative_counts(first, cumulative_query(PAID, "age", {}, ["sex"])), share
+    )
     # Variances of 600 draws are off by 6%: 60 of them, 5 standard errors.
     assert np.moveaxis(errors.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
 
@@ -409,7 +413,7 @@ def test_the_interval_of_a_quantile_has_the_cells_that_its_test_does_not_reject(
     found = quantiles(estimate, "age", shares.tolist(), by=["sex"], level=0.9)
     for place, (one, share) in enumerate(zip(found, [*shares, *shares], strict=True)):
         difference, spread = quantile_difference(
-            *counts_of(estimate, up_to(PAID, "age", {}, ["sex"])), share
+            *cumulative_counts(estimate, cumulative_query(PAID, "age", {}, ["sex"])), share
         )
         own, margin = difference[place // 19], times * np.sqrt(spread[place // 19]) + half
         first, behind = (
@@ -425,7 +429,7 @@ def of_both_ends() -> Plan:
     plan = Measurements(
         domain=PAID, privacy=Privacy(ln.PureDP(999)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    return promised(
+    return evaluate_plan(
         queries(PAID, age="prefix", count="pay") + queries(PAID, age="prefix", sum="pay"), plan
     )
 

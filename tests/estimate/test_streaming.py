@@ -9,7 +9,7 @@ from estimate.agreement import disagreement
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._accuracy import _product
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import Estimate, estimates
+from leastnoise._estimate import Estimate, estimate_products
 from leastnoise._estimate._least_squares import Answer
 from leastnoise._linop import Contrasts, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
@@ -70,7 +70,7 @@ def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(
         np.testing.assert_allclose(cells, alone.marginal(names), rtol=1e-10, atol=1e-9)
     assert disagreement(made) < 1e-8
     asked = marginals(DOMAIN, upto=3).products
-    for product, found in zip(asked, estimates(estimate(blocks), asked), strict=True):
+    for product, found in zip(asked, estimate_products(estimate(blocks), asked), strict=True):
         own = alone.estimate(product)
         np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
         np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
@@ -80,7 +80,7 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
     made = estimate(CUBES["residual"])
     for names in TRIPLES:
         made.marginal(names)
-    part = made.solved(None)
+    part = made.solved_cells(None)
     assert {len(tau) for tau in part.components} == {0, 1, 2}
     assert len(part.components) == 1 + 8 + 28
 
@@ -88,7 +88,7 @@ def test_components_as_large_as_the_tables_are_not_kept() -> None:
 def test_the_observation_is_not_copied() -> None:
     made = estimate(CUBES["residual"])
     made.marginal(TRIPLES[0])
-    part = made.solved(None)
+    part = made.solved_cells(None)
     assert all(
         own.counts is given
         for own, given in zip(part.measured, made.observation.values, strict=True)
@@ -113,7 +113,7 @@ def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
         lambda cells, some: (taken.append(len(some)), own(cells, some))[1],
     )
     asked = marginals(DOMAIN, ways=1).products
-    list(estimates(estimate(CUBES["residual"]), asked))
+    list(estimate_products(estimate(CUBES["residual"]), asked))
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
 
 

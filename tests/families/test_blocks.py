@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, prefix_gram, width_gram
-from leastnoise._families import Gram, _blocks, basis, dense_gram, gram_of, summed
+from leastnoise._families import Gram, _blocks, dense_gram, gram_of, invert_gram, weighted_sum
 from leastnoise._families._p_identity import Support, p_identity
 from leastnoise._linop import (
     DiagonalAndRows,
@@ -23,8 +23,10 @@ from leastnoise._planner import NotApplicable
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),
     "ranges": all_ranges_gram(48),
-    "mixed": summed(((1.0, prefix_gram(48)), (3.0, width_gram(48, 1)), (2.0, width_gram(48, 48)))),
-    "ranges of whole blocks": summed(
+    "mixed": weighted_sum(
+        ((1.0, prefix_gram(48)), (3.0, width_gram(48, 1)), (2.0, width_gram(48, 48)))
+    ),
+    "ranges of whole blocks": weighted_sum(
         ((2.0, gram_of(Ranges(48, [0, 12, 24], [35, 23, 47]))), (1.0, width_gram(48, 1)))
     ),
 }
@@ -37,7 +39,7 @@ def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> No
     values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
     asked = _blocks.block_gram(GRAMS[name], 12, 4)
     error, by_values, by_above = _blocks.blocks_objective(asked, support, values, above)
-    theta = support.spread(values)
+    theta = support.to_matrix(values)
     within, divisors = (
         np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)),
         1 + above.sum(axis=0),
@@ -63,7 +65,7 @@ def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> No
 
 def unit_error(factor: Factor, asked: Operator) -> float:
     norm = int(column_sums(factor.operator, factor.weights, 1).max())
-    return norm * math.sqrt(basis(factor).total_variance(asked) / asked.rows)
+    return norm * math.sqrt(invert_gram(factor).total_variance(asked) / asked.rows)
 
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families._search import _along, descended
+from leastnoise._families._search import _line_search, minimize_lbfgs
 
 RNG = np.random.default_rng(0)
 
@@ -18,7 +18,7 @@ def test_a_convex_error_ends_where_no_allowed_way_leads_down() -> None:
         return 1 + float(away @ bend @ away), 2 * bend @ away
 
     most = RNG.uniform(0.5, 3, 30)
-    point, error = descended(objective, np.full(30, 0.4), most, 2000)
+    point, error = minimize_lbfgs(objective, np.full(30, 0.4), most, 2000)
     _, slope = objective(point)
     low, high = point <= 0, point >= most
     assert low.any()
@@ -36,7 +36,7 @@ def test_a_bent_valley_is_followed_to_its_end() -> None:
         error = 0.01 + (1 - x) ** 2 + 100 * (y - x**2) ** 2
         return float(error), np.array([-2 * (1 - x) - 400 * x * (y - x**2), 200 * (y - x**2)])
 
-    point, error = descended(objective, np.array([0.1, 2.0]), 5.0, 300)
+    point, error = minimize_lbfgs(objective, np.array([0.1, 2.0]), 5.0, 300)
     np.testing.assert_allclose(point, [1, 1], atol=1e-3)
     assert error == pytest.approx(0.01, abs=1e-6)
 
@@ -50,7 +50,7 @@ def test_an_error_that_cannot_fall_any_further_is_left_at_once() -> None:
             [1.0]
         )  # its slope is wrong: every step is shortened in vain
 
-    point, error = descended(objective, np.array([1.0]), 9.0, 50)
+    point, error = minimize_lbfgs(objective, np.array([1.0]), 9.0, 50)
     assert (point[0], error) == (1.0, 1.0)
     assert len(seen) == 21
 
@@ -66,7 +66,7 @@ def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
         (2.0, 9.0, 2, 2),
         (100.0, 999.0, 1, 5),
     ):
-        found = _along(objective, start, np.array([way]), most)
+        found = _line_search(objective, start, np.array([way]), most)
         assert found is not None
         assert least <= found[0][0] <= largest
         assert found[1] < 9
@@ -76,4 +76,6 @@ def test_a_step_must_gain_a_part_of_what_the_slope_promises() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return 9 - 0.5e-4 * float(point[0]), np.array([-1.0])
 
-    assert _along(objective, (np.zeros(1), 9.0, np.array([-1.0])), np.array([1.0]), 9.0) is None
+    assert (
+        _line_search(objective, (np.zeros(1), 9.0, np.array([-1.0])), np.array([1.0]), 9.0) is None
+    )

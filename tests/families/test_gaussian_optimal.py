@@ -10,7 +10,14 @@ from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
-from leastnoise._families import Gram, basis, dense_gram, fitted_to, gaussian_optimum, summed
+from leastnoise._families import (
+    Gram,
+    dense_gram,
+    fit_family,
+    gaussian_optimum,
+    invert_gram,
+    weighted_sum,
+)
 from leastnoise._families import _dense as optimal
 from leastnoise._linop import Dense, Prefix, column_sums
 
@@ -43,7 +50,7 @@ def test_the_published_optima(gram: Gram, published: float) -> None:
     assert np.square(optimum.factor).sum(axis=0).max() <= 1 + 1e-9
 
 
-MIXED = summed(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
+MIXED = weighted_sum(((2.0, prefix_gram(16)), (1.0, width_gram(16, 1))))
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(33), all_ranges_gram(32), width_gram(31, 7), MIXED])
@@ -61,9 +68,9 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.mirrored:
         weights += weights[::-1]
-    expected, vectors = optimal._plain(gram.dense(), weights)
+    expected, vectors = optimal._full_spectrum(gram.dense(), weights)
     for values, columns in [optimal._spectrum(gram)(weights)] + (
-        [optimal._mirrored(gram.dense(), weights)] if gram.mirrored else []
+        [optimal._symmetric_spectrum(gram.dense(), weights)] if gram.mirrored else []
     ):
         np.testing.assert_allclose(
             (columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9
@@ -88,7 +95,9 @@ def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
 def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> None:
-    start = optimal._refined(optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size)
+    start = optimal._interpolate_duals(
+        optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size
+    )
     bound = float(optimal._spectrum(gram)(start)[0].sum()) ** 2 / gram.queries
     assert bound == pytest.approx(optimal.fit_gaussian_optimum(gram).lower ** 2, rel=2e-3)
     even = (
@@ -100,9 +109,9 @@ def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> N
 
 @pytest.mark.parametrize("weight", [0.25, 4.0])
 def test_the_bound_of_an_attribute_is_that_of_its_weighted_queries(weight: float) -> None:
-    fitted = fitted_to(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
+    fitted = fit_family(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
     norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
-    error = weight * norm * basis(fitted.factor("a")).total_variance(Prefix(8))
+    error = weight * norm * invert_gram(fitted.factor("a")).total_variance(Prefix(8))
     assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.002
 
 
@@ -185,5 +194,5 @@ def test_an_optimum_that_does_not_determine_the_total_measures_every_cell_a_litt
     workload = np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]])
     fitted = gaussian_optimum(dense_gram(workload.T @ workload, 2), 2)
     norm = column_sums(fitted.operator, np.ones(fitted.operator.rows, dtype=np.int64), 2).max()
-    error = norm * basis(fitted.factor("a")).total_variance(Dense(workload.astype(np.int64)))
+    error = norm * invert_gram(fitted.factor("a")).total_variance(Dense(workload.astype(np.int64)))
     assert fitted.bound <= error * (1 + 1e-6) <= fitted.bound * 1.01

@@ -9,9 +9,9 @@ from baselines._linear import strategy_rmse
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, summed
+from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, weighted_sum
 from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, to_dyadic
-from leastnoise._families._gram import line_order, recognise
+from leastnoise._families._gram import order_cells, seriate_cells
 from leastnoise._linop import AllRanges, Dense, Identity, Operator, Prefix, Ranges, Total, dense
 from leastnoise._workload import matrix, queries
 
@@ -54,13 +54,13 @@ def cases() -> list[tuple[str, list[tuple[float, Operator]]]]:
     ("name", "asked"), cases(), ids=lambda case: case if isinstance(case, str) else ""
 )
 def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Operator]]) -> None:
-    gram = summed([(weight, gram_of(operator)) for weight, operator in asked])
+    gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in asked])
     workload = np.vstack([math.sqrt(weight) * dense(operator) for weight, operator in asked])
     full, size = workload.T @ workload, gram.size
     block = np.random.default_rng(0).standard_normal((3, size))
     assert gram.queries == len(workload)
     np.testing.assert_allclose(gram.dense(), full, atol=1e-9)
-    np.testing.assert_allclose(gram.rows(block), block @ full, atol=1e-9)
+    np.testing.assert_allclose(gram.multiply_rows(block), block @ full, atol=1e-9)
     np.testing.assert_allclose(gram.diagonal(), full.diagonal(), atol=1e-9)
     for width in (1, 2, 3, size):
         same = np.equal.outer(np.arange(size) // width, np.arange(size) // width)
@@ -71,7 +71,7 @@ def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Ope
         np.testing.assert_allclose(
             np.triu(sum(np.outer(a, b) for a, b in gram.generators)), np.triu(full), atol=1e-9
         )
-    assert gram.mirrored == np.allclose(full, full[::-1, ::-1])
+    assert gram.is_symmetric_under_reversal == np.allclose(full, full[::-1, ::-1])
     widths = [1, 2, 4, 3, 6, 12, 24, 5, size]
     same = [
         np.equal.outer(np.arange(size) // width, np.arange(size) // width) / width
@@ -124,14 +124,14 @@ def test_a_short_form_and_the_order_of_the_cells_are_recognised_in_a_matrix() ->
     weighted = Gram(40, 7, ((np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40)),))
     for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
         full, mixed = gram.dense(), permuted(gram)
-        order = line_order(mixed)
+        order = seriate_cells(mixed)
         back = mixed.dense()[np.ix_(order, order)]
         assert np.allclose(back, full) or np.allclose(back, full[::-1, ::-1])
-        short, order = recognise(mixed)
+        short, order = order_cells(mixed)
         assert len(short.generators) == len(gram.generators)
         np.testing.assert_allclose(short.dense(), mixed.dense()[np.ix_(order, order)])
     for tiny in (np.eye(3), np.ones((1, 1))):
-        np.testing.assert_allclose(recognise(dense_gram(tiny, 3))[0].dense(), tiny)
+        np.testing.assert_allclose(order_cells(dense_gram(tiny, 3))[0].dense(), tiny)
 
 
 def test_merged_cells_keep_the_error() -> None:

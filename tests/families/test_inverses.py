@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._check import InputError
-from leastnoise._families import Basis, basis
+from leastnoise._families import GramInverse, invert_gram
 from leastnoise._families._blocks import NestedInverse
 from leastnoise._families._toeplitz import ToeplitzInverse
 from leastnoise._families._tree import TreeInverse
@@ -84,8 +84,8 @@ def test_every_answer_is_that_of_the_matrix(
 ) -> None:
     factor = FACTORS[name]
     size = factor.operator.size
-    known, inverse = basis(factor), np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
-    assert isinstance(known, KINDS.get(type(factor.operator), Basis))
+    known, inverse = invert_gram(factor), np.linalg.inv(matrix_of(factor).T @ matrix_of(factor))
+    assert isinstance(known, KINDS.get(type(factor.operator), GramInverse))
     for module, most in (
         ("_inverse", "_NUMBERS"),
         ("_tree", "_NUMBERS"),
@@ -156,7 +156,7 @@ MANY = (
 def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = basis(MANY[name])
+    known = invert_gram(MANY[name])
     every = AllRanges(known.size)
     listed = float(known.variances(every).max())
     assert known.total_variance(every) == pytest.approx(
@@ -186,16 +186,16 @@ def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(
 )
 def test_rows_of_unlike_noise_need_a_matrix(small: Operator, large: Operator) -> None:
     factor = Factor(("a",), small, np.arange(1, small.rows + 1))
-    assert basis(factor).kappa == pytest.approx(
+    assert invert_gram(factor).kappa == pytest.approx(
         np.linalg.inv(matrix_of(factor).T @ matrix_of(factor)).sum()
     )
     with pytest.raises(InputError, match="needs a dense matrix of 5000 x 5000"):
-        basis(Factor(("a",), large, np.arange(1, large.rows + 1)))
+        invert_gram(Factor(("a",), large, np.arange(1, large.rows + 1)))
 
 
 def test_blocks_that_do_not_determine_their_cells_need_a_matrix_too() -> None:
     assert not isinstance(
-        basis(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse
+        invert_gram(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse
     )
 
 

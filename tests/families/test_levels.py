@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from leastnoise._families import LevelInverse, Levels, nested_levels, root_trace
+from leastnoise._families import LevelInverse, Levels, nested_levels, trace_of_root
 from leastnoise._linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
 
 
@@ -48,7 +48,7 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
     gram = gram_of_levels(asked, rows)
     parts = sum(
         part.often
-        * root_trace(
+        * trace_of_root(
             np.asarray(
                 sum(own * one for own, one in zip(asked, part.grams * levels.size, strict=True))
             )
@@ -89,7 +89,7 @@ def test_groups_with_weights_of_their_own_have_the_errors_of_the_matrices(seed: 
     inverse = np.linalg.inv(
         sum(part.T @ (own[:, None] * part) for own, part in zip(precisions, rows, strict=True))
     )
-    error, slopes = levels.each.error(precisions, asked.tolist())
+    error, slopes = levels.singleton_orbits.error(precisions, asked.tolist())
     assert error == pytest.approx(np.trace(gram @ inverse))
     for slope, own in zip(slopes, rows, strict=True):
         assert slope == pytest.approx(np.diag(own @ inverse @ gram @ inverse @ own.T))

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, cells_and_total, permuted, prefix_gram, width_gram
 from leastnoise._check import InputError, InternalError
-from leastnoise._families import Clock, Gram, dense_gram, running, summed
+from leastnoise._families import Deadline, Gram, dense_gram, time_limit, weighted_sum
 from leastnoise._families import _p_identity as p_identity
 from leastnoise._families._tree import fit_level_tree
 
@@ -37,7 +37,7 @@ def test_the_gradient_is_that_of_finite_differences(
         values, lambda x: p_identity.p_identity_objective(gram, support, x)[0], 1e-7
     )
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-5 * error)
-    theta = support.spread(values)
+    theta = support.to_matrix(values)
     matrix = np.vstack([np.eye(24), theta]) / (1 + theta.sum(axis=0))
     assert math.sqrt(error / gram.queries) == pytest.approx(
         strategy_rmse(gram, matrix, 1), rel=1e-9
@@ -49,7 +49,7 @@ def test_the_gradient_is_that_of_finite_differences(
     [
         prefix_gram(60),
         all_ranges_gram(60),
-        summed(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
+        weighted_sum(((2.0, prefix_gram(60)), (1.0, all_ranges_gram(60)))),
     ],
 )
 def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
@@ -160,7 +160,7 @@ def test_one_cell_and_the_same_plan_twice() -> None:
     ],
 )
 def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
-    with running(Clock(end=0.0)):
+    with time_limit(Deadline(end=0.0)):
         hurried = fit(all_ranges_gram(21))
     rested = fit(all_ranges_gram(21))
     assert rested is not hurried

@@ -12,14 +12,14 @@ from leastnoise._accuracy import (
     PairStructure,
     UnsupportedQuery,
     _structure,
-    structure,
+    measure_covariance,
 )
 from leastnoise._accuracy._joint import _weighted_diagonal
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers
 from leastnoise._estimate import Estimate
-from leastnoise._families import CellsBasis, row_space
-from leastnoise._families._inverse import basis
+from leastnoise._families import IdentityInverse, row_space
+from leastnoise._families._inverse import invert_gram
 from leastnoise._families._queries import gram_diagonal, triangle
 from leastnoise._linop import (
     Contrasts,
@@ -50,9 +50,9 @@ def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_t
     space, matrix = row_space(case.operator), case.reference()
     for other in (other for other in CASES if other.operator.size == case.operator.size):
         same = rank(np.vstack([matrix, other.reference()])) == rank(matrix)
-        assert space.holds(other.operator) == same, other.name
+        assert space.contains(other.operator) == same, other.name
         assert space.includes(row_space(other.operator)) == same, other.name
-        assert space.holds(Dense(other.reference())) == same, other.name
+        assert space.contains(Dense(other.reference())) == same, other.name
 
 
 def test_spaces_that_miss_one_query_are_compared_without_their_bases() -> None:
@@ -84,9 +84,9 @@ def test_the_basis_of_every_operator_is_that_of_its_matrix(case: Case, weighted:
     factor = Factor(("a",), operator, weights if weighted else None)
     if rank(np.vstack([matrix, np.ones(operator.size)])) > rank(matrix):
         with pytest.raises(InputError, match="do not determine its cells"):
-            basis(factor)
+            invert_gram(factor)
         return
-    found, inverse = basis(factor), np.linalg.pinv(matrix.T @ matrix)
+    found, inverse = invert_gram(factor), np.linalg.pinv(matrix.T @ matrix)
     np.testing.assert_allclose(found.kappa, inverse.sum(), rtol=1e-7)
     for other in (other for other in CASES if other.operator.size == operator.size):
         rows = other.reference()
@@ -110,10 +110,10 @@ def test_one_query_outside_many_is_seen_and_rounding_errors_of_large_ones_are_no
     None
 ):
     rows = np.ones((5000, 6), dtype=int)
-    assert row_space(Dense([[1] * 6])).holds(Dense(rows))
+    assert row_space(Dense([[1] * 6])).contains(Dense(rows))
     rows[4321, 2] = 2
-    assert not row_space(Dense([[1] * 6])).holds(Dense(rows))
-    assert row_space(Dense([[1, 2, 0], [0, 1, 1]])).holds(
+    assert not row_space(Dense([[1] * 6])).contains(Dense(rows))
+    assert row_space(Dense([[1, 2, 0], [0, 1, 1]])).contains(
         Dense([[10**9, 3 * 10**9, 10**9], [7 * 10**9, 15 * 10**9, 10**9]])
     )
 
@@ -146,7 +146,11 @@ def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_z
     strange: Operator = Strange()  # type: ignore[assignment]
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
-    for ask in (CellsBasis.plain(3).variances, gram_diagonal, lambda _: _weighted_diagonal(large)):
+    for ask in (
+        IdentityInverse.of_identity(3).variances,
+        gram_diagonal,
+        lambda _: _weighted_diagonal(large),
+    ):
         with pytest.raises(InternalError, match="Strange has not registered this function"):
             ask(strange)
 
@@ -169,7 +173,10 @@ def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(
         domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=tables
     )
     values = tuple(np.random.default_rng(one.rows).integers(0, 9, one.rows) for one in tables)
-    estimate, known = Estimate(Observation(plan, values, "", private=False)), structure(plan, None)
+    estimate, known = (
+        Estimate(Observation(plan, values, "", private=False)),
+        measure_covariance(plan, None),
+    )
     assert isinstance(known, (PairStructure, IterativeStructure)[blocks - 2 : blocks - 1])
     (inner,), (both,) = (
         queries(domain, a=prefix()),
@@ -200,9 +207,9 @@ def test_a_triangular_strategy_is_inverted_as_any_other(matrix: list[list[int]])
     own = np.array(matrix)
     turned = own[::-1]  # the same rows in another order are no triangle
     for rows in (own, turned):
-        known = basis(Factor(("a",), Dense(rows)))
+        known = invert_gram(Factor(("a",), Dense(rows)))
         np.testing.assert_allclose(known.inverse, np.linalg.inv(own.T @ own), rtol=1e-12)  # type: ignore[attr-defined]
-        assert row_space(Dense(rows)).everything  # type: ignore[union-attr]
+        assert row_space(Dense(rows)).is_full  # type: ignore[union-attr]
     assert triangle(Dense(own))[1] == 2 / 7  # type: ignore[union-attr]
     assert triangle(Dense(turned)) is None
 

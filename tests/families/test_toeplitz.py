@@ -9,11 +9,11 @@ import pytest
 from leastnoise._accounting import ZCDP, Noise, Privacy
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._families import basis
-from leastnoise._families._toeplitz import convolved, inverse_series, toeplitz_root
+from leastnoise._families import invert_gram
+from leastnoise._families._toeplitz import convolve, inverse_series, toeplitz_root
 from leastnoise._linop import Prefix, Toeplitz, column_sums, largest_entry
 from leastnoise._measurements import Factor
-from leastnoise._planner import PLANNERS, Task
+from leastnoise._planner import PLANNERS, PlanningProblem
 from leastnoise._planning import plan
 from leastnoise._workload import queries
 from simulated import releases
@@ -22,7 +22,7 @@ from simulated import releases
 def unit_error(size: int, bits: int = 24) -> float:
     root = toeplitz_root(size, bits)
     norm = math.sqrt(column_sums(root, np.ones(size, dtype=np.int64), 2).max())
-    return norm * math.sqrt(basis(Factor(("a",), root)).total_variance(Prefix(size)) / size)
+    return norm * math.sqrt(invert_gram(Factor(("a",), root)).total_variance(Prefix(size)) / size)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,13 @@ def test_queries_whose_errors_would_take_long_are_refused(monkeypatch: pytest.Mo
         InputError,
         match=r"above 4096 cells it is made for prefix sums, all ranges, cells and few other ranges",
     ):
-        PLANNERS["toeplitz_root"].strategy(Task(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
+        PLANNERS["toeplitz_root"].strategy(
+            PlanningProblem(asked, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN)
+        )
     short = queries(Domain(a=Integers(0, 99)), a={"ranges": [[0, 3], [7, 50]]})
     assert (
         PLANNERS["toeplitz_root"]
-        .strategy(Task(short, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
+        .strategy(PlanningProblem(short, Privacy(ZCDP(1)), Noise.DISCRETE_GAUSSIAN))
         .blocks
     )
 
@@ -91,13 +93,13 @@ def test_series_are_inverted_and_convolved() -> None:
     )
     both = np.random.default_rng(9).normal(size=(4, 3))
     np.testing.assert_allclose(
-        convolved(series, both, 6),
+        convolve(series, both, 6),
         np.stack([np.convolve(series, one)[:6] for one in both.T], axis=1),
         atol=1e-12,
     )
 
 
 def test_scales_that_change_at_every_cell_of_many_are_refused() -> None:
-    known = basis(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
+    known = invert_gram(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
     with pytest.raises(InputError, match=r"change 32767 times over 32768 cells\. Use fewer scales"):
         known.kappa  # noqa: B018 - a property

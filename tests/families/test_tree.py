@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import structure
+from leastnoise._accuracy import measure_covariance
 from leastnoise._accuracy._joint import joint_rows_in_parts, joint_variances
 from leastnoise._domain import Coded, Domain
-from leastnoise._families import basis
+from leastnoise._families import invert_gram
 from leastnoise._linop import (
     AllRanges,
     Dense,
@@ -61,7 +61,7 @@ def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> N
         domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
     asked = queries(domain, a=all_ranges(), b=all_ranges()).products[0]
-    known = structure(plan, None)
+    known = measure_covariance(plan, None)
     tracemalloc.start()
     found = known.errors(asked)
     assert tracemalloc.get_traced_memory()[1] < 100e6
@@ -78,13 +78,13 @@ def test_along_one_attribute_all_ranges_are_not_listed_for_their_largest_varianc
         (Factor(("a",), Tree.full(12, 3)), False),
     ):
         blocks = (Block((factor,), 7), Block((factor,), 19))
-        known = structure(
+        known = measure_covariance(
             Measurements(
                 domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks
             ),
             None,
         )
-        assert (basis(factor).largest_unlisted(asked.operators[0]) is not None) is unlisted
+        assert (invert_gram(factor).largest_unlisted(asked.operators[0]) is not None) is unlisted
         assert known.errors(asked).largest == pytest.approx(
             float(known.variances(asked).max()), rel=1e-11
         )

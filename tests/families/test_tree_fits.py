@@ -124,7 +124,7 @@ def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
 def test_chains_are_weighed_best_first(norm: int) -> None:
     widths = np.array([[1, 4, 32, 0], [1, 8, 0, 0], [1, 2, 6, 36], [1, 0, 0, 0]], dtype=float)
     parts = np.random.default_rng(3).uniform(0.1, 5, widths.shape) * (widths > 0)
-    places, weights = trees._weigh(parts, widths, norm, 60)
+    places, weights = trees._optimize_weights(parts, widths, norm, 60)
     assert sorted(places.tolist()) == [0, 1, 2, 3]
     assert not weights[widths[places] == 0].any()
     reached = [

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._frames import several, visible
+from leastnoise._frames import pluralize, visible
 
 DOMAIN = ln.Domain(
     sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")}
@@ -135,7 +135,7 @@ for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_e
 
 
 def test_numbers_of_things_and_what_a_terminal_would_act_on() -> None:
-    assert (several(1, "row"), several(2000, "row"), several(0, "query", "queries")) == (
+    assert (pluralize(1, "row"), pluralize(2000, "row"), pluralize(0, "query", "queries")) == (
         "1 row",
         "2,000 rows",
         "0 queries",

@@ -4,16 +4,16 @@ from typing import Any
 
 from leastnoise._accounting import Privacy
 from leastnoise._domain import Domain
-from leastnoise._kernel import Ledger, Receipt, Series, Terms
+from leastnoise._kernel import Ledger, Receipt, ReleaseContract, Series
 from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._table import Table
 
 
-def one_step(made: Measurements) -> Terms:
+def one_step(made: Measurements) -> ReleaseContract:
     """Nothing but these measurements."""
     attributes, measures = made.columns()
     text = measurements_digest(made)
-    return Terms(
+    return ReleaseContract(
         domain=made.domain,
         privacy=made.privacy,
         attributes=attributes,
@@ -23,9 +23,9 @@ def one_step(made: Measurements) -> Terms:
     )
 
 
-def many_steps(domain: Domain, privacy: Privacy) -> Terms:
+def many_steps(domain: Domain, privacy: Privacy) -> ReleaseContract:
     """Steps that are decided on the way."""
-    return Terms(
+    return ReleaseContract(
         domain=domain,
         privacy=privacy,
         attributes=tuple(domain.names),

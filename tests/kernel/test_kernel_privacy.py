@@ -22,7 +22,7 @@ from leastnoise._accounting import (
     covers,
 )
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import (
     Ledger,
     SeededEntropy,
@@ -132,7 +132,7 @@ def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: ob
 def fitted(
     budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object
 ) -> Measurements:
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
 
 
 def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:

@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
 from leastnoise._domain import Domain, Unknown
 from leastnoise._fitting import key_rule
-from leastnoise._kernel import FoundKeys, KeySearch, SeededEntropy, Terms, UnpaidSeries
+from leastnoise._kernel import FoundKeys, KeySearch, ReleaseContract, SeededEntropy, UnpaidSeries
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text
 from leastnoise._measurements import Block, Measurements
 from leastnoise._table import Table
@@ -142,7 +142,7 @@ def found_among(
     texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch
 ) -> FoundKeys:
     domain = Domain(agent=Unknown(10**5))
-    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
+    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(
         search
     )
@@ -205,7 +205,7 @@ def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
 
 def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
     domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
-    terms = Terms(domain=domain, privacy=privacy, attributes=("agent",))
+    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)
     table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
     series = UnpaidSeries(terms, table, SeededEntropy(1))
@@ -227,7 +227,7 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
         UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
         UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
-    only = Terms(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
+    only = ReleaseContract(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
     with pytest.raises(ln.InputError, match="Only the steps that were paid for"):
         UnpaidSeries(only, rows, SeededEntropy(1)).find(search)
 

@@ -24,7 +24,7 @@ from leastnoise._accounting import (
     PureDP,
 )
 from leastnoise._check import BudgetError, InputError, LedgerError
-from leastnoise._domain import PerCell
+from leastnoise._domain import PerCellBound
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._kernel import _ledger_file
 from leastnoise._kernel._ledger import Ledger
@@ -113,7 +113,7 @@ def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(
     ledger = Ledger.create(
         tmp_path / "units.ledger", "people", Privacy(PureDP(1), unit_column="id")
     )
-    for bound in (None, PerCell(2, "month")):
+    for bound in (None, PerCellBound(2, "month")):
         take(
             ledger,
             "1/2",

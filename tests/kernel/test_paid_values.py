@@ -222,7 +222,7 @@ def test_texts_of_other_classes_are_made_plain() -> None:
         {age: Integers(0, 3), Word("id"): ["a", "b"]},
         measures={Word("amount"): ln.Measure(Word("pay"), 0, 9)},
     ).as_complete()
-    privacy = Privacy(ZCDP(1), Word("add_remove"), Word("id"), 2, ln.PerCell(1, Word("age")))
+    privacy = Privacy(ZCDP(1), Word("add_remove"), Word("id"), 2, ln.PerCellBound(1, Word("age")))
     blocks = (
         Block((Factor((age,), Identity(4)),), Fraction(3)),
         Block((), Fraction(9), "amount", Limits([1, 2, 3, 4], age)),
@@ -267,7 +267,9 @@ CELLS = of_another_class(Identity(2))
         (lambda: Privacy(of_another_class(PureDP(1))), "budget"),
         (
             lambda: Privacy(
-                PureDP(1), unit_column="id", max_per_cell=of_another_class(ln.PerCell(1, "age"))
+                PureDP(1),
+                unit_column="id",
+                max_per_cell=of_another_class(ln.PerCellBound(1, "age")),
             ),
             "max_per_cell",
         ),

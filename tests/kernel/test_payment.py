@@ -23,7 +23,15 @@ from leastnoise._accounting import (
 from leastnoise._check import BudgetError, InputError, LedgerError
 from leastnoise._domain import Domain, Measure, Unknown, _domain
 from leastnoise._domain._cells import plain_json
-from leastnoise._kernel import KeySearch, LeastCost, Ledger, Series, Terms, _measure, _series
+from leastnoise._kernel import (
+    KeySearch,
+    LeastCost,
+    Ledger,
+    ReleaseContract,
+    Series,
+    _measure,
+    _series,
+)
 from leastnoise._kernel._outcome import values_from_text
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import Block, Factor, Measurements, cost, measurements_digest
@@ -44,7 +52,7 @@ def plan(epsilon: Fraction) -> Measurements:
     )
 
 
-def aware(epsilon: Fraction) -> Terms:
+def aware(epsilon: Fraction) -> ReleaseContract:
     return many_steps(DOMAIN, Privacy(PureDP(epsilon)))
 
 
@@ -62,7 +70,7 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_series, "draw", drawn)
 
 
-def reserved(ledger: Ledger, made: Terms, paid: Fraction):
+def reserved(ledger: Ledger, made: ReleaseContract, paid: Fraction):
     """What anybody can get from a ledger for a small charge."""
     cost = SeriesCost(PureDP(paid)) if made.only is None else PureCost(paid)
     return ledger.reserve(
@@ -78,7 +86,7 @@ def reserved(ledger: Ledger, made: Terms, paid: Fraction):
     "made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"]
 )
 def test_a_release_goes_on_only_with_what_was_paid_for_it(
-    ledger: Ledger, made: Callable[[Fraction], Terms]
+    ledger: Ledger, made: Callable[[Fraction], ReleaseContract]
 ) -> None:
     forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
     for receipt in (reserved(ledger, made(ALL), TINY), forged):

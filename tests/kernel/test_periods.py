@@ -19,9 +19,9 @@ from leastnoise._domain import UnitCount
 from leastnoise._kernel import (
     Ledger,
     NeedsData,
+    ReleaseContract,
     SeededEntropy,
     Series,
-    Terms,
     UnpaidSeries,
     _periods,
 )
@@ -94,9 +94,11 @@ def now(rows: Sequence[Row], period: int) -> Table:
 
 def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tuple[np.ndarray, ...]]:
     """What comes out at each closing, of the rows that are there then."""
-    closed, drawn = _periods.Closed(), []
+    closed, drawn = _periods.ClosedPeriods(), []
     for table in tables:
-        closed = _periods.close(plan, "month", late, table, closed, SeededEntropy(len(drawn)))
+        closed = _periods.close_period(
+            plan, "month", late, table, closed, SeededEntropy(len(drawn))
+        )
         drawn.append(_periods.answers(plan, "month", closed))
     return drawn
 
@@ -216,7 +218,7 @@ def test_units_in_each_period_lose_what_was_paid(noise: Noise, operator: Any) ->
     """Whatever rows they have at each closing; the most that they lose is exactly the payment."""
     budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
     privacy = Privacy(
-        budget, unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCell(2, "month")
+        budget, unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCellBound(2, "month")
     )
     plan = measured(noise, operator, privacy=privacy)
     if noise is Noise.DISCRETE_LAPLACE:
@@ -300,8 +302,8 @@ def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the
     assert worst == pytest.approx(float(paid(plan)))
 
 
-def terms(plan: Measurements, late: str = "drop") -> Terms:
-    return Terms(
+def terms(plan: Measurements, late: str = "drop") -> ReleaseContract:
+    return ReleaseContract(
         domain=DOMAIN,
         privacy=plan.privacy,
         attributes=DOMAIN.names,
@@ -370,7 +372,7 @@ def test_a_process_that_is_killed_between_counting_and_recording_draws_the_same_
     resumed(ROWS, 0).period(state)
     writing, told = _periods.write_closed, []
 
-    def killed(file: Path, receipt: str, closed: _periods.Closed) -> None:
+    def killed(file: Path, receipt: str, closed: _periods.ClosedPeriods) -> None:
         if when == "after the file":
             writing(file, receipt, closed)
             told.extend(texts(_periods.answers(plan, "month", closed)))
@@ -428,7 +430,9 @@ def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
         series.measure(plan)
     with pytest.raises(InputError, match="planned along an attribute"):
         UnpaidSeries(
-            Terms(domain=DOMAIN, privacy=plan.privacy, only=plan), now(ROWS, 0), SeededEntropy(1)
+            ReleaseContract(domain=DOMAIN, privacy=plan.privacy, only=plan),
+            now(ROWS, 0),
+            SeededEntropy(1),
         ).period(tmp_path / "state")
 
 
@@ -438,7 +442,12 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
     without = Measurements(
         domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block)
     )
-    bounds = [None, ln.PerCell(1, "group"), ln.PerCell(2, "month"), ln.PerCell(1, "month")]
+    bounds = [
+        None,
+        ln.PerCellBound(1, "group"),
+        ln.PerCellBound(2, "month"),
+        ln.PerCellBound(1, "month"),
+    ]
     units = [
         measured(
             Noise.DISCRETE_GAUSSIAN,
@@ -470,7 +479,7 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
             terms(measurements, late)
     # a choice that is not in the private file could be drawn again after every run that was killed
     with pytest.raises(InputError, match="one step that is known beforehand"):
-        Terms(domain=DOMAIN, privacy=plan.privacy, along="month")
+        ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
 
 
 def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
@@ -560,9 +569,9 @@ def test_arrival_counts_a_row_once_that_another_one_replaced() -> None:
     """The largest count so far is what was counted: a row that comes when one has gone adds none."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
-    closed, totals = _periods.Closed(), []
+    closed, totals = _periods.ClosedPeriods(), []
     for period in range(PERIODS):
-        closed = _periods.close(
+        closed = _periods.close_period(
             plan, "month", "arrival", now(there, period), closed, SeededEntropy(1)
         )
         ((frozen, _),) = closed.tables.values()
@@ -576,7 +585,7 @@ def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
 ) -> None:
     """It has as many periods as the ledger has drawn, or the one whose record was lost."""
     state = tmp_path / "people.private"
-    _periods.write_closed(state, "payment", _periods.Closed(number=in_file))
+    _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
     with pytest.raises(LedgerError, match="is not of this series as the ledger has it"):
         _periods.read_closed(state, "payment", drawn)
     for right in {in_file, max(in_file - 1, 0)}:
@@ -585,8 +594,8 @@ def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
 
 def test_noise_of_other_rows_is_not_added() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
-    closed = _periods.close(
-        plan, "month", "drop", now(ROWS, 0), _periods.Closed(), SeededEntropy(1)
+    closed = _periods.close_period(
+        plan, "month", "drop", now(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
     )
     with pytest.raises(InternalError, match="not of its rows"):
         _periods.answers(

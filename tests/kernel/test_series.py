@@ -26,17 +26,17 @@ from leastnoise._accounting import (
     PureDP,
     whole_budget,
 )
-from leastnoise._audit._made_up import on_rows
+from leastnoise._audit._made_up import series_on_rows
 from leastnoise._check import BudgetError, InputError
-from leastnoise._domain import Domain, Integers, Measure, PerCell
-from leastnoise._fitting import fit
+from leastnoise._domain import Domain, Integers, Measure, PerCellBound
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import (
     LeastCost,
     Ledger,
+    ReleaseContract,
     SeededEntropy,
     Series,
     SystemEntropy,
-    Terms,
     UnpaidSeries,
     _measure,
     _series,
@@ -51,7 +51,7 @@ DOMAIN = Domain(age=Integers(0, 7))
 TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
 
 
-def aware(budget: Budget = PureDP(1), **privacy: object) -> Terms:  # noqa: B008 - frozen
+def aware(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
     return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def step(
     budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object
 ) -> Measurements:
     blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
-    return fit(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
 
 
 def least(epsilon: str) -> LeastCost:
@@ -80,7 +80,9 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
         (without_age, "read without the attribute 'age'"),
         (without_pay, "read without the measure 'pay'"),
     ):
-        series = UnpaidSeries(Terms(domain=domain, privacy=made.privacy), part, SeededEntropy(1))
+        series = UnpaidSeries(
+            ReleaseContract(domain=domain, privacy=made.privacy), part, SeededEntropy(1)
+        )
         uses = [
             partial(Series.paid, terms, part, ledger, output="out")
             for terms in (one_step(made), many_steps(domain, made.privacy))
@@ -93,7 +95,9 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
             with pytest.raises(InputError, match=message):
                 use()
         assert series.left().epsilon == 1
-    series = UnpaidSeries(Terms(domain=domain, privacy=made.privacy), without_age, SeededEntropy(1))
+    series = UnpaidSeries(
+        ReleaseContract(domain=domain, privacy=made.privacy), without_age, SeededEntropy(1)
+    )
     with pytest.raises(InputError, match="read without the attribute 'age'"):
         series.choose(least("1/4"))
     assert (series.left().epsilon, ledger.entries()) == (1, ())
@@ -255,7 +259,7 @@ def test_the_wall_round_a_series(ledger: Ledger) -> None:
         {},
         {"unit_column": "house", "max_rows": 2},
         {"unit_column": "id", "max_rows": 3},
-        {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCell(1, "age")},
+        {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCellBound(1, "age")},
     ):
         with pytest.raises(InputError, match="another privacy unit"):
             UnpaidSeries(
@@ -329,7 +333,7 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
 
 def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
     def drawn(entropy: SeededEntropy) -> list[list[int]]:
-        made = (on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
+        made = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
         return [one.measure(step(PureDP(1))).values[0].tolist() for one in made]
 
     assert drawn(SeededEntropy(1)) == drawn(SeededEntropy(1)) != drawn(SeededEntropy(2))
@@ -349,7 +353,7 @@ MU_SQUARED = Fraction(1, 16)
 WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
 
 
-def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> Terms:
+def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> ReleaseContract:
     return replace(aware(budget), gaussian=square)
 
 

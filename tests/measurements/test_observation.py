@@ -9,7 +9,7 @@ import pytest
 from leastnoise._accounting import Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Domain
-from leastnoise._estimate import join
+from leastnoise._estimate import join_observations
 from leastnoise._linop import Identity, whole_bytes
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._plan import Plan
@@ -57,7 +57,9 @@ def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
         observed([2**30], [1, 2]),
         values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
     )
-    both = join([coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2)))
+    both = join_observations(
+        [coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2))
+    )
     assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
 
 

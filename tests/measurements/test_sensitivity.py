@@ -20,7 +20,7 @@ from leastnoise._accounting import (
 )
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Tree
 from leastnoise._measurements import (
     Block,
@@ -232,7 +232,7 @@ def test_costs_of_many_different_scales_stay_short() -> None:
     workload = marginals(domain, ways=2)
     for mechanism, budget in BUDGET.items():
         strategy = proposal("marginals", workload, budget, mechanism)
-        plan = fit(domain, Privacy(budget), mechanism, strategy.blocks)
+        plan = fit_noise_scales(domain, Privacy(budget), mechanism, strategy.blocks)
         text = json.dumps(cost(plan).to_json())
         assert len({block.scale for block in plan.blocks}) > 30
         assert len(text) < 400

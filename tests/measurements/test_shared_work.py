@@ -12,7 +12,7 @@ import pytest
 
 import leastnoise
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
-from leastnoise._domain import Domain, Integers, Measure, PerCell
+from leastnoise._domain import Domain, Integers, Measure, PerCellBound
 from leastnoise._linop import Dense, Identity, Prefix, Tree, dense
 from leastnoise._measurements import (
     Block,
@@ -157,7 +157,7 @@ def test_cells_of_a_unit_that_are_added_up_together_cost_at_least_the_worst_unit
                 neighbours=neighbours,
                 unit_column="id",
                 max_rows=2,
-                max_per_cell=PerCell(1, "a"),
+                max_per_cell=PerCellBound(1, "a"),
             )
             assert 2 * cost(plan).rho >= worst(plan) * (1 - 1e-7), (one, two)
 
@@ -231,7 +231,7 @@ def test_what_differs_in_one_field_has_another_digest() -> None:
         {"neighbours": "add_remove"},
         {"unit_column": "who"},
         {"max_rows": 3},
-        {"max_per_cell": PerCell(1, "a")},
+        {"max_per_cell": PerCellBound(1, "a")},
     )
     found += [replace(base, privacy=Privacy(ZCDP(1), **(unit | change))) for change in changes]
     different = {

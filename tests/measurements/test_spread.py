@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, parameters
 from leastnoise._check import InputError
-from leastnoise._domain import PerCell
+from leastnoise._domain import PerCellBound
 from leastnoise._linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
 from leastnoise._measurements import Block, Factor, Measurements, _sensitivity, cost
 from measurements.brute import claimed, worst
@@ -17,17 +17,21 @@ from measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
 
 
 def within(
-    measured: list[Block], most: int, bound: PerCell | None, noise: Noise = GAUSSIAN, **privacy: str
+    measured: list[Block],
+    most: int,
+    bound: PerCellBound | None,
+    noise: Noise = GAUSSIAN,
+    **privacy: str,
 ) -> Measurements:
     return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
 
 
 CASES = [
-    (2, PerCell(1, "b")),
-    (3, PerCell(1, "b")),
-    (3, PerCell(2, "b")),
-    (2, PerCell(1, ["a", "b"])),
-    (2, PerCell(1, ["a", "c"])),
+    (2, PerCellBound(1, "b")),
+    (3, PerCellBound(1, "b")),
+    (3, PerCellBound(2, "b")),
+    (2, PerCellBound(1, ["a", "b"])),
+    (2, PerCellBound(1, ["a", "c"])),
 ]
 
 
@@ -36,7 +40,7 @@ CASES = [
 @settings(max_examples=14, deadline=None)
 @given(data=st.data())
 def test_cost_is_never_below_the_worst_change(
-    most: int, bound: PerCell, neighbours: str, data: st.DataObject
+    most: int, bound: PerCellBound, neighbours: str, data: st.DataObject
 ) -> None:
     """Of counts, and of two rows with sums of one measure."""
     measures = (
@@ -48,14 +52,14 @@ def test_cost_is_never_below_the_worst_change(
     spent = claimed(within(measured, most, bound, neighbours=neighbours))
     assert spent >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
     assert spent <= claimed(
-        within(measured, most, PerCell(most, "b"), neighbours=neighbours)
+        within(measured, most, PerCellBound(most, "b"), neighbours=neighbours)
     )  # never dearer than without
 
 
 @pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)
 @pytest.mark.parametrize("scales", [(1, 2, 3, 1), (3, 1, 1, 2)])
 def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
-    most: int, bound: PerCell, scales: tuple[int, ...]
+    most: int, bound: PerCellBound, scales: tuple[int, ...]
 ) -> None:
     """The bound is attained on one attribute, for tables of cells and for all contrasts of two attributes, if none is far dearer."""
     tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
@@ -67,7 +71,7 @@ def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
         assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
 
 
-IN_EVERY_CELL = [(3, PerCell(1, "b")), (4, PerCell(2, "a")), (2, PerCell(1, "c"))]
+IN_EVERY_CELL = [(3, PerCellBound(1, "b")), (4, PerCellBound(2, "a")), (2, PerCellBound(1, "c"))]
 ALONG_THE_BOUND = {
     "cells": Identity,
     "prefixes": Prefix,
@@ -81,7 +85,7 @@ ALONG_THE_BOUND = {
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("operator", ALONG_THE_BOUND)
 def test_cost_of_rows_in_every_cell_is_the_worst_change(
-    most: int, bound: PerCell, neighbours: str, noise: Noise, operator: str
+    most: int, bound: PerCellBound, neighbours: str, noise: Noise, operator: str
 ) -> None:
     """With and without another attribute, and with weights of the rows."""
     (name,) = bound.attributes
@@ -98,19 +102,19 @@ def test_cost_of_rows_in_every_cell_is_the_worst_change(
 @pytest.mark.parametrize(("most", "claim"), [(1, 3), (2, 9), (3, 14)])
 def test_cost_of_prefixes_follows_the_number_of_cells(most: int, claim: int) -> None:
     """Rows in the first m of three cells change the prefix sums by 1, ..., m, m."""
-    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], most, PerCell(1, "b"))
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], most, PerCellBound(1, "b"))
     assert claimed(plan) == claim == pytest.approx(worst(plan))
 
 
 def test_cost_of_an_odd_number_of_rows_has_the_last_cell_in_part() -> None:
-    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCell(2, "b"))
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCellBound(2, "b"))
     assert claimed(plan) == 22 == pytest.approx(worst(plan))
 
 
 def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
     """Products of entries near 2^28 do not fit 53 bits once they are added up."""
     matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
-    plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCell(1, "b"))
+    plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCellBound(1, "b"))
     gram = matrix.astype(object).T @ matrix.astype(object)
     (exact,) = parameters(cost(plan)).values()
     assert exact * 2 == int(np.maximum(gram, 0).sum())
@@ -119,19 +123,19 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
 @pytest.mark.parametrize(
     ("noise", "bound", "claim"),
     [
-        *((LAPLACE, bound, 3) for bound in (None, PerCell(1, "b"))),
+        *((LAPLACE, bound, 3) for bound in (None, PerCellBound(1, "b"))),
         (GAUSSIAN, None, 9),
-        *((noise, PerCell(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
-        (GAUSSIAN, PerCell(2, "b"), 5),
+        *((noise, PerCellBound(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
+        (GAUSSIAN, PerCellBound(2, "b"), 5),
         (
             GAUSSIAN,
-            PerCell(1, ["a", "b", "c"]),
+            PerCellBound(1, ["a", "b", "c"]),
             9,
         ),  # all rows of a unit may be in one cell of the table
     ],
 )
 def test_what_a_bound_in_the_cells_of_a_table_is_worth(
-    noise: Noise, bound: PerCell | None, claim: int
+    noise: Noise, bound: PerCellBound | None, claim: int
 ) -> None:
     """Of three rows of a unit; Laplace noise gains nothing."""
     plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
@@ -141,15 +145,18 @@ def test_what_a_bound_in_the_cells_of_a_table_is_worth(
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: PerCell(0, "a"), "max_per_cell must be a whole number of at least 1; got 0"),
-        (lambda: PerCell(1, []), "the attributes of max_per_cell must be 1 to 8 names"),
-        (lambda: PerCell(1, ["a", "a"]), "none twice"),
+        (lambda: PerCellBound(0, "a"), "max_per_cell must be a whole number of at least 1; got 0"),
+        (lambda: PerCellBound(1, []), "the attributes of max_per_cell must be 1 to 8 names"),
+        (lambda: PerCellBound(1, ["a", "a"]), "none twice"),
         (
-            lambda: Privacy(ZCDP(1), "add_remove", "id", 2, PerCell(3, "a")),
+            lambda: Privacy(ZCDP(1), "add_remove", "id", 2, PerCellBound(3, "a")),
             "max_per_cell must be at most max_rows",
         ),
-        (lambda: Privacy(ZCDP(1), max_per_cell=PerCell(1, "a")), "none where the unit is a row"),
-        (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCell"),
+        (
+            lambda: Privacy(ZCDP(1), max_per_cell=PerCellBound(1, "a")),
+            "none where the unit is a row",
+        ),
+        (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCellBound"),
     ],
 )
 def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._domain import Coded, Domain, Measure, PerCell, UnitCount
+from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount
 from leastnoise._linop import Contrasts, Dense, Identity, Prefix
 from leastnoise._measurements import Block, Factor, Limits, Measurements
 from measurements.brute import claimed, rows_of, worst
@@ -32,7 +32,7 @@ ALONG = {
 
 
 def plan_of(
-    blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCell | None = None
+    blocks: list[Block], noise: Noise, neighbours: str, most: int, bound: PerCellBound | None = None
 ) -> Measurements:
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
     return Measurements(
@@ -67,12 +67,12 @@ def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize(
-    ("most", "bound"), [(1, None), (2, None), (2, PerCell(1, "a")), (3, None)], ids=str
+    ("most", "bound"), [(1, None), (2, None), (2, PerCellBound(1, "a")), (3, None)], ids=str
 )
 @settings(max_examples=6)
 @given(data=st.data())
 def test_the_cost_is_never_below_the_worst_change(
-    noise: Noise, neighbours: str, most: int, bound: PerCell | None, data: st.DataObject
+    noise: Noise, neighbours: str, most: int, bound: PerCellBound | None, data: st.DataObject
 ) -> None:
     plan = plan_of(data.draw(measured(noise)), noise, neighbours, most, bound)
     assert claimed(plan) >= worst(plan) * (1 - 1e-7)
@@ -140,7 +140,7 @@ IN_PERIODS = Domain(
 
 def in_periods(noise: Noise, neighbours: str, *blocks: Block, rows: int, most: int) -> Measurements:
     budget = PureDP(1) if noise is Noise.DISCRETE_LAPLACE else ZCDP(1)
-    privacy = Privacy(budget, neighbours, "id", most, PerCell(rows, "t"))
+    privacy = Privacy(budget, neighbours, "id", most, PerCellBound(rows, "t"))
     return Measurements(domain=IN_PERIODS, privacy=privacy, noise=noise, blocks=blocks)
 
 

@@ -7,7 +7,7 @@ from leastnoise._estimate import Outcome
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._linop import whole_bytes
 from leastnoise._measurements import measurements_value
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 
@@ -19,7 +19,7 @@ def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:
 
 def runs(plan: Plan, table: Table) -> Callable[[SeededEntropy], Outcome]:
     """The same many times: the plan, which is public, is read and checked once."""
-    ready, terms = mechanism_of(plan).ready(plan), terms_of(plan)
+    ready, terms = mechanism_of(plan).ready(plan), release_contract(plan)
     return lambda entropy: ready(UnpaidSeries(terms, table, entropy))
 
 

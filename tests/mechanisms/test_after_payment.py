@@ -13,7 +13,7 @@ import leastnoise as ln
 from leastnoise._accounting import Budget, Privacy
 from leastnoise._check import InputError
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._table import Table
 from mechanisms.remembered import without_a_search
@@ -101,7 +101,7 @@ def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy:
             continue
         run = mechanism_of(plan).ready(plan)  # the last that may refuse
         series = UnpaidSeries(
-            terms_of(plan),
+            release_contract(plan),
             random_table(random, plan.domain, sums=strategy in SUMS),
             SeededEntropy(seed),
         )

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._audit import audited
-from leastnoise._audit._audit import choice_part, kinds_of_steps, ways
+from leastnoise._audit import audit_plan
+from leastnoise._audit._audit import audit_choice, enumerate_mechanism_runs, kinds_of_steps
 from leastnoise._audit._measured import Effort, measured_parts
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._kernel import LeastCost, SeededEntropy, _measure, _plane
@@ -51,7 +51,7 @@ def steps_of(plan: Plan) -> list[LeastCost | Measurements]:
     return (
         [plan.measurements]
         if plan.measurements is not None
-        else list(kinds_of_steps(ways(plan, SeededEntropy(1))))
+        else list(kinds_of_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
     )
 
 
@@ -66,7 +66,7 @@ def sharpness_of(
     part = (
         measured_parts(step, effort)[1]
         if isinstance(step, Measurements)
-        else choice_part(plan, step, effort)
+        else audit_choice(plan, step, effort)
     )
     return name, part.lower_bound / part.claim
 
@@ -106,7 +106,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_row
 def test_it_can_be_audited_and_holds(row: Row) -> None:
-    found = audited(
+    found = audit_plan(
         prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
     )
     assert found.held

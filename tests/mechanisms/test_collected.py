@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from leastnoise import Domain, Privacy, PureDP, Workload, marginals
-from leastnoise._mechanisms import Search, _choose, choose
+from leastnoise._mechanisms import Search, _choose, choose_plan
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
         if not collects:
             gc.disable()
         with pytest.raises(KeyboardInterrupt):
-            choose(few, Privacy(PureDP(1)), Search(tell=stopped))
+            choose_plan(few, Privacy(PureDP(1)), Search(tell=stopped))
         assert gc.isenabled() is collects
     finally:
         gc.enable()
@@ -37,7 +37,7 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
 
 
 def test_the_collector_goes_on_when_all_of_several_threads_have_planned() -> None:
-    first, second = _choose._uncollected(), _choose._uncollected()
+    first, second = _choose._gc_paused(), _choose._gc_paused()
     try:
         first.__enter__()
         second.__enter__()

@@ -16,7 +16,7 @@ from leastnoise._mechanisms import (
     Search,
     mechanism_for,
     mechanism_of,
-    terms_of,
+    release_contract,
 )
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
@@ -72,7 +72,7 @@ def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
 @every_case
 def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) -> None:
     plan = planned(row, budget)
-    series = UnpaidSeries(terms_of(plan), row.table, SeededEntropy(3))
+    series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).ready(plan)(series)
     assert outcome.plan is plan
     left = series.left()
@@ -128,10 +128,12 @@ def test_a_stopped_release_is_finished_from_its_records(row: Row, tmp_path: obje
     plan = planned(row, PureDP("1/2"))
     book = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
     with book.running(2**20) as process:
-        series = Series.paid(terms_of(plan), row.table, book, output="out", run=process)
+        series = Series.paid(release_contract(plan), row.table, book, output="out", run=process)
         assert series.receipt is not None
         first = mechanism_of(plan).ready(plan)(series)
-        resumed = Series.resumed(terms_of(plan), None, book, series.receipt)  # without the rows
+        resumed = Series.resumed(
+            release_contract(plan), None, book, series.receipt
+        )  # without the rows
         second = mechanism_of(plan).ready(plan)(resumed)
     assert first.observation.private
     assert second.finding.facts() == first.finding.facts()

@@ -16,9 +16,9 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Modelled, Moved, locally_non_negative
+from leastnoise._estimate import ModelEstimator, ShrunkToModel, locally_non_negative
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
-from leastnoise._mechanisms._model import setting_of
+from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
 from leastnoise._release import make_records, stated_words
 from leastnoise._table import Table
@@ -35,7 +35,7 @@ RANGES = queries(DOMAIN, a2="prefix", a3="identity")
 @pytest.fixture(autouse=True)
 def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not look measures tables by name: the search of all takes a second a budget, and tests/release makes it."""
-    real = _model.choose
+    real = _model.choose_plan
     monkeypatch.setattr(
         _model,
         "choose",
@@ -194,7 +194,7 @@ def test_tables_of_three_attributes_levels_and_prefix_sums_come_from_the_pairs()
     )
     outcome = run(planned(workload, Privacy(ZCDP("1/50"))), rows(5_000), 7)
     estimator = outcome.estimator()
-    assert isinstance(estimator, Modelled)
+    assert isinstance(estimator, ModelEstimator)
     for product in workload:
         cells = truth(5_000, product.attributes)
         exact = np.cumsum(cells, axis=0) if "a2" in product.attributes else cells
@@ -263,11 +263,11 @@ def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
 def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
-        setting = setting_of(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
-        counted = setting.total(setting.counting)
+        setting = setting_from_plan(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
+        counted = setting.total(setting.counting_share)
         std = block_variance(counted, counted.blocks[0]) ** 0.5
-        assert std < 0.05 * setting.deciding_rows or setting.counting == Fraction(1, 50)
-        shares.append(setting.counting)
+        assert std < 0.05 * setting.deciding_rows or setting.counting_share == Fraction(1, 50)
+        shares.append(setting.counting_share)
     assert min(shares) < Fraction(1, 100)
 
 
@@ -316,7 +316,7 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     chain = Table(domain, dict(zip(domain.names, codes, strict=True)), rows=20_000)
     pairs = marginals(domain, ways=2)
     estimator = run(planned(pairs, Privacy(ZCDP("1/60"))), chain, 4).estimator()
-    assert isinstance(estimator, Modelled)
+    assert isinstance(estimator, ModelEstimator)
     (product,), held = (
         marginals(domain, ways=2, of=("a0", "a1")),
         dict(zip(domain.names, codes, strict=True)),
@@ -325,7 +325,7 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
     alone = np.abs(estimator.measured.counts(estimator.mixture, ("a0", "a1")) - exact).sum()
     assert np.abs(estimator.estimate(product).values - exact).sum() < 0.8 * alone
     tables = run(planned(pairs, Privacy(ZCDP("1/2"))), chain, 4).estimator()
-    assert isinstance(tables, Moved)
+    assert isinstance(tables, ShrunkToModel)
     assert tables._over["a0", "a1"] > 1.3
     assert tables._over["a0", "a5"] == 1
     way, _, left = tables._published
@@ -374,7 +374,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
 
 
 def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() -> None:
-    from leastnoise._estimate._stated import as_stated
+    from leastnoise._estimate._stated import apply_public_facts
 
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
     names = ("a", "b", "c")
@@ -385,11 +385,13 @@ def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() ->
         )
 
     impossible = [(("a", (0, 1)), ("c", (2,))), (("a", (3,)), ("b", (0,)), ("c", (0, 4)))]
-    cells = as_stated(table, names, impossible)
+    cells = apply_public_facts(table, names, impossible)
     assert (cells[:2, :, 2] == 0).all()
     assert (cells[3, 0, [0, 4]] == 0).all()
     assert (cells == 0).sum() == 2 * 3 + 2
-    assert cells.sum(axis=1) == pytest.approx(as_stated(table, ("a", "c"), impossible), abs=1e-8)
+    assert cells.sum(axis=1) == pytest.approx(
+        apply_public_facts(table, ("a", "c"), impossible), abs=1e-8
+    )
     assert cells.sum(axis=2) == pytest.approx(table(("a", "b")), abs=1e-8)
 
 

@@ -16,7 +16,7 @@ from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, cover
 from leastnoise._accuracy import equations
 from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._fitting import fit, gaussian_mu_squared, root_up, round_up
+from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared, root_up, round_up
 from leastnoise._linop import Dense, Identity, Prefix, Tree
 from leastnoise._measurements import (
     Block,
@@ -121,7 +121,7 @@ def test_limits_are_values() -> None:
 
 
 def test_a_smaller_limit_leaves_headroom_and_noise() -> None:
-    plan = fit(
+    plan = fit_noise_scales(
         PAY,
         Privacy(PureDP(1)),
         Noise.DISCRETE_LAPLACE,
@@ -324,7 +324,7 @@ def test_a_plan_is_of_one_piece(change: dict[str, object], message: str) -> None
 
 
 def test_one_short_scale_meets_pure_budgets_exactly() -> None:
-    plan = fit(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)])
+    plan = fit_noise_scales(DOMAIN, Privacy(PureDP("1/3")), Noise.DISCRETE_LAPLACE, [(TREE, 0.7)])
     assert (plan.blocks[0].scale, cost(plan).epsilon) == (12, Fraction(1, 3))
 
 
@@ -351,7 +351,7 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(
         (SUMS, 1e-4),
         (one(Factor(("b",), Prefix(8), np.arange(1, 9))), 0.5),
     ]
-    plan = fit(DOMAIN, privacy, mechanism, blocks)
+    plan = fit_noise_scales(DOMAIN, privacy, mechanism, blocks)
     assert covers(privacy.budget, cost(plan))
     # One part in ten thousand less noise would be too little.
     less = (
@@ -366,7 +366,9 @@ def test_fitted_plans_cost_the_budget_and_hardly_less(
 
 
 def test_rounded_gaussians_get_a_fine_grid() -> None:
-    plan = fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
+    plan = fit_noise_scales(
+        DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)]
+    )
     sigma = 1 / math.sqrt(float(gaussian_mu_squared(Fraction(1), Fraction(1, 10**6))) / 4)
     assert float(plan.blocks[0].scale) == pytest.approx(sigma, rel=1e-6)
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7
@@ -377,14 +379,18 @@ def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
         InputError,
         match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'",
     ):
-        fit(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
+        fit_noise_scales(DOMAIN, Privacy(PureDP(1)), Noise.ROUNDED_GAUSSIAN, [(TREE, 1.0)])
     with pytest.raises(
         InputError,
         match=r"must be rounded_gaussian or discrete_laplace for the budget ApproxDP.* got 'discrete_gaussian'",
     ):
-        fit(DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)])
+        fit_noise_scales(
+            DOMAIN, Privacy(ApproxDP(1, "1e-6")), Noise.DISCRETE_GAUSSIAN, [(TREE, 1.0)]
+        )
     with pytest.raises(InternalError, match="weight that is not above 0"):
-        fit(DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)])
+        fit_noise_scales(
+            DOMAIN, Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, [(TREE, 1.0), (CELLS, 0.0)]
+        )
 
 
 @given(st.fractions(min_value=Fraction(1, 10**9), max_value=10**9))

@@ -5,13 +5,13 @@ import math
 from collections.abc import Iterable
 
 from leastnoise._accounting import Budget, Noise, Privacy, covers
-from leastnoise._accuracy import promised, structures
+from leastnoise._accuracy import covariance_by_measure, evaluate_plan
 from leastnoise._domain import Domain, Integers
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._measurements import Measurements
-from leastnoise._mechanisms import noises
+from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Strategy, Task
+from leastnoise._planner import PLANNERS, PlanningProblem, Strategy
 from leastnoise._workload import Workload, queries
 
 
@@ -20,16 +20,16 @@ def proposal(
 ) -> Strategy:
     """The strategy of a planner, by default for the usual noise of the budget."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
-    return PLANNERS[name].strategy(Task(workload, whole, noise or noises(whole)[0]))
+    return PLANNERS[name].strategy(PlanningProblem(workload, whole, noise or noise_kinds(whole)[0]))
 
 
 def plan_of(name: str, workload: Workload, privacy: Privacy | Budget) -> Plan:
     """What a planner proposes, fitted to the budget, which it must keep."""
     whole = privacy if isinstance(privacy, Privacy) else Privacy(privacy)
     found = proposal(name, workload, whole)
-    plan = promised(
+    plan = evaluate_plan(
         workload,
-        fit(workload.domain, whole, noises(whole)[0], found.blocks),
+        fit_noise_scales(workload.domain, whole, noise_kinds(whole)[0], found.blocks),
         name,
         details=found.details,
     )
@@ -44,7 +44,7 @@ def error_of(name: str, workload: Workload, privacy: Privacy | Budget) -> float:
 
 def total_squared_error(workload: Workload, plan: Measurements) -> float:
     """The sum over all queries of their importance times the variance of their answer."""
-    known = structures(workload, plan)
+    known = covariance_by_measure(workload, plan)
     return math.fsum(
         product.importance * known[product.measure].total(product) for product in workload
     )

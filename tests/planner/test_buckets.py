@@ -5,8 +5,8 @@ import pytest
 from baselines._greedy_h import fit_greedy_h
 from baselines._linear import strategy_rmse
 
-from leastnoise._estimate import Halving
-from leastnoise._families import gram_of, summed
+from leastnoise._estimate import HalvingTree
+from leastnoise._families import gram_of, weighted_sum
 from leastnoise._linop import (
     AllRanges,
     Coarse,
@@ -18,7 +18,13 @@ from leastnoise._linop import (
     column_sums,
     dense,
 )
-from leastnoise._planner import bucket_gram, difference_costs, first_levels, on_buckets, total_cost
+from leastnoise._planner import (
+    bucket_gram,
+    bucket_strategy,
+    difference_costs,
+    first_levels,
+    total_cost,
+)
 
 
 def operators(size):
@@ -44,7 +50,7 @@ def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
     whole = sum(weight * own.T @ own for (weight, _), own in zip(asked, rows, strict=True))
     assert np.allclose(
         bucket_gram(
-            summed([(weight, gram_of(operator)) for weight, operator in asked]), starts
+            weighted_sum([(weight, gram_of(operator)) for weight, operator in asked]), starts
         ).array,
         whole,
     )
@@ -52,10 +58,12 @@ def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
 
 @pytest.mark.parametrize("size", [16, 13, 6, 1])
 def test_the_costs_of_differences_are_those_of_the_queries(size):
-    halving = Halving(size)
+    halving = HalvingTree(size)
     for operator in operators(size):
         rows = dense(operator).astype(float)
-        costs = difference_costs(summed([(2.0, gram_of(operator))]), halving.left, halving.right)
+        costs = difference_costs(
+            weighted_sum([(2.0, gram_of(operator))]), halving.left, halving.right
+        )
         for level, cost in enumerate(costs):
             for block in range(len(cost)):
                 vector = np.zeros(halving.padded)
@@ -79,7 +87,7 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
         np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False)
     )
     starts = np.concatenate([[0], starts]).astype(np.int64)
-    factor = on_buckets(("age",), gram_of(AllRanges(size)), starts, power)
+    factor = bucket_strategy(("age",), gram_of(AllRanges(size)), starts, power)
     assert isinstance(factor.operator, Coarse)
     sums = column_sums(factor.operator, factor.weights**power, power)
     assert all(len(set(part.tolist())) == 1 for part in np.split(sums, starts[1:]))
@@ -93,7 +101,7 @@ def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_
 @pytest.mark.parametrize("power", [1, 2])
 def test_the_first_levels_suit_the_workload(power):
     def levels(operator):
-        halving, asked = Halving(operator.size), gram_of(operator)
+        halving, asked = HalvingTree(operator.size), gram_of(operator)
         costs = [float(one.sum()) for one in difference_costs(asked, halving.left, halving.right)]
         return first_levels(costs, total_cost(asked), power)
 
@@ -125,7 +133,9 @@ def test_what_an_error_of_the_total_costs():
     )
     for operator in operators:
         spread = dense(operator).astype(float).mean(axis=1)
-        assert np.isclose(total_cost(summed([(2.0, gram_of(operator))])), 2 * (spread**2).sum())
+        assert np.isclose(
+            total_cost(weighted_sum([(2.0, gram_of(operator))])), 2 * (spread**2).sum()
+        )
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -140,7 +150,7 @@ def test_queries_that_see_few_buckets_are_no_obstacle(power):
         "nothing but zeros": Dense(np.zeros((1, size), dtype=int)),
     }
     for name, operator in asked.items():
-        factor = on_buckets(("age",), gram_of(operator), starts, power)
+        factor = bucket_strategy(("age",), gram_of(operator), starts, power)
         assert (column_sums(factor.operator, factor.weights, 1) > 0).all(), name
         matrix = dense(factor.operator.operator) * factor.weights[:, None].astype(float)
         assert np.linalg.matrix_rank(matrix / matrix.max()) == len(starts), name

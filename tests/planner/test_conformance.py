@@ -7,11 +7,11 @@ from contracts.strategies import PAGE, page
 
 from accuracy.plans import LeastSquares
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP, covers
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._measurements import cost
-from leastnoise._planner import PLANNERS, NotApplicable, Strategy, Task
+from leastnoise._planner import PLANNERS, NotApplicable, PlanningProblem, Strategy
 from leastnoise._workload import Workload, marginals, matrix, queries
 
 DOMAIN = Domain(
@@ -39,7 +39,7 @@ NOISES = {
 
 def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Strategy | None:
     try:
-        return PLANNERS[name].strategy(Task(workload, Privacy(budget), noise))
+        return PLANNERS[name].strategy(PlanningProblem(workload, Privacy(budget), noise))
     except NotApplicable:
         return None
 
@@ -55,9 +55,9 @@ def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(
         if strategy is None:
             continue
         assert strategy.name == name
-        measured = fit(DOMAIN, Privacy(budget), noise, strategy.blocks)
+        measured = fit_noise_scales(DOMAIN, Privacy(budget), noise, strategy.blocks)
         assert covers(budget, cost(measured))
-        promise = promised(workload, measured, name, details=strategy.details).expected_error()
+        promise = evaluate_plan(workload, measured, name, details=strategy.details).expected_error()
         assert promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
         assert promise.total_squared_error == pytest.approx(
             LeastSquares(measured).error(workload), rel=2e-3
@@ -108,4 +108,4 @@ def test_a_record_says_what_it_measures_how_long_it_takes_and_what_to_choose_ins
             with pytest.raises(
                 NotApplicable, match=r"never worse|; (for pure differential privacy )?choose \w+"
             ):
-                planner.strategy(Task(short, Privacy(PureDP(1)), noise))
+                planner.strategy(PlanningProblem(short, Privacy(PureDP(1)), noise))

@@ -9,9 +9,9 @@ import pytest
 from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Dense
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._planner import PLANNERS
-from leastnoise._planner._papers import bits_of, signs
+from leastnoise._planner._papers import bits_of, walsh_functions
 from leastnoise._workload import Workload, marginals, queries, ranges
 from planner.proposals import ADULT8, NLTCS, cube_workload, error_of, plan_of, proposal, tables
 
@@ -67,9 +67,9 @@ def test_the_best_split_is_of_the_same_tables_as_the_even_one(
 
 def test_signs_are_orthogonal_and_coded_in_bits() -> None:
     assert [bits_of(n) for n in ADULT8] == [4, 4, 3, 4, 3, 3, 1, 1]
-    every = np.vstack([np.ones(16), signs(16)])
+    every = np.vstack([np.ones(16), walsh_functions(16)])
     np.testing.assert_array_equal(every @ every.T, 16 * np.eye(16))
-    np.testing.assert_array_equal(signs(11), signs(16)[:, :11])
+    np.testing.assert_array_equal(walsh_functions(11), walsh_functions(16)[:, :11])
     assert isinstance(
         proposal("fourier", tables((3,), [(0,)]), PureDP(1)).blocks[1][0].factors[0].operator, Dense
     )
@@ -91,7 +91,7 @@ def test_a_single_product_has_a_weight_for_every_query() -> None:
 def test_auto_leaves_them_out() -> None:
     tried = {
         candidate.strategy
-        for candidate in candidates(tables((3, 4), [(0,), (1,)]), Privacy(PureDP(1)))
+        for candidate in try_strategies(tables((3, 4), [(0,), (1,)]), Privacy(PureDP(1)))
     }
     assert (
         {"identity"} <= tried <= {name for name, planner in PLANNERS.items() if planner.automatic}

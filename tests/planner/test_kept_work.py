@@ -34,7 +34,7 @@ PROMISES = [
     ln.Privacy(ln.PureDP(2)),
     ln.Privacy(ln.PureDP(1), "replace"),
     ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=3),
-    ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCell(1, "a")),
+    ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "a")),
     ln.Privacy(ln.ZCDP(1)),
     ln.Privacy(ln.ZCDP(1), "replace"),
     ln.Privacy(ln.ApproxDP(1, "1e-6")),

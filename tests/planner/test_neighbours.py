@@ -11,7 +11,7 @@ from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, covers
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._linop import Contrasts
 from leastnoise._measurements import Block, Factor, Measurements, cost
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import marginals, queries
@@ -31,7 +31,7 @@ LOOSE = {"fourier": 0.67, "fourier_even": 0.67, "union": 0.99}
 
 @cache
 def plan_of(strategy: str, budget: str, workload: str, neighbours: str) -> Plan | None:
-    (found,) = candidates(WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy)  # type: ignore[arg-type]
+    (found,) = try_strategies(WORKLOADS[workload], Privacy(BUDGETS[budget], neighbours), strategy)  # type: ignore[arg-type]
     return found.plan
 
 
@@ -83,7 +83,7 @@ def test_contrasts_of_many_attributes_lose_no_factor_two() -> None:
             Domain({f"a{place}": Coded(size) for place, size in enumerate(sizes)}), ways=2
         )
         (added,), (replaced,) = (
-            candidates(asked, Privacy(ZCDP("1/2"), n), "residual")
+            try_strategies(asked, Privacy(ZCDP("1/2"), n), "residual")
             for n in ("add_remove", "replace")
         )  # type: ignore[arg-type]
         assert 1.8 < replaced.total / added.total < 2.2
@@ -94,7 +94,7 @@ def test_units_of_many_rows_under_tiny_budgets() -> None:
         one = Privacy(ZCDP(rho), "replace")
         many = Privacy(ZCDP(rho), "replace", "id", 5)
         (few,), (more,) = (
-            candidates(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many)
+            try_strategies(WORKLOADS["marginals"], privacy, "residual") for privacy in (one, many)
         )
         assert few.plan is not None
         assert more.plan is not None

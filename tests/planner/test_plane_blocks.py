@@ -7,7 +7,7 @@ import pytest
 
 from leastnoise._check import InputError
 from leastnoise._linop import block_tree
-from leastnoise._planner import divided, first_level, plane_regime, records_a_part
+from leastnoise._planner import divide_parts, first_level, plane_regime, records_a_part
 
 
 def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
@@ -51,7 +51,7 @@ def test_light_blocks_are_joined_as_far_as_the_tree_goes(
     for _ in range(40):
         counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
         rate = Fraction(int(random.integers(1, 50)), 128)
-        (parts, groups), (many, _) = divided(tree, base, counts, rate, narrow=narrow)
+        (parts, groups), (many, _) = divide_parts(tree, base, counts, rate, narrow=narrow)
         want: set[int] = set()
         cell = 0
         while cell < size:

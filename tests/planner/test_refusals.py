@@ -10,7 +10,14 @@ from leastnoise._families import gram_of
 from leastnoise._families._dense import gaussian_optimum
 from leastnoise._families._tree import haar
 from leastnoise._linop import Dense, Prefix
-from leastnoise._planner import PLANNERS, Clock, NotApplicable, Task, running, together
+from leastnoise._planner import (
+    PLANNERS,
+    Deadline,
+    NotApplicable,
+    PlanningProblem,
+    counts_and_sums,
+    time_limit,
+)
 from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries
 from planner.proposals import prefix, proposal
 
@@ -96,7 +103,7 @@ def test_large_dense_matrices_are_refused() -> None:
 def test_a_search_without_a_strategy_ends_where_its_time_is_over(name: str) -> None:
     asked = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
     with (
-        running(Clock(0.0, lambda: 1.0)),
+        time_limit(Deadline(0.0, lambda: 1.0)),
         pytest.raises(NotApplicable, match="before it had a strategy"),
     ):
         proposal(name, asked, RHO)
@@ -115,4 +122,6 @@ def test_a_search_without_a_strategy_ends_where_its_time_is_over(name: str) -> N
 )
 def test_what_is_not_measured_together_says_why(name: str, asked: Workload, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
-        together(PLANNERS[name], Task(asked, Privacy(PURE), Noise.DISCRETE_LAPLACE))
+        counts_and_sums(
+            PLANNERS[name], PlanningProblem(asked, Privacy(PURE), Noise.DISCRETE_LAPLACE)
+        )

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 from leastnoise._accounting import ZCDP
 from leastnoise._check import InputError
 from leastnoise._linop import AllRanges, Operator, Prefix, Tree, dense
-from leastnoise._planner._papers import residual_noise_max, signs
+from leastnoise._planner._papers import residual_noise_max, walsh_functions
 from leastnoise._planner._residual_algebra import (
     at_cost_one,
     attribute_sets,
@@ -265,7 +265,7 @@ def magnitudes(operator: Operator) -> np.ndarray:
 @pytest.mark.parametrize("is_tree", [True, False], ids=["tree", "Fourier"])
 def test_groups_that_see_every_column_once_get_their_closed_form(is_tree: bool, norm: int) -> None:
     """The rows of a level are a group of a tree, each sign by itself: weights by cube or square roots of summed errors."""
-    rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(signs(8)).astype(float)
+    rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(walsh_functions(8)).astype(float)
     group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))
     each = np.random.default_rng(3).random(group.max() + 1) + 0.2
     found = optimal_budgets(rows, each[group], norm)

@@ -13,7 +13,7 @@ from leastnoise._accounting import ZCDP, Budget, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._linop import Identity, dense
-from leastnoise._mechanisms import noises
+from leastnoise._mechanisms import noise_kinds
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan
 from leastnoise._workload import (
@@ -115,7 +115,7 @@ def test_given_ranges_on_a_long_attribute_are_planned_as_on_the_runs_that_their_
         "gaussian_optimum",
         "haar",
     ):
-        if noises(Privacy(budget))[0].norm in PLANNERS[name].norms:
+        if noise_kinds(Privacy(budget))[0].norm in PLANNERS[name].norms:
             errors = [
                 plan(asked, budget, strategy=name).expected_error() for asked in (long, short)
             ]

@@ -13,7 +13,7 @@ from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families import dense_gram, fit_gaussian_optimum
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import dense
 from leastnoise._planner import _sums
 from leastnoise._workload import queries
@@ -23,12 +23,12 @@ LIMITS = np.minimum(np.arange(1, 81) * 25, 900)
 
 
 def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
-    """`quick_noise` at norm 1, which knows nothing of the counts: computed once for each of the limits."""
+    """`estimated_rmse` at norm 1, which knows nothing of the counts: computed once for each of the limits."""
     known: dict[bytes, float] = {}
 
     def noise(limits: np.ndarray) -> float:
         if limits.tobytes() not in known:
-            known[limits.tobytes()] = _sums.quick_noise(gram, limits, 1)
+            known[limits.tobytes()] = _sums.estimated_rmse(gram, limits, 1)
         return known[limits.tobytes()]
 
     return noise
@@ -49,7 +49,7 @@ def test_quick_noise_follows_the_optimum() -> None:
         for threshold in (500, 2_000, 12_000):
             limits = sums.limits(threshold)
             ratios.append(
-                _sums.quick_noise(sums.gram(), limits, norm) / optimum(sums, limits, norm)
+                _sums.estimated_rmse(sums.gram(), limits, norm) / optimum(sums, limits, norm)
             )
         assert max(ratios) / min(ratios) < 1.12
         assert min(ratios) > 0.85
@@ -62,15 +62,15 @@ def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> No
     few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
         limits = np.minimum(np.arange(1, 201), threshold)
-        wanted = _sums.quick_noise(prefix_gram(10), limits[19::20], power) / 200
-        assert _sums.noise_along(few, "pay", power)(limits) == pytest.approx(wanted)
+        wanted = _sums.estimated_rmse(prefix_gram(10), limits[19::20], power) / 200
+        assert _sums.estimated_rmse_along(few, "pay", power)(limits) == pytest.approx(wanted)
 
 
 def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
-    fitted = _sums.falling(counts, spans)
+    fitted = _sums.isotonic_falling(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()
     assert (fitted >= 0).all()
     for _ in range(400):
@@ -154,7 +154,7 @@ def test_groups_and_merged_cells_are_planned() -> None:
     domain = Domain(sex=["F", "M"], pay=Integers(1, 40), measures={"wages": Measure("pay", 0, 40)})
     limits = np.minimum(np.arange(1, 41), 12)
     grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
-    noise, loss = _sums.asked_along(grouped, "pay")
+    noise, loss = _sums.gram_matrices_along(grouped, "pay")
     assert noise.dense() == pytest.approx(2 * prefix_gram(40).dense() / 40**2)
     assert loss.dense() == pytest.approx(prefix_gram(40).dense() / 2 / 40**2)
     assert _sums.limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == (
@@ -201,7 +201,7 @@ def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     privacy = Privacy(PureDP("1/3") if power == 1 else ZCDP("1/20"))
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
-    plan = fit(
+    plan = fit_noise_scales(
         domain, privacy, mechanism, _sums.limited_strategy(asked, "pay", limits, power).blocks
     )
     assert plan.blocks[0].limits is not None

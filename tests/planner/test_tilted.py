@@ -10,9 +10,14 @@ from leastnoise._accounting import ZCDP, ApproxDP, Privacy
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimate import Estimate
 from leastnoise._families import Gram
-from leastnoise._families._contrasts import balanced_rounding, rest, spread, tilt
+from leastnoise._families._contrasts import (
+    balanced_rounding,
+    best_tilt,
+    contrast_variances,
+    fit_contrast_rows,
+)
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, matrix, queries, ranges
 from planner.proposals import error_of, plan_of, proposal, tables, ways
@@ -27,28 +32,32 @@ def tilted_rmse(workload: Workload) -> float:
 def test_rows_for_a_tilt_are_optimal(gram: Gram) -> None:
     n, own = gram.size, gram.dense()
     mean = np.random.default_rng(0).dirichlet(np.full(n, 5.0))
-    found = rest(own, mean, gap=1e-8, steps=5000)
+    found = fit_contrast_rows(own, mean, gap=1e-8, steps=5000)
     assert np.abs(found.rows @ mean).max() < 1e-9
     assert (found.rows**2).sum(axis=0).max() == pytest.approx(1)
-    assert found.lower * (1 - 1e-6) <= spread(found.rows, [own])[0] <= found.lower * (1 + 1e-6)
+    assert (
+        found.lower * (1 - 1e-6)
+        <= contrast_variances(found.rows, [own])[0]
+        <= found.lower * (1 + 1e-6)
+    )
     # Any other rows with this tilt are worse.
     rng = np.random.default_rng(1)
     for step in (0.01, 0.1, 1.0):
         rows = found.rows + step * rng.normal(size=found.rows.shape) @ (np.eye(n) - mean[:, None])
-        assert spread(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower
+        assert contrast_variances(rows, [own])[0] * (rows**2).sum(axis=0).max() > found.lower
 
 
 @pytest.mark.parametrize("top", [31, 255, 4095])
 def test_rounding_keeps_the_columns_norms(top: int) -> None:
     own = prefix_gram(60).dense()
-    mean, _ = tilt(own, 20.0)
-    rows = rest(own, mean, gap=1e-6).rows
+    mean, _ = best_tilt(own, 20.0)
+    rows = fit_contrast_rows(own, mean, gap=1e-6).rows
     whole = balanced_rounding(rows, top)
     assert np.abs(whole).max() == top
     scaled = whole / math.sqrt(float((whole.astype(float) ** 2).sum(axis=0).max()))
     plain = np.rint(rows * top / np.abs(rows).max())
     plain /= math.sqrt((plain**2).sum(axis=0).max())
-    exact, rounded, nearest = (spread(one, [own])[0] for one in (rows, scaled, plain))
+    exact, rounded, nearest = (contrast_variances(one, [own])[0] for one in (rows, scaled, plain))
     lost, lost_by_nearest = rounded / exact - 1, nearest / exact - 1
     assert lost < lost_by_nearest / 3
     assert abs(lost) < 15 / top**1.5
@@ -141,7 +150,7 @@ def test_attributes_of_one_cell(name: str) -> None:
     without = queries(domain, a="identity", b="prefix") + marginals(domain, ways=0)
     totals = []
     for workload in (with_c, without):
-        (found,) = candidates(workload, Privacy(ZCDP("1/200")), name)
+        (found,) = try_strategies(workload, Privacy(ZCDP("1/200")), name)
         assert found.plan is not None, found.reason
         totals.append(found.total)
         simulated = Estimate(

@@ -10,27 +10,33 @@ import pytest
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._families import basis, over
+from leastnoise._families import deadline_passed, invert_gram
 from leastnoise._families._dense import eigen_design, gaussian_optimum
 from leastnoise._families._gram import Fit, gram_of
 from leastnoise._families._p_identity import p_identity
 from leastnoise._linop import AllRanges, column_sums
 from leastnoise._measurements import Factor
 from leastnoise._mechanisms import SECONDS, Candidate, Search, _choose
-from leastnoise._mechanisms._choose import _clock, _within, candidates, choose, crowded
+from leastnoise._mechanisms._choose import (
+    _allocate_time,
+    _search_deadline,
+    choose_plan,
+    tables_with_high_error,
+    try_strategies,
+)
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, Clock, Planner, Strategy, Task, running
+from leastnoise._planner import PLANNERS, Deadline, Planner, PlanningProblem, Strategy, time_limit
 from leastnoise._planner._covering import design_seconds
-from leastnoise._planner._strategy import lines
+from leastnoise._planner._strategy import attribute_costs
 from leastnoise._planner._tables import identity
-from leastnoise._planning._plan_cache import best_tried
+from leastnoise._planning._plan_cache import cached_choice
 from leastnoise._spec._warnings import crowded_warnings, early_warnings
 from leastnoise._workload import Workload, marginals, queries
 from planner.proposals import prefix
 
 
 def by_name(asked: Workload, privacy: Privacy, **given: Any) -> dict[str, Candidate]:
-    return {one.strategy: one for one in candidates(asked, privacy, **given)}
+    return {one.strategy: one for one in try_strategies(asked, privacy, **given)}
 
 
 class Ticking:
@@ -50,7 +56,7 @@ def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it()
             for budget in (PureDP(1), ApproxDP(1, "1e-6")):
                 shares = [
                     task.seconds
-                    for _, task in _within(prefix(size), Privacy(budget), seconds)
+                    for _, task in _allocate_time(prefix(size), Privacy(budget), seconds)
                     if task.seconds > 0
                 ]
                 assert sum(shares) <= seconds + 1e-6
@@ -125,7 +131,7 @@ def test_time_goes_to_what_is_likely_to_be_the_best(
 ) -> None:  # type: ignore[no-untyped-def]
     given = {
         (planner.name, task.noise): task.seconds
-        for planner, task in _within(asked, Privacy(budget), seconds)
+        for planner, task in _allocate_time(asked, Privacy(budget), seconds)
     }
     assert all(given[key] > 1e-9 for key in tried)
     assert all(given[key] < 1e-9 for key in left_out)
@@ -138,7 +144,7 @@ def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(
     asked, privacy = prefix(300), Privacy(PureDP(1))
     left = [
         planner.name
-        for planner, task in _within(asked, privacy, 1.0)
+        for planner, task in _allocate_time(asked, privacy, 1.0)
         if task.norm in planner.norms and not task.seconds > 0
     ]
     tried = by_name(asked, privacy, seconds=1.0, now=Ticking(step))
@@ -156,11 +162,14 @@ def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(
 def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> None:
     planner, task = (
         PLANNERS["p_identity"],
-        Task(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0),
+        PlanningProblem(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0),
     )
     step = planner.step(task.workload)
     for seconds, too_little in ((step, True), (step + 2, False)):
-        assert _clock(planner, task, (), 0.0, seconds, lambda: 0.0).over() is too_little
+        assert (
+            _search_deadline(planner, task, (), 0.0, seconds, lambda: 0.0).has_passed()
+            is too_little
+        )
 
 
 def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
@@ -173,14 +182,16 @@ def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_
         assert slow or one.reason == tried[True][name].reason  # cheap forms are tried all the same
         assert (name in left) == ("can gain no more than 0.1% of the squared error" in one.reason)
         assert not tried[True][name].left_out
-    found = [choose(asked, privacy, Search(seconds=2.0, every=every))[0] for every in (False, True)]
+    found = [
+        choose_plan(asked, privacy, Search(seconds=2.0, every=every))[0] for every in (False, True)
+    ]
     assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
     assert found[0].promise == found[1].promise
     assert found[0].promise.total_squared_error <= (1 + 1e-3) * found[0].promise.lower_bound
     # Where no bound is near, all is tried.
     assert not any(
         one.needless
-        for one in candidates(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False)
+        for one in try_strategies(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False)
     )
 
 
@@ -191,7 +202,7 @@ def test_what_would_find_more_in_more_time_is_said() -> None:
     assert known.more == 0
     (short,) = [
         task.seconds
-        for planner, task in _within(prefix(16384), Privacy(PureDP(1)), 20)
+        for planner, task in _allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
         if planner.name == "p_identity"
     ]
     assert (
@@ -215,7 +226,7 @@ def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None
 def test_groups_of_a_level_are_as_quick_as_cells() -> None:
     domain = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}))
     known = [
-        lines(queries(domain, a=asked))["a"]
+        attribute_costs(queries(domain, a=asked))["a"]
         for asked in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})
     ]
     assert [(line.cells, line.structured) for line in known] == [(4, True), (3, False)]
@@ -275,7 +286,8 @@ def test_more_time_finds_no_worse_strategies() -> None:
     asked, privacy, planner = prefix(24), Privacy(PureDP(1)), PLANNERS["p_identity"]
     given = 0.0, planner.most_seconds(asked, 1), math.inf
     little, much, by_name = (
-        planner.strategy(Task(asked, privacy, Noise.DISCRETE_LAPLACE, time)) for time in given
+        planner.strategy(PlanningProblem(asked, privacy, Noise.DISCRETE_LAPLACE, time))
+        for time in given
     )
     assert much.blocks == by_name.blocks
     assert little.blocks != much.blocks
@@ -294,7 +306,7 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
     assert tried["p_identity"].plan is not None
     (late,) = [
         one
-        for one in candidates(asked, privacy, seconds=2.0, now=Ticking(1.0))
+        for one in try_strategies(asked, privacy, seconds=2.0, now=Ticking(1.0))
         if one.strategy == "p_identity"
     ]
     assert "too little of the 2 CPU seconds was left" in late.reason
@@ -305,7 +317,7 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
     assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
-    found = best_tried(other, privacy, Search(now=Ticking(0.3)))
+    found = cached_choice(other, privacy, Search(now=Ticking(0.3)))
     assert not any(tmp_path.iterdir())  # in more time more may be found
     assert "p_identity" in found.details["ended_early"]
     (said,) = early_warnings(found)
@@ -314,7 +326,7 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
         f"{', '.join(found.details['ended_early'])} ended"
     )
     assert Plan.from_json(found.to_json()).details["ended_early"] == found.details["ended_early"]
-    assert not [*early_warnings(best_tried(other, privacy, Search(now=Ticking(0.0))))]
+    assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
     assert any(tmp_path.iterdir())
 
 
@@ -322,8 +334,8 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
 def test_planning_ends_by_one_and_a_half_times_its_seconds(seconds: float) -> None:
     clock = Ticking(seconds / 1000)
     asked = prefix(47) + queries(prefix(47).domain, a="identity")
-    made, _ = choose(asked, Privacy(ApproxDP(1, "1e-6")), Search(seconds=seconds, now=clock))
-    crowded(made, Search(seconds=seconds, now=clock))
+    made, _ = choose_plan(asked, Privacy(ApproxDP(1, "1e-6")), Search(seconds=seconds, now=clock))
+    tables_with_high_error(made, Search(seconds=seconds, now=clock))
     assert clock.time <= 1.5 * seconds
 
 
@@ -337,9 +349,9 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(
     clock = Ticking(0.0)
 
     def planner(name: str, seconds: float, likely: float, most: float | None = None) -> Planner:
-        def search(task: Task) -> Strategy:
+        def search(task: PlanningProblem) -> Strategy:
             end = clock.time + (seconds if most is None else most)
-            while clock.time < end and not over():
+            while clock.time < end and not deadline_passed():
                 clock.time += 0.01
             return replace(identity(task), name=name)
 
@@ -359,7 +371,7 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(
     assert (
         next(
             task.seconds > 0
-            for one, task in _within(prefix(48), Privacy(PureDP(1)), 5.0)
+            for one, task in _allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
             if one.name == "long"
         )
         is has_share
@@ -370,14 +382,16 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(
 def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it_may_be() -> None:
     asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
     tasks = [
-        (planner, task) for planner, task in _within(asked, privacy, seconds) if task.seconds > 0
+        (planner, task)
+        for planner, task in _allocate_time(asked, privacy, seconds)
+        if task.seconds > 0
     ]
     for place, (planner, task) in enumerate(tasks):
-        clock = _clock(planner, task, tasks[place + 1 :], 0.0, seconds, lambda: 0.0)
+        clock = _search_deadline(planner, task, tasks[place + 1 :], 0.0, seconds, lambda: 0.0)
         assert clock.end >= min(1.5 * task.seconds, 1.3 * seconds)
         assert clock.end <= 1.3 * seconds
     planner, task = tasks[-1]
-    assert _clock(planner, task, (), 0.0, seconds, lambda: 1.3 * seconds).over()
+    assert _search_deadline(planner, task, (), 0.0, seconds, lambda: 1.3 * seconds).has_passed()
 
 
 @pytest.mark.parametrize(("budget", "parts"), [(PureDP(1), 2), (ZCDP("1/2"), math.sqrt(2))])
@@ -387,10 +401,10 @@ def test_a_table_that_others_crowd_out_is_named(
     monkeypatch.setenv("LEASTNOISE_CACHE", "on")
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     domain, privacy = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1)), Privacy(budget)
-    alone = choose(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
+    alone = choose_plan(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
     for beside, is_crowded in (({"b": "prefix"}, True), ({"c": "identity"}, False)):
         asked = queries(domain, a="identity") + queries(domain, beside)
-        made = best_tried(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
+        made = cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
         ratio = made.expected_error().tables[0].rmse / alone / parts
         assert (ratio > 2) is is_crowded
         assert dict(made.details.get("crowded", {})) == (
@@ -398,7 +412,7 @@ def test_a_table_that_others_crowd_out_is_named(
         )
         assert ["alone: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded
         assert (
-            best_tried(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
+            cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
             == made.details
         )  # as it was kept
 
@@ -408,12 +422,13 @@ def test_a_table_that_others_crowd_out_is_named(
 )
 def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
     gram, norm = gram_of(AllRanges(40)), 2 if fit is gaussian_optimum else 1
-    with running(Clock(0.0, lambda: 1.0)) as clock:
+    with time_limit(Deadline(0.0, lambda: 1.0)) as clock:
         ended = fit(gram, norm, 20).factor("a")
     assert clock.ended
     whole = fit(gram, norm, 20).factor("a")
     errors = [
-        norm_of(one, norm) ** 2 * basis(one).total_variance(AllRanges(40)) for one in (ended, whole)
+        norm_of(one, norm) ** 2 * invert_gram(one).total_variance(AllRanges(40))
+        for one in (ended, whole)
     ]
     assert (
         errors[1] <= errors[0] * 1.05 < math.inf

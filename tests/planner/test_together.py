@@ -7,10 +7,10 @@ import pytest
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
 from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._measurements import cost
-from leastnoise._mechanisms import Search, choose
-from leastnoise._mechanisms._choose import _within
+from leastnoise._mechanisms import Search, choose_plan
+from leastnoise._mechanisms._choose import _allocate_time
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload, level, marginals, mean_queries, queries
@@ -28,7 +28,7 @@ def domain(low: int = 0, high: int = 1000) -> Domain:
 def planned(
     workload: Workload, budget: Budget, strategy: str = "auto", neighbours: str = "add_remove"
 ) -> Plan:
-    plan, _ = choose(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
+    plan, _ = choose_plan(workload, Privacy(budget, neighbours), Search(strategy, 2.0))  # type: ignore[arg-type]
     measured = plan.measured()
     assert covers(budget, cost(measured))
     promise = plan.expected_error()
@@ -112,7 +112,7 @@ def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) ->
             (block, float(1 / block.scale) * (strength if block.ends else 1))
             for block in plan.measured().blocks
         ]
-        other = fit(plan.domain, plan.privacy, plan.measured().noise, blocks)
+        other = fit_noise_scales(plan.domain, plan.privacy, plan.measured().noise, blocks)
         assert total <= factor * total_squared_error(plan.workload, other)
 
 
@@ -135,7 +135,7 @@ def test_the_time_of_a_plan_counts_both_ways() -> None:
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         shares = {
             planner.name: task.seconds
-            for planner, task in _within(workload, Privacy(ZCDP(1)), 10.0)
+            for planner, task in _allocate_time(workload, Privacy(ZCDP(1)), 10.0)
         }
         assert 0 < ways * sum(shares.values()) <= 10.0
         assert shares["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))

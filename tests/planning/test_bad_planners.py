@@ -7,33 +7,33 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._planner import PLANNERS, Planner, Strategy, Task
+from leastnoise._planner import PLANNERS, Planner, PlanningProblem, Strategy
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
 ASKED = ln.marginals(DOMAIN, ways=2)
 
 
-def raising(error: Exception) -> Callable[[Task], Strategy]:
-    def propose(task: Task) -> Strategy:
+def raising(error: Exception) -> Callable[[PlanningProblem], Strategy]:
+    def propose(task: PlanningProblem) -> Strategy:
         raise error
 
     return propose
 
 
-def dividing_by_zero(task: Task) -> Strategy:
+def dividing_by_zero(task: PlanningProblem) -> Strategy:
     return Strategy("bad", ((next(iter(cells(task).blocks))[0], 1 / (len(DOMAIN.names) - 2)),))
 
 
-def without_a_number(task: Task) -> Strategy:
+def without_a_number(task: PlanningProblem) -> Strategy:
     return Strategy("bad", tuple((block, float("nan")) for block, _ in cells(task).blocks))
 
 
-def of_a_singular_matrix(task: Task) -> Strategy:
+def of_a_singular_matrix(task: PlanningProblem) -> Strategy:
     np.linalg.inv(np.zeros((2, 2)))
     return cells(task)
 
 
-def cells(task: Task) -> Strategy:
+def cells(task: PlanningProblem) -> Strategy:
     return PLANNERS["marginals"].strategy(task)
 
 

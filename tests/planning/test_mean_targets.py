@@ -10,7 +10,12 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import ZCDP, PureDP, parameters
 from leastnoise._check import InputError
-from leastnoise._planning._targets import answering, least, mean_goals, reached_by_means
+from leastnoise._planning._targets import (
+    mean_goals,
+    mean_target_statuses,
+    plan_for_workload,
+    plan_least_budget,
+)
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._workload import Statistic, Target
@@ -55,13 +60,13 @@ def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(
         asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50),
         BUDGETS[kind],
     )
-    found = least(workload, privacy)
-    (kept,) = reached_by_means(found, 0.95)
+    found = plan_least_budget(workload, privacy)
+    (kept,) = mean_target_statuses(found, 0.95)
     assert kept is not None
     assert kept.kept
     assert kept.error > 0.9 * MARGINS[measure]  # the other table needs less
-    less = answering(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
-    (missed,) = reached_by_means(less, 0.95)
+    less = plan_for_workload(workload, found, privacy.privacy(size_of(found) * Fraction(98, 100)))
+    (missed,) = mean_target_statuses(less, 0.95)
     assert missed is not None
     assert not missed.kept
 
@@ -128,7 +133,7 @@ def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept
     plan = ln.plan(
         ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10")
     )
-    (found,) = reached_by_means(plan, 0.95)
+    (found,) = mean_target_statuses(plan, 0.95)
     assert found is not None
     assert found.error > 1000
 
@@ -143,8 +148,8 @@ def test_a_margin_has_half_a_step_of_the_noise_of_sum_and_count() -> None:
 def test_a_table_has_the_stricter_of_its_own_target_and_that_of_its_means() -> None:
     means = asked("pay", margin=25)
     count = ln.queries(DOMAIN, store="identity", count="pay").within(rmse=8)
-    alone, counts = (size_of(least(one, ln.Least())) for one in (means, count))
-    both = size_of(least(means + count, ln.Least()))
+    alone, counts = (size_of(plan_least_budget(one, ln.Least())) for one in (means, count))
+    both = size_of(plan_least_budget(means + count, ln.Least()))
     assert both >= max(alone, counts) * Fraction(99, 100)
     assert both < alone + counts
 
@@ -153,7 +158,7 @@ def test_the_worst_ratio_counts_means() -> None:
     exact, other = asked("pay", margin=5), ln.marginals(DOMAIN, ways=2).within(rmse=50)
     fair = ln.plan(exact + other, PureDP(1), objective="worst")
     usual = ln.plan(exact + other, PureDP(1))
-    (before, *_), (after, *_) = (reached_by_means(made, 0.95) for made in (usual, fair))
+    (before, *_), (after, *_) = (mean_target_statuses(made, 0.95) for made in (usual, fair))
     assert before is not None
     assert after is not None
     assert after.error < before.error

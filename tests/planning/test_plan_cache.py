@@ -132,7 +132,7 @@ def test_plans_are_kept_in_the_users_folder(
     monkeypatch.delenv("LEASTNOISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    where = _plan_cache.folder()
+    where = _plan_cache.plan_folder()
     assert where is not None
     assert where.is_relative_to(tmp_path)
     if sys.platform == "linux":
@@ -250,7 +250,7 @@ def test_plan_compare_and_release_of_one_spec_plan_once(
 ) -> None:
     (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")
     (tmp_path / "people.toml").write_text(SPEC, encoding="utf-8")
-    planning, choose = [], _plan_cache.choose
+    planning, choose = [], _plan_cache.choose_plan
 
     def counted(*arguments: Any) -> Any:
         planning.append(arguments)

@@ -12,11 +12,11 @@ import leastnoise as ln
 from leastnoise._accounting import ZCDP, Privacy, PureDP, parameters
 from leastnoise._check import InputError
 from leastnoise._mechanisms import Search
-from leastnoise._mechanisms._choose import reweighted
+from leastnoise._mechanisms._choose import reweight_plan
 from leastnoise._planner import Planner
 from leastnoise._planner import _covering as _designs
 from leastnoise._planning import _targets as targets
-from leastnoise._planning import expected_seconds, planned
+from leastnoise._planning import expected_seconds, plan_workload
 from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -44,16 +44,16 @@ LEAST = {
 @pytest.mark.parametrize("kind", LEAST)
 def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     workload, privacy = asked(), LEAST[kind]
-    found = targets.least(workload, privacy, Search("marginals"))
+    found = targets.plan_least_budget(workload, privacy, Search("marginals"))
     goals, size = (
-        targets.goals_of(workload, 0.95),
+        targets.table_goals(workload, 0.95),
         next(iter(parameters(found.privacy.budget).values())),
     )
-    bound = targets.dual(
-        targets.even(workload, goals), goals, found.privacy, found.measured().noise
+    bound = targets.dual_bound(
+        targets.equalised_weights(workload, goals), goals, found.privacy, found.measured().noise
     )
     assert 0 < bound <= targets.ratios(goals, found).max() <= 1
-    less = targets.answering(workload, found, privacy.privacy(size * Fraction(999, 1000)))
+    less = targets.plan_for_workload(workload, found, privacy.privacy(size * Fraction(999, 1000)))
     assert targets.ratios(goals, less).max() > 1
     assert found.privacy == privacy.privacy(size)
 
@@ -64,22 +64,24 @@ def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step(
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(
         DOMAIN, work="identity"
     ).within(rmse=20)
-    found = targets.balanced(
-        workload, Privacy(ZCDP(1)), targets.goals_of(workload, 0.95), Search("marginals")
+    found = targets.balance_plan(
+        workload, Privacy(ZCDP(1)), targets.table_goals(workload, 0.95), Search("marginals")
     )
-    one, other = targets.ratios(targets.goals_of(workload, 0.95), found.plan)
+    one, other = targets.ratios(targets.table_goals(workload, 0.95), found.plan)
     assert one == pytest.approx(other, rel=0.01)
     variances = [table.rmse**2 for table in found.plan.expected_error().tables]
     assert variances[1] / variances[0] == pytest.approx(16, rel=0.02)
     assert (
-        targets.dual(found.asked, found.goals, found.plan.privacy, found.plan.measured().noise)
+        targets.dual_bound(
+            found.asked, found.goals, found.plan.privacy, found.plan.measured().noise
+        )
         <= found.ratio
     )
 
 
 def test_margins_hold_the_truth_as_often_as_they_say():
     workload = asked()
-    plan = targets.least(workload, ln.Least(), Search("marginals"))
+    plan = targets.plan_least_budget(workload, ln.Least(), Search("marginals"))
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
     rows = pd.DataFrame({"sex": ["F", "M"] * 500, "education": education, "work": work})
     cells = np.bincount(education * 9 + work, minlength=144)
@@ -100,7 +102,7 @@ def test_sums_have_targets_in_their_own_amounts():
         sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 4000, unit=10)}
     ).as_complete()
     workload = ln.queries(domain, sex="identity", sum="pay").within(rmse=10_000)
-    plan = targets.least(workload, ln.Least())
+    plan = targets.plan_least_budget(workload, ln.Least())
     assert 10 * plan.expected_error().tables[0].rmse == pytest.approx(10_000, rel=0.001)
 
 
@@ -114,10 +116,12 @@ PREFIX = ln.queries(DOMAIN, education="prefix").within(margin=9)
         (ONE.within, "got none"),
         (lambda: ONE.within(margin=0), "margin"),
         (
-            lambda: targets.least(ONE.within(margin="0.9"), ln.Least(), Search("identity")),
+            lambda: targets.plan_least_budget(
+                ONE.within(margin="0.9"), ln.Least(), Search("identity")
+            ),
             r"margin of sex must be at least 1; got '?9/10",
         ),
-        (lambda: targets.least(ONE, ln.Least()), "No table has a target"),
+        (lambda: targets.plan_least_budget(ONE, ln.Least()), "No table has a target"),
         (lambda: ONE.within(margin=1) + ONE.within(margin=2), "two targets or two sizes"),
         (lambda: ln.plan(PREFIX, ln.Least(), strategy="dawa"), "known beforehand"),
         (
@@ -177,10 +181,12 @@ def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
         strategy="marginals",
     )
     # Both know the total.
-    found = [(one.alone, one.saved) for one in targets.prices(made, Search("marginals"))]
+    found = [(one.alone, one.saved) for one in targets.table_prices(made, Search("marginals"))]
     assert np.array(found) == pytest.approx(np.array([[0.25, 0.25], [0.75, 0.75]]), rel=0.05)
     with pytest.raises(InputError, match="from 2 to 24"):
-        targets.prices(ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals"))
+        targets.table_prices(
+            ln.plan(ln.queries(domain, a="identity"), ZCDP(1), strategy="marginals")
+        )
 
 
 @pytest.fixture(scope="module")
@@ -193,11 +199,11 @@ def covered():
 
 def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
     monkeypatch.setattr(targets, "_NEARLY_ALL", 2.0)
-    slow = targets.price(covered, [3])
-    before = _designs._design.cache_info().misses
+    slow = targets.joint_price(covered, [3])
+    before = _designs._cached_design.cache_info().misses
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.9)
-    quick = targets.price(covered, [3])
-    assert _designs._design.cache_info().misses == before
+    quick = targets.joint_price(covered, [3])
+    assert _designs._cached_design.cache_info().misses == before
     assert (quick.table, quick.alone) == (slow.table, slow.alone)
     assert quick.saved == pytest.approx(slow.saved, abs=0.02)
 
@@ -214,8 +220,8 @@ def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch)
     )
     made = ln.plan(asked, PureDP(1), strategy="p_identity")  # which refuses cells alone
     with pytest.raises(InputError):
-        reweighted(made, made.workload)
-    assert 0 < targets.price(made, [2]).saved < 1
+        reweight_plan(made, made.workload)
+    assert 0 < targets.joint_price(made, [2]).saved < 1
 
 
 def counted(monkeypatch, module, name):
@@ -235,7 +241,7 @@ def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
         strategy="marginals",
     )
     alone = counted(monkeypatch, targets, "choose")
-    targets.prices(two, Search("marginals"))
+    targets.table_prices(two, Search("marginals"))
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
 
@@ -249,10 +255,10 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     )
     made = ln.plan(asked, PureDP(1), strategy="marginals")
     with pytest.raises(InputError):
-        reweighted(made, made.workload)  # it measures both ends
+        reweight_plan(made, made.workload)  # it measures both ends
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.1)
     searched = counted(monkeypatch, targets, "searched_again")
-    assert 0.1 < targets.price(made, [0, 1]).saved < 0.9
+    assert 0.1 < targets.joint_price(made, [0, 1]).saved < 0.9
     assert len(searched) == 2  # the table with its sums, and all others
 
 
@@ -269,7 +275,7 @@ def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was
     )
     compared = counted(monkeypatch, targets, "choose")
     search = Search(seconds=5)
-    targets.least(asked(), ln.Least(), search)
+    targets.plan_least_budget(asked(), ln.Least(), search)
     assert len(compared) == 1
     spent = sum(
         min(task.seconds, one.most_seconds(task.workload, 1))
@@ -296,7 +302,7 @@ def test_every_objective_has_an_estimate_of_its_time():
 
 def test_kept_tables_get_the_best_weights_for_other_questions(covered):
     """No worse than the scales that they had, whatever the weights; and found again where they were best."""
-    again = reweighted(covered, covered.workload)
+    again = reweight_plan(covered, covered.workload)
     assert again.expected_error().total_squared_error == pytest.approx(
         covered.expected_error().total_squared_error, rel=1e-4
     )
@@ -314,7 +320,7 @@ def test_kept_tables_get_the_best_weights_for_other_questions(covered):
         other = ln.Workload(covered.domain, tuple(some))
         found, had = (
             made.expected_error().total_squared_error
-            for made in (reweighted(covered, other), targets.answering(other, covered))
+            for made in (reweight_plan(covered, other), targets.plan_for_workload(other, covered))
         )
         assert found <= had * (1 + 1e-6)
     assert (
@@ -329,7 +335,7 @@ def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(c
     with pytest.raises(
         InputError, match="the strategy has no table that contains a0 x a1 x a2 x a3 x a4"
     ):
-        reweighted(covered, other)
+        reweight_plan(covered, other)
     domain = ln.Domain(a=ln.Integers(0, 7)).as_complete()
     mixed = ln.plan(
         ln.queries(domain, a="prefix") + ln.queries(domain, a="identity"),
@@ -337,7 +343,7 @@ def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(c
         strategy="workload",
     )
     with pytest.raises(InputError, match="none of tables with one strategy along every attribute"):
-        reweighted(mixed, mixed.workload)
+        reweight_plan(mixed, mixed.workload)
 
 
 def test_errors_under_another_budget_are_those_of_a_plan_for_it():
@@ -345,7 +351,9 @@ def test_errors_under_another_budget_are_those_of_a_plan_for_it():
     made, other = (
         ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3")
     )
-    scaled = targets.answering(workload, made, targets.of_size(made.privacy, "1/3"))
+    scaled = targets.plan_for_workload(
+        workload, made, targets.with_budget_size(made.privacy, "1/3")
+    )
     assert scaled.expected_error().total_squared_error == pytest.approx(
         other.expected_error().total_squared_error, rel=1e-5
     )
@@ -353,7 +361,7 @@ def test_errors_under_another_budget_are_those_of_a_plan_for_it():
 
 def test_what_is_made_of_targets_is_told():
     most, least = (
-        targets.reached(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
+        targets.target_statuses(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
         for epsilon in (1, "1/100")
     )
     assert [(one.kind, one.most, one.kept) for one in most] == [
@@ -368,11 +376,11 @@ def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> Non
     domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details["unit_bound"] > 0
-    cells = targets.answering(ln.queries(domain, age="identity"), made)
+    cells = targets.plan_for_workload(ln.queries(domain, age="identity"), made)
     assert cells.promise.lower_bound == pytest.approx(
         ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound
     )
-    half = targets.answering(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
+    half = targets.plan_for_workload(made.workload, made, ln.Privacy(ln.ZCDP("1/8")))
     assert half.promise.lower_bound == pytest.approx(4 * made.promise.lower_bound, rel=1e-6)
 
 
@@ -408,10 +416,10 @@ def small():
 
 def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_noise():
     workload, search = small(), Search("tilted")
-    first = planned(workload, ln.Privacy(ln.ZCDP(1)), search)
-    found = targets.least(workload, ln.Least("rho"), search)
+    first = plan_workload(workload, ln.Privacy(ln.ZCDP(1)), search)
+    found = targets.plan_least_budget(workload, ln.Least("rho"), search)
     with pytest.raises(
         InputError, match=r"leave no room for so much noise; plan for that budget itself"
     ):
-        targets.answering(workload, first, found.privacy)
-    assert 0.99 < targets.ratios(targets.goals_of(workload, 0.95), found).max() <= 1
+        targets.plan_for_workload(workload, first, found.privacy)
+    assert 0.99 < targets.ratios(targets.table_goals(workload, 0.95), found).max() <= 1

@@ -22,8 +22,8 @@ import numpy as np
 from kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._check import InputError
-from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCell
-from leastnoise._fitting import fit, gaussian_mu_squared
+from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCellBound
+from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared
 from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._linop import (
     AllRanges,
@@ -44,9 +44,9 @@ from leastnoise._linop import (
 )
 from leastnoise._linop import operators as classes_of_operators
 from leastnoise._measurements import Block, Factor, Limits, Measurements
-from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, terms_of
+from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, release_contract
 from leastnoise._plan import without_guard
-from leastnoise._planner import PLANNERS, NotApplicable, Task
+from leastnoise._planner import PLANNERS, NotApplicable, PlanningProblem
 from leastnoise._session._guard import guard_measurements
 from leastnoise._table import Table
 from leastnoise._workload import Workload, marginals, queries
@@ -151,7 +151,9 @@ def loss(plan: Measurements) -> float | None:
     return in_measure(plan, worst(plan, units))
 
 
-def privacy_of(budget: Budget, neighbours: str, rows: int, bound: PerCell | None = None) -> Privacy:
+def privacy_of(
+    budget: Budget, neighbours: str, rows: int, bound: PerCellBound | None = None
+) -> Privacy:
     return Privacy(budget, neighbours, "id" if rows > 1 or bound else None, rows, bound)
 
 
@@ -162,12 +164,12 @@ def _row(
     domain: Domain,
     blocks: Any,
     units: list[tuple[str, int]],
-    bound: PerCell | None = None,
+    bound: PerCellBound | None = None,
 ) -> Row:
     declared, noise = KINDS[budget]
     claim, ratios = float(claim_of(declared, noise)), {}
     for unit in units:
-        plan = fit(domain, privacy_of(declared, *unit, bound), noise, blocks)
+        plan = fit_noise_scales(domain, privacy_of(declared, *unit, bound), noise, blocks)
         assert in_measure(plan, claimed(plan)) <= claim
         found = loss(plan)
         if found is not None:
@@ -180,7 +182,9 @@ def strategies(units: list[tuple[str, int]] = UNITS, names: Any = PLANNERS) -> I
     for name, (budget, (declared, noise)) in itertools.product(names, KINDS.items()):
         for label, workload in WORKLOADS.items():
             try:
-                proposal = PLANNERS[name].strategy(Task(workload, Privacy(declared), noise))
+                proposal = PLANNERS[name].strategy(
+                    PlanningProblem(workload, Privacy(declared), noise)
+                )
             except NotApplicable:
                 continue
             yield _row(
@@ -369,7 +373,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     amounts = 5 * codes[domain.names[0]] + 1  # within the bin of the cell
     values = dict.fromkeys(domain.measures, amounts)
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
-    series = _Recorder(UnpaidSeries(terms_of(plan), table, SeededEntropy(7)))
+    series = _Recorder(UnpaidSeries(release_contract(plan), table, SeededEntropy(7)))
     mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
     return sum(_share(step, privacy) for step in series.steps)
 
@@ -435,7 +439,9 @@ def bounds(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     ):
         end = {"measure": "pay", "ends": True} if name in at_ends else {}
         blocks = [(Block(factors, Fraction(1), **end), 1.0) for factors in measured]
-        yield _row("bound", f"max_per_cell, {name}", budget, DOMAIN, blocks, units, PerCell(1, "b"))
+        yield _row(
+            "bound", f"max_per_cell, {name}", budget, DOMAIN, blocks, units, PerCellBound(1, "b")
+        )
 
 
 def choices(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:

@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._adapters import Wanted, read
-from leastnoise._domain import Coded, Domain, Measure, PerCell, UnitCount
+from leastnoise._adapters import ReadRequest, read
+from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount
 from leastnoise._kernel._measure import exact_answers
 from leastnoise._linop import Identity, Operator, Prefix
 from leastnoise._measurements import Block, Factor, Measurements
@@ -35,12 +35,12 @@ DOMAIN = Domain(
 )
 BOUNDS = [
     (3, None),
-    (2, PerCell(1, "t")),
-    (3, PerCell(1, "t")),
-    (6, PerCell(2, "t")),
-    (6, PerCell(3, "t")),
-    (4, PerCell(1, "a")),
-    (4, PerCell(1, ["t", "a"])),
+    (2, PerCellBound(1, "t")),
+    (3, PerCellBound(1, "t")),
+    (6, PerCellBound(2, "t")),
+    (6, PerCellBound(3, "t")),
+    (4, PerCellBound(1, "a")),
+    (4, PerCellBound(1, ["t", "a"])),
 ]
 CELLS = list(itertools.product(*map(range, SIZES.values())))
 UNITS = [
@@ -55,9 +55,9 @@ def rows_of(cells: tuple[tuple[int, ...], ...]) -> pd.DataFrame:
     return rows.assign(id="u", pay=2)
 
 
-def table_of(source: Any, most: int, bound: PerCell | None) -> Table:
+def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
     measures = list(DOMAIN.measures)
-    wanted = Wanted(
+    wanted = ReadRequest(
         attributes=list(SIZES),
         measures=measures,
         tables={name: [("t", "a")] for name in (None, *measures)},
@@ -65,7 +65,7 @@ def table_of(source: Any, most: int, bound: PerCell | None) -> Table:
     return read(source, DOMAIN, wanted=wanted, unit_column="id", max_rows=most, max_per_cell=bound)
 
 
-def plans(most: int, bound: PerCell | None) -> Iterator[Measurements]:
+def plans(most: int, bound: PerCellBound | None) -> Iterator[Measurements]:
     """Plans of one table, of cells or of prefix sums along t, for both kinds of noise."""
     along_t: list[Callable[[int], Operator]] = [Identity, Prefix]
     for budget, noise in (
@@ -88,7 +88,7 @@ def change(plan: Measurements, table: Table) -> float:
 
 
 @pytest.mark.parametrize(("most", "bound"), BOUNDS, ids=str)
-def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCell | None) -> None:
+def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCellBound | None) -> None:
     tables = [table_of(rows_of(cells), most, bound) for cells in UNITS]
     tables.append(table_of(duckdb.from_df(rows_of(tuple(CELLS))), most, bound))
     for plan in plans(most, bound):

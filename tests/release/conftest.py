@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, promised
+from leastnoise._accuracy import block_rows, evaluate_plan
 from leastnoise._domain import Categories, Domain, Integers, Measure
 from leastnoise._estimate import Outcome
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._linop import Dense, Identity
 from leastnoise._measurements import Block, Factor, Observation
 from leastnoise._release import Options, build, check_target, draft, fill_draft
@@ -98,7 +98,9 @@ def example_plan(workload=None, privacy=None, noise=Noise.DISCRETE_LAPLACE, tota
         if noise == Noise.DISCRETE_LAPLACE
         else Privacy(ZCDP("1/50"), "replace")
     )
-    return promised(workload, fit(domain, privacy, noise, list(blocks.values())), "for tests")
+    return evaluate_plan(
+        workload, fit_noise_scales(domain, privacy, noise, list(blocks.values())), "for tests"
+    )
 
 
 def example_cells(domain=DOMAIN, seed=7):

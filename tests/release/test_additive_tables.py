@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._families import partition
+from leastnoise._families import partition_groups
 from leastnoise._linop import dense
 from leastnoise._release import notices, texts
 from leastnoise._spec import parse_spec
@@ -95,7 +95,7 @@ def test_tables_with_levels_are_sums_of_one(tree, column):
     first = []
     for name in ("place", "sex", "age"):
         if name in fine.attributes:
-            groups = partition(fine.operators[fine.attributes.index(name)])
+            groups = partition_groups(fine.operators[fine.attributes.index(name)])
             first.append(np.unique(groups, return_index=True)[1])
         else:
             first.append(np.array([0]))

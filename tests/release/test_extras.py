@@ -8,7 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._estimate import Estimate, Outcome, locally_non_negative, nnls
@@ -30,7 +30,7 @@ def planned(asked, *blocks):
     measured = Measurements(
         domain=asked.domain, privacy=Privacy(PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
     )
-    return promised(asked, measured, "odd")
+    return evaluate_plan(asked, measured, "odd")
 
 
 def observed(plan):

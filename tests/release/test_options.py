@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import Options, build
-from leastnoise._session._finish import Asked
+from leastnoise._session._finish import ReleaseRequest
 from release.conftest import write
 
 ROOT = Path(__file__).parents[2]
@@ -92,8 +92,8 @@ def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
     said = json.loads((target / "manifest.json").read_text("utf-8"))["options"]
     assert set(said) == set(OTHERS)
     assert Options(**said) == ln.read_release(target).options == options
-    asked = Asked(options, "people.csv", {"used": 3})
-    assert Asked.from_json(asked.to_json()) == asked
+    asked = ReleaseRequest(options, "people.csv", {"used": 3})
+    assert ReleaseRequest.from_json(asked.to_json()) == asked
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
 )
 def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
     with pytest.raises(ln.LedgerError, match="options is unreadable"):
-        Asked.from_json(text)
+        ReleaseRequest.from_json(text)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import leastnoise as ln
 from leastnoise._cli._main import program
 from leastnoise._estimate._mixture import Mixture
-from leastnoise._estimate._model import _systematic, records
+from leastnoise._estimate._model import _systematic, draw_records
 from leastnoise._release import Table, make_records, write_records
 
 ROWS = 3000
@@ -91,9 +91,9 @@ def test_records_are_within_a_record_a_kind_of_the_model() -> None:
         tuple(random.dirichlet(np.ones(size), 6).T for size in (4, 9)),
         1.0,
     )
-    found = records(mixture, 20_000, 5)
-    assert np.array_equal(found, records(mixture, 20_000, 5))
-    assert not np.array_equal(found, records(mixture, 20_000, 6))
+    found = draw_records(mixture, 20_000, 5)
+    assert np.array_equal(found, draw_records(mixture, 20_000, 5))
+    assert not np.array_equal(found, draw_records(mixture, 20_000, 6))
     for place in range(2):
         counts = np.bincount(found[:, place], minlength=len(mixture.along[place]))
         assert np.abs(counts - 20_000 * mixture.table([place])).max() <= 2 * 6

@@ -317,7 +317,7 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
     assert (
         exact - 1e-12
-        <= _words.bet(privacy)
+        <= _words.guessing_advantage(privacy)
         <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
     )
 

@@ -9,7 +9,7 @@ import pytest
 import leastnoise as ln
 from leastnoise import _plan
 from leastnoise._accounting import Noise
-from leastnoise._audit import Audit, Part, _measured
+from leastnoise._audit import Audit, AuditResult, _measured
 from leastnoise._audit._measured import Pairs
 from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
 
@@ -38,7 +38,7 @@ def planned(case: str) -> ln.Plan:
     return ln.plan(workload, privacy, strategy=strategy)
 
 
-def query(found: Audit) -> Part:
+def query(found: Audit) -> AuditResult:
     """The query that tells most, by itself."""
     return found.parts[0]
 
@@ -136,7 +136,7 @@ def test_an_attribute_may_have_any_name() -> None:
 def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows: int) -> None:
     domain = ln.Domain(month=ln.Integers(1, 6), store=["north", "south"])
     privacy = ln.Privacy(
-        ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCell(rows, "month")
+        ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCellBound(rows, "month")
     )
     first, *others = (
         ln.queries(domain, **dict.fromkeys(table.split(), "identity")) for table in tables
@@ -166,13 +166,13 @@ def searched(case: str) -> Any:
     return plan
 
 
-def rehearsed(plan: Any, seed: int) -> dict[str, Part]:
+def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
     """The parts by name, that of the largest bound among them."""
     trials = 6000 if plan.privacy.max_rows > 1 else 10_000
     found = ln.audit(plan, trials=trials, confidence=SURE, entropy=SeededEntropy(seed))
     parts = {part.name: part for part in found.parts}
     (first,) = {"all keys that nobody else has", "all keys that others have too"} - set(parts)
-    parts[first] = Part(
+    parts[first] = AuditResult(
         name=first,
         claim=found.claim,
         lower_bound=found.lower_bound,

@@ -258,9 +258,9 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
 
 
 def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
-    assert _finish.Asked.from_json(
+    assert _finish.ReleaseRequest.from_json(
         '{"source": "a.csv", "joined": {"table": "b"}}'
-    ) == _finish.Asked(address="a.csv", joined={"table": "b"})
+    ) == _finish.ReleaseRequest(address="a.csv", joined={"table": "b"})
 
 
 @pytest.mark.parametrize("seed", [None, 1])

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise import Coded, Domain, InputError, PerCell, Privacy
+from leastnoise import Coded, Domain, InputError, PerCellBound, Privacy
 from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound
 from leastnoise._kernel import SeededEntropy, UnpaidSeries
-from leastnoise._mechanisms import candidates, terms_of
+from leastnoise._mechanisms import release_contract, try_strategies
 from leastnoise._session import planned_spec
 from leastnoise._session._finish import read_table
 from leastnoise._spec import parse_spec, plan_warnings
@@ -27,7 +27,7 @@ UNIT = {"unit_column": "id", "max_rows": 6}
 
 
 def privacy(
-    bound: PerCell | None,
+    bound: PerCellBound | None,
     neighbours: str = "add_remove",
     budget: ln.ZCDP | ln.PureDP = ln.ZCDP("1/2"),  # noqa: B008
 ) -> Privacy:  # noqa: B008, RUF100
@@ -63,10 +63,14 @@ def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
     workload: ln.Workload, neighbours: str
 ) -> None:
     names = ("identity", "marginals", "residual", "workload", "gaussian_optimum")
-    for bound in (PerCell(1, "month"), PerCell(2, "month"), PerCell(1, ["month", "store"])):
+    for bound in (
+        PerCellBound(1, "month"),
+        PerCellBound(2, "month"),
+        PerCellBound(1, ["month", "store"]),
+    ):
         unit = privacy(bound, neighbours)
         free, found = (
-            [one for name in names for one in candidates(workload, own, name)]
+            [one for name in names for one in try_strategies(workload, own, name)]
             for own in (privacy(None, neighbours), unit)
         )
         assert all(
@@ -78,7 +82,9 @@ def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
 def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them() -> None:
     """k^2 / n is small beside what the coarser tables need, so the optimum is the closed one."""
     domain = Domain(month=Coded(40), size=Coded(2)).as_complete()
-    unit = Privacy(ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCell(1, "month"))
+    unit = Privacy(
+        ln.ZCDP("1/2"), unit_column="id", max_rows=3, max_per_cell=PerCellBound(1, "month")
+    )
     plan = ln.plan(ln.marginals(domain, upto=2), unit, strategy="residual")
     assert plan.expected_error().total_squared_error == pytest.approx(
         lower_bound(plan.workload, unit, Noise.DISCRETE_GAUSSIAN), rel=1e-3
@@ -88,12 +94,12 @@ def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them()
 def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
     one, other = (
         ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals")
-        for bound in (None, PerCell(1, "month"))
+        for bound in (None, PerCellBound(1, "month"))
     )
     assert one.expected_error().tables == other.expected_error().tables
     gaussian = ln.plan(
         ln.queries(DOMAIN, month="identity", store="identity"),
-        privacy(PerCell(1, "month"), budget=ln.ZCDP("1/8")),
+        privacy(PerCellBound(1, "month"), budget=ln.ZCDP("1/8")),
     )
     assert gaussian.expected_error().tables[0].rmse == pytest.approx(
         2 * math.sqrt(6), rel=1e-3
@@ -105,14 +111,14 @@ def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
 
 def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
     frame = customers(np.random.default_rng(3), 20)
-    loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCell(1, "month")))
+    loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCellBound(1, "month")))
     for plan, other in (
         (tight, loose),
         (loose, tight),
-        (tight, ln.plan(BOTH, privacy(PerCell(2, "month")))),
+        (tight, ln.plan(BOTH, privacy(PerCellBound(2, "month")))),
     ):
         with pytest.raises(InputError, match="bounded for another privacy unit"):
-            UnpaidSeries(terms_of(plan), read_table(other, frame), SeededEntropy(1))
+            UnpaidSeries(release_contract(plan), read_table(other, frame), SeededEntropy(1))
 
 
 def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
@@ -120,7 +126,7 @@ def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path
         customers(np.random.default_rng(4)),
         ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT)),
     )
-    plan = ln.plan(BOTH, privacy(PerCell(1, "month")), guard="1/100")
+    plan = ln.plan(BOTH, privacy(PerCellBound(1, "month")), guard="1/100")
     ln.release(plan, frame, ledger=book, options=ln.Options(guard="1/100"), out=tmp_path / "out")
     assert manifest(tmp_path / "out")["privacy"]["unit"]["max_per_cell"] == {
         "rows": 1,
@@ -134,7 +140,7 @@ def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path
 
 def test_a_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
     ln.release(
-        ln.plan(BOTH, privacy(PerCell(1, "month"))),
+        ln.plan(BOTH, privacy(PerCellBound(1, "month"))),
         customers(np.random.default_rng(4), 9),
         ledger=tmp_path / "a.ledger",
     )
@@ -146,7 +152,7 @@ def test_check_counts_what_is_cut() -> None:
         {"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0}
     )
     found = ln.check(
-        BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCell(1, "month")
+        BOTH, frame, unit_column="id", max_rows=2, max_per_cell=PerCellBound(1, "month")
     ).fit
     assert (found.rows, found.cut, found.used) == (6, 3, 3)
 
@@ -172,15 +178,15 @@ queries = { month = "identity", size = "identity" }
 """
 
 
-def bound(tmp_path, unit: str, tables: str = TABLES) -> PerCell | None:
+def bound(tmp_path, unit: str, tables: str = TABLES) -> PerCellBound | None:
     return parse_spec(SPEC.format(unit=unit) + tables, tmp_path).privacy.max_per_cell
 
 
 def test_the_cell_is_what_all_tables_have_unless_it_is_said(tmp_path) -> None:
     assert bound(tmp_path, "") is None
-    assert bound(tmp_path, ", max_per_cell = 1") == PerCell(1, "month")
-    assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCell(2, "store")
-    assert bound(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]') == PerCell(
+    assert bound(tmp_path, ", max_per_cell = 1") == PerCellBound(1, "month")
+    assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCellBound(2, "store")
+    assert bound(tmp_path, ', max_per_cell = 2, cell = ["month", "size"]') == PerCellBound(
         2, ["month", "size"]
     )
 
@@ -204,11 +210,11 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
 def test_bounds_from_which_no_table_gains_are_refused_before_planning() -> None:
     for unknown, said in (
         (
-            PerCell(1, ["store", "size"]),
+            PerCellBound(1, ["store", "size"]),
             "must be attributes of one table that is asked for; got 'store, size'",
         ),
-        (PerCell(1, "shop"), "shop"),
-        (PerCell(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
+        (PerCellBound(1, "shop"), "shop"),
+        (PerCellBound(1, "store"), "max_rows must be at most 5: 1 in each cell of store; got 6"),
     ):
         for refused in (ln.plan, ln.compare):
             with pytest.raises(InputError, match=said):

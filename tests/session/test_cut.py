@@ -44,7 +44,7 @@ def cut_in(frame: pd.DataFrame, most: int, per_cell: int | None) -> tuple[float,
 
 
 def plan(most: int, per_cell: int | None = None) -> ln.Plan:
-    bound = None if per_cell is None else ln.PerCell(per_cell, "month")
+    bound = None if per_cell is None else ln.PerCellBound(per_cell, "month")
     privacy = ln.Privacy(ln.ZCDP(8), unit_column="customer", max_rows=most, max_per_cell=bound)
     return ln.plan(
         ASKED if bound is None else ln.queries(DOMAIN, month="identity"),

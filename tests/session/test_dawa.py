@@ -15,13 +15,13 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._estimate import Grid, Outcome, joined
+from leastnoise._estimate import AdaptiveGridEstimate, Outcome, join_measurements
 from leastnoise._kernel import LeastCost, SeededEntropy, UnpaidSeries
 from leastnoise._linop import dense
 from leastnoise._measurements import cost
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._release import build
 from leastnoise._session import outcome_from_json
 from leastnoise._table import Table
@@ -277,7 +277,7 @@ def test_noise_given_the_blocks_is_exact(privacy: ln.Privacy, way: tuple[str, in
         else:
             weight.append(2 * np.sinh(0.5 * factor.weights / float(block.scale)) ** 2)
         values.append(value / observation.measurements.grid)
-    assert isinstance(found, Grid)
+    assert isinstance(found, AdaptiveGridEstimate)
     lengths = found.areas
     expand = np.zeros((rows[0].shape[1], len(lengths)))
     expand[found.order, np.repeat(np.arange(len(lengths)), lengths)] = np.repeat(
@@ -542,13 +542,17 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
             continue
         assert size <= 100
         setting, first, second = (
-            dawa.setting_of(made),
+            dawa.setting_from_plan(made),
             *map(made.privacy.budget.share, (dawa.FIRST_SHARE, 1 - dawa.FIRST_SHARE)),
         )
         for starts in (np.arange(40), np.array([0, 3, 20])):
-            buckets = dawa.on_buckets(setting.attributes, setting.asked, starts, setting.noise.norm)
-            joined([dawa.levels(setting, first), setting.fitted(buckets, second)], made.privacy)
-        run(UnpaidSeries(terms_of(made), table, SeededEntropy(5)))
+            buckets = dawa.bucket_strategy(
+                setting.attributes, setting.asked, starts, setting.noise.norm
+            )
+            join_measurements(
+                [dawa.fit_levels(setting, first), setting.fitted(buckets, second)], made.privacy
+            )
+        run(UnpaidSeries(release_contract(made), table, SeededEntropy(5)))
     assert refused == 2
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._accounting import Noise
-from leastnoise._adapters import MOST_CUT, Wanted, read
+from leastnoise._adapters import MOST_CUT, ReadRequest, read
 from leastnoise._kernel._count import count
 from leastnoise._plan import with_guard, without_guard
-from leastnoise._release._words import bet_words, promise
+from leastnoise._release._words import guessing_words, promise
 from leastnoise._session import enter_release
 from leastnoise._session._guard import (
     MISSED,
@@ -89,7 +89,9 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
     assert f"{receipt['guard_used']:,}" in page
     whole = ln.Privacy(ln.PureDP(1))
     assert made.privacy == ln.read_release(tmp_path / "out").privacy == whole
-    assert all(text in page for text in (bet_words(whole), promise(whole), "epsilon = 1 (pure"))
+    assert all(
+        text in page for text in (guessing_words(whole), promise(whole), "epsilon = 1 (pure")
+    )
     assert told["privacy"]["parameters"] == {"epsilon": "1"}
 
 
@@ -197,7 +199,7 @@ def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
     tmp_path, attribute: str
 ) -> None:
     privacy = ln.Privacy(
-        ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, attribute)
+        ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, attribute)
     )
     measured = guard_measurements(privacy, Fraction(1, 10))
     all_used = sum(
@@ -330,7 +332,7 @@ def test_every_row_is_used_or_not_and_never_both(tmp_path) -> None:
 
     def counted(chosen):
         (tmp_path / "x.csv").write_text("".join(f"{line}\n" for line in ["sex,age,m", *chosen]))
-        table = read(tmp_path / "x.csv", domain, wanted=Wanted(usage=True))
+        table = read(tmp_path / "x.csv", domain, wanted=ReadRequest(usage=True))
         cells, cut = (
             next(count(table.usage, [names], name))[1]
             for names, name in ((("rows",), None), ((), "cut"))

@@ -317,7 +317,7 @@ def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_fro
     )
     ln.release(PLAN, files, ledger=book)
     alone = ln.Domain(diagnosis=["a", "b", "c"])
-    for rows, cell in ((2, None), (3, ln.PerCell(1, "diagnosis"))):
+    for rows, cell in ((2, None), (3, ln.PerCellBound(1, "diagnosis"))):
         privacy = ln.Privacy(
             ln.PureDP(1), unit_column="patient_id", max_rows=rows, max_per_cell=cell
         )

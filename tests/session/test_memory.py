@@ -14,10 +14,10 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import _memory, available_memory, pair_structure, require_memory
-from leastnoise._families import basis
+from leastnoise._families import invert_gram
 from leastnoise._linop import AllRanges, Identity, Prefix
 from leastnoise._measurements import Block, Factor
-from leastnoise._mechanisms import candidates, mechanism_of
+from leastnoise._mechanisms import mechanism_of, try_strategies
 from leastnoise._planner import PLANNERS
 from leastnoise._session._payments import release_memory
 from leastnoise._workload import QuerySet
@@ -90,7 +90,7 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
         )
 
     monkeypatch.setitem(PLANNERS, "workload", replace(PLANNERS["workload"], propose=greedy))
-    (failed,) = candidates(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
+    (failed,) = try_strategies(long(4), ln.plan(long(4), ln.PureDP(1)).privacy, "workload")
     assert (
         failed.reason
         == "it needs more memory than there is (unable to allocate 32.0 GiB at once); ask for "
@@ -172,7 +172,7 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(
 ) -> None:
     workload = ln.queries(ln.Domain(x=ln.Integers(0, cells - 1)), x=ln.all_ranges())
     with at_most(700e6):
-        found = [one for one in candidates(workload, Privacy(budget), strategy) if one.plan]
+        found = [one for one in try_strategies(workload, Privacy(budget), strategy) if one.plan]
     made = min(found, key=lambda one: one.total).plan
     promise = made.expected_error()
     (table,) = promise.tables
@@ -192,7 +192,7 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(
 def test_products_with_more_answers_than_can_be_listed_are_promised(second: QuerySet) -> None:
     domain = ln.Domain(x=ln.Coded(3000), y=ln.Coded(3000))
     workload = ln.queries(domain, x=ln.all_ranges(), y=second)
-    (found,) = candidates(workload, Privacy(ln.PureDP(1)), "hierarchy")
+    (found,) = try_strategies(workload, Privacy(ln.PureDP(1)), "hierarchy")
     assert found.plan is not None, found.reason
     (table,) = found.plan.expected_error().tables
     assert table.queries == workload.rows
@@ -203,7 +203,7 @@ def test_products_with_more_answers_than_can_be_listed_are_promised(second: Quer
 
 def test_ranges_that_are_measured_themselves_are_a_gram_matrix() -> None:
     with at_most(150e6):  # a matrix of them would have 4 GB
-        assert basis(Factor(("x",), AllRanges(1000))).largest_variance(AllRanges(1000)) > 0
+        assert invert_gram(Factor(("x",), AllRanges(1000))).largest_variance(AllRanges(1000)) > 0
 
 
 def test_ranges_from_two_tables_in_a_common_basis_are_looked_at_some_at_a_time() -> None:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import Wanted, read
+from leastnoise._adapters import ReadRequest, read
 from leastnoise._linop import dense
 from leastnoise._table._table import columns_of
 from leastnoise._workload import with_hidden_cells
@@ -353,7 +353,7 @@ def test_unit_changes_counts_by_max_rows_whatever_is_missing():
         rows, domain = drawn_rows(rng, 60), drawn_domain(rng)
         asked = with_hidden_cells(drawn_workload(rng, domain) + ln.queries(domain))
         names = asked.attributes
-        wanted = Wanted(attributes=names, measures=())
+        wanted = ReadRequest(attributes=names, measures=())
         keys = rng.integers(0, 2**60, 60)
         counts = []
         for some in (rows, rows[rows["id"] != rows["id"][0]]):

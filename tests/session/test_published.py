@@ -71,7 +71,7 @@ def releases(folder: Path):
         domain, "age", ["0.5"]
     )
     units = ln.Privacy(
-        ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCell(1, "sex")
+        ln.ApproxDP(1, "1e-9"), unit_column="id", max_rows=2, max_per_cell=ln.PerCellBound(1, "sex")
     )
     people = ln.plan(wide, units, strategy="identity")
     counts = ln.plan(

@@ -12,8 +12,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._accounting import charge
 from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries, _ledger
-from leastnoise._mechanisms import Search, terms_of
-from leastnoise._planning import AlongTime, period_errors, series_plan, up_to
+from leastnoise._mechanisms import Search, release_contract
+from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build
 from leastnoise._session import _finish, _periods, planned_spec, release_due
 from leastnoise._session._finish import read_table
@@ -494,7 +494,7 @@ def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(
 ) -> None:
     office.spec(('"1000"', '"40000"'), unit='unit = { column = "person", max_rows = 2 }')
     privacy = office.asked.privacy
-    assert (privacy.max_rows, privacy.max_per_cell) == (12, ln.PerCell(2, "month"))
+    assert (privacy.max_rows, privacy.max_per_cell) == (12, ln.PerCellBound(2, "month"))
     office.come(
         *[("2024-01-10", "F", "ann")] * 5,
         *[("2024-02-10", "F", "ann")] * 5,
@@ -518,18 +518,18 @@ def made_up(periods: int, **kinds: Any) -> ln.Domain:
 
 
 def planned(asked: ln.Workload, budget: Any) -> ln.Plan:
-    return series_plan(asked, ln.Privacy(budget), AlongTime("day"), Search())
+    return series_plan(asked, ln.Privacy(budget), SeriesOptions("day"), Search())
 
 
 def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
     """For each seed the releases up to some periods: how many periods, and the release."""
     table = read_table(plan, rows)
     for seed in range(seeds):
-        series, values = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed)), []
+        series, values = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed)), []
         for periods in ends:
             while len(values) < periods:
                 values.append(series.period(folder / f"{seed}.private"))
-            yield periods, build(outcome_up_to(plan, up_to(plan, periods), values, ""))
+            yield periods, build(outcome_up_to(plan, truncate_plan(plan, periods), values, ""))
 
 
 def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:
@@ -542,7 +542,7 @@ def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_en
     )
     promised = [errors[0] for errors in period_errors(plan).values()]
     for periods in (1, 7, 40, 64):
-        total = up_to(plan, periods).expected_error().total_squared_error
+        total = truncate_plan(plan, periods).expected_error().total_squared_error
         assert total == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
 
 
@@ -568,7 +568,7 @@ def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> No
     plan = planned(ln.queries(made_up(700), day="prefix"), ln.ZCDP("1/2"))
     assert plan.expected_error().times_least < 1.04
     early = [errors[0] ** 2 for errors in period_errors(plan).values()][:300]
-    assert up_to(plan, 300).expected_error().tables[0].rmse == pytest.approx(
+    assert truncate_plan(plan, 300).expected_error().tables[0].rmse == pytest.approx(
         math.sqrt(np.mean(early))
     )
 
@@ -726,7 +726,7 @@ def test_a_guarded_series_goes_on_after_it_was_killed(
 
 def of_units(asked: ln.Workload, budget: Any, rows: int = 1, neighbours: str = "add_remove") -> Any:
     """The plan of a series of units that have some rows in each period."""
-    series = AlongTime("day")
+    series = SeriesOptions("day")
     privacy = series.privacy(ln.Privacy(budget, neighbours, "person", rows), asked.domain)
     return series_plan(asked, privacy, series, Search())
 
@@ -766,7 +766,7 @@ def test_series_of_units_come_near_the_bound(asked: str) -> None:
     plan = of_units(workload, ln.ZCDP("1/2"))
     assert 1 <= plan.expected_error().times_least < 1.3
     for periods in (1, 2, 9, 49):  # a unit has rows in these periods only
-        assert up_to(plan, periods).expected_error().times_least >= 1
+        assert truncate_plan(plan, periods).expected_error().times_least >= 1
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])

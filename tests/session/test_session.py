@@ -12,7 +12,7 @@ from accuracy.plans import LeastSquares
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._estimate import Estimate
 from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._mechanisms import candidates
+from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
 from leastnoise._table import Table
@@ -185,7 +185,7 @@ def error_of_dense_least_squares(plan: Plan) -> float:
     made, squares = plan.measured(), LeastSquares(plan.measured())
     first, second = (simulate(made, table(), SeededEntropy(seed)) for seed in range(2))
     for product in plan.workload:
-        for one in (Estimate(first), Estimate(first).like(second)):
+        for one in (Estimate(first), Estimate(first).for_observation(second)):
             exact = squares.answers(product, one.observation.values)
             np.testing.assert_allclose(one.values(product).reshape(-1), exact, rtol=1e-6, atol=1e-6)
     return squares.error(plan.workload)
@@ -196,7 +196,7 @@ def test_estimates_are_dense_least_squares_whose_error_is_the_promised_one(strat
     """In the first two cases in which the strategy can be used, beginning elsewhere than the one before it."""
     used, first = 0, [*PLANNERS].index(strategy) % len(CASES)
     for budget, workload in [*CASES[first:], *CASES[:first]]:
-        found = [*candidates(workload, Privacy(budget), strategy)]
+        found = [*try_strategies(workload, Privacy(budget), strategy)]
         assert all(candidate.plan or candidate.reason for candidate in found)
         for plan in (candidate.plan for candidate in found if candidate.plan):
             assert error_of_dense_least_squares(plan) == pytest.approx(

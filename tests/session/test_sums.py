@@ -19,13 +19,19 @@ import leastnoise as ln
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import block_variance, interval_multiplier
 from leastnoise._check import InputError, one_of
-from leastnoise._estimate import ByGroup, Estimate, Expanded, LeftOut, measured_by_group
+from leastnoise._estimate import (
+    BucketExpansion,
+    DroppedBucketsEstimate,
+    Estimate,
+    GroupedBucketSumsEstimate,
+    measured_by_group,
+)
 from leastnoise._estimate._expansion import answers_of
-from leastnoise._estimate._truncated import Truncated
+from leastnoise._estimate._truncated import TruncatedSumsEstimate
 from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._linop import dense
 from leastnoise._measurements import Block
-from leastnoise._mechanisms import BY_NAME, mechanism_of, terms_of
+from leastnoise._mechanisms import BY_NAME, mechanism_of, release_contract
 from leastnoise._mechanisms import _sums as sums
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS, candidate_cells
@@ -41,8 +47,8 @@ BUDGETS = [ln.PureDP("1/5"), ln.ZCDP("1/100"), ln.ApproxDP("1/2", "1/1000000")]
 every_budget = pytest.mark.parametrize("budget", BUDGETS)
 
 
-def setting(asked: ln.Workload, budget: Any) -> sums.Setting:
-    return sums.setting(asked, Privacy(budget))
+def setting(asked: ln.Workload, budget: Any) -> sums.SumsSetting:
+    return sums.plan_sums(asked, Privacy(budget))
 
 
 def released(
@@ -50,7 +56,7 @@ def released(
 ) -> tuple[Any, dict[str, Any]]:
     """The estimator and the facts of one run, which spends all of its budget."""
     plan = setting(asked, budget).plan
-    series = UnpaidSeries(terms_of(plan), table, SeededEntropy(seed))
+    series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
     outcome = mechanism_of(plan).ready(plan)(series)
     assert str(series.left()) == "nothing"
     return outcome.estimator(), outcome.finding.facts()
@@ -99,13 +105,16 @@ def cut_sums(threshold: int) -> np.ndarray:
 def test_error_bars_cover_the_noise_given_the_threshold(budget: Any) -> None:
     product = BY_SEX.products[0]
     first, facts = released(BY_SEX, TABLE, budget, 0)
-    assert isinstance(first, Truncated)
-    plan = sums.sums(setting(BY_SEX, budget), facts["threshold"])
+    assert isinstance(first, TruncatedSumsEstimate)
+    plan = sums.fit_limited_sums(setting(BY_SEX, budget), facts["threshold"])
     estimate = Estimate(simulate(plan, TABLE, SeededEntropy(1)))
     noise_std = estimate.estimate(product).noise_std
     assert noise_std == pytest.approx(first.estimate(product).noise_std)
     answers = np.array(
-        [estimate.like(one).values(product) for one in simulations(plan, TABLE, 150, seed=0)]
+        [
+            estimate.for_observation(one).values(product)
+            for one in simulations(plan, TABLE, 150, seed=0)
+        ]
     )
     scaled = (answers - cut_sums(facts["threshold"])) / noise_std
     assert is_one(np.mean(np.square(scaled), axis=(1, 2)))
@@ -198,22 +207,22 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
     """What is paid must not fail afterwards."""
     made = setting(ask(wages(0, top, pay=ln.Integers(0, top), group=["a", "b", "c"])), budget)
     for high in (-1e9, 0.0, 1e9):
-        choice = sums.chooser(made)(np.full(len(made.candidates) - 1, high))
+        choice = sums.threshold_chooser(made)(np.full(len(made.candidates) - 1, high))
         assert np.isfinite(choice.noise).all()
         assert (np.diff(choice.noise) >= -1e-9 * choice.noise[1:]).all()
         assert choice.noise[0] > 0
     for cell in made.candidates:
-        assert sums.sums(made, int(made.edges[cell])).blocks
+        assert sums.fit_limited_sums(made, int(made.edges[cell])).blocks
 
 
 def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
     assert (
-        sums.chooser(made)(np.zeros(len(made.candidates) - 1)).threshold
+        sums.threshold_chooser(made)(np.zeros(len(made.candidates) - 1)).threshold
         == made.edges[made.candidates[0]]
     )
-    assert sums.sums(made, 500).blocks
+    assert sums.fit_limited_sums(made, 500).blocks
 
 
 # --- groups alone: buckets, of which each group keeps some ----------------------------------------
@@ -252,14 +261,14 @@ def buckets_of(made: Any, amounts: np.ndarray) -> np.ndarray:
 @every_budget
 def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
     place, amounts = people(3000)
-    made = sums.under(setting(BY_PLACE, budget), 1600)
+    made = sums.buckets_below(setting(BY_PLACE, budget), 1600)
     kept = np.arange(GROUPS) % (len(made.buckets.ends) + 1)
     right = np.bincount(
         place, np.minimum(amounts, 1600) * (buckets_of(made, amounts) < kept[place]), GROUPS
     )
     scaled = []
     for observation in simulations(made.measurements, grouped(place, amounts), 200, seed=0):
-        answer = ByGroup.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(
+        answer = GroupedBucketSumsEstimate.of(observation, "pay", kept, np.zeros(GROUPS)).estimate(
             BY_PLACE.products[0]
         )
         assert (answer.values[kept == 0] == 0).all()
@@ -317,7 +326,7 @@ def test_which_way_sums_are_measured() -> None:
 def test_the_buckets_are_read_wherever_the_number_stands() -> None:
     """Groups before the number and behind it, as the domain has them."""
     place, amounts = people(500)
-    made = sums.under(
+    made = sums.buckets_below(
         setting(
             ln.queries(GROUPED, place="identity", sex="identity", sum="wages"), ln.PureDP(1000)
         ),
@@ -398,7 +407,9 @@ def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
     """Also where something was left out, of which each answer falls short as is said of it."""
     amounts = amounts_of(3000)
     measured, exact = (
-        simulations(sums.measured(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0),
+        simulations(
+            sums.fit_bucket_sums(setting(ALONG_PAY, budget))[1], along(amounts), 200, seed=0
+        ),
         sums_of(amounts),
     )
     for first, stop in ((0, 20), (1, 10)):
@@ -409,7 +420,7 @@ def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
         ]
         squares = np.zeros((len(measured), 2))
         for number, observation in enumerate(measured):
-            estimator = LeftOut.of(observation, first, stop, lost)
+            estimator = DroppedBucketsEstimate.of(observation, first, stop, lost)
             for place, (product, right) in enumerate(
                 zip(ALONG_PAY, (np.cumsum(exact), exact), strict=True)
             ):
@@ -427,7 +438,7 @@ def test_a_maximum_far_above_all_values_does_no_harm_along_the_number() -> None:
     amounts = np.minimum(amounts_of(20_000), 600)
     for seed in range(5):
         estimator, facts = released(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
-        assert isinstance(estimator, LeftOut)
+        assert isinstance(estimator, DroppedBucketsEstimate)
         assert facts["stop"] <= 5
         answer = estimator.estimate(ALONG_PAY.products[0])
         assert (np.abs(answer.values - np.cumsum(sums_of(amounts))) < 6 * answer.noise_std).all()
@@ -457,7 +468,7 @@ def test_a_second_hump_is_no_noise(most: int, budget: Any) -> None:
 
 def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.ndarray, np.ndarray]:
     """The buckets, an observation of 500 rows, and by dense algebra its weighted rows over the buckets and what they measured."""
-    buckets, made = sums.measured(setting(asked, budget))
+    buckets, made = sums.fit_bucket_sums(setting(asked, budget))
     (observation,) = simulations(made, along(amounts_of(500)), 1, seed=seed)
     (block,), (values,) = made.blocks, observation.values
     weights = block.factors[0].weights.astype(float)
@@ -473,7 +484,7 @@ def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.n
 def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: Any) -> None:
     buckets, observation, rows, measured = weighted(ALONG_PAY, budget, 3)
     assert buckets.starts.tolist() == list(range(20))
-    estimator = LeftOut.of(observation, 2, 10, [(10, 20, 1000.0)])
+    estimator = DroppedBucketsEstimate.of(observation, 2, 10, [(10, 20, 1000.0)])
     expected = np.zeros(20)
     expected[2:10] = np.linalg.lstsq(rows[:, 2:10], measured, rcond=None)[0]
     assert estimator.kept.even == pytest.approx(expected, rel=1e-9)
@@ -503,7 +514,7 @@ def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget:
     # for
     raised = np.maximum((queries @ (recover @ rows))[:, left] - queries[:, left], 0.0)
     noise = block_variance(observation.measurements, observation.measurements.blocks[0])
-    sides = LeftOut.of(observation, 2, 10, []).estimate(asked.products[0]).sides
+    sides = DroppedBucketsEstimate.of(observation, 2, 10, []).estimate(asked.products[0]).sides
     assert sides is not None
     assert raised.max() > 0.01
     assert sides.most == pytest.approx(queries @ full @ measured, rel=1e-6)
@@ -518,9 +529,9 @@ def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget:
 def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
     """Three records far above all others are left out in about half of the releases."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
-    buckets, made = sums.measured(setting(ALONG_PAY, ln.PureDP(1)))
+    buckets, made = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
     measured = simulations(made, along(amounts), 150, seed=4)
-    choices = buckets.choices(Expanded.of(measured[0], None).covariance)
+    choices = buckets.choices(BucketExpansion.of(measured[0], None).covariance)
     exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
     times, once, half = (
         interval_multiplier(made.noise, 0.95),
@@ -529,10 +540,12 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
     )
     stops, inside, without = set(), [], []
     for observation in measured:
-        kept = choices.kept(Expanded.of(observation, None).counts)
+        kept = choices.kept(BucketExpansion.of(observation, None).counts)
         stops.add(kept.stop)
         answers = [
-            LeftOut.of(observation, kept.first, kept.stop, kept.losses).estimate(product)
+            DroppedBucketsEstimate.of(observation, kept.first, kept.stop, kept.losses).estimate(
+                product
+            )
             for product in ALONG_PAY
         ]
         apart = exact - np.concatenate([one.values for one in answers])
@@ -553,14 +566,14 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
 def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
     """Queries reach across buckets: what lies above blurs those below until it is taken for nothing."""
     long = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
-    buckets, made = sums.measured(
+    buckets, made = sums.fit_bucket_sums(
         setting(ln.queries(long, pay="prefix", sum="wages"), ln.PureDP("1/10"))
     )
     amounts = np.minimum(amounts_of(20_000), 700)
     measured = simulations(
         made, Table(long, {"pay": -(-amounts // 50) - 1}, {"wages": amounts}), 20, seed=1
     )
-    full = [LeftOut.of(one, 0, 80, ()).full for one in measured]
+    full = [DroppedBucketsEstimate.of(one, 0, 80, ()).full for one in measured]
     choices = buckets.choices(full[0].covariance)
     enough = int(np.searchsorted(buckets.stops[buckets.ends - 1], 14))
     within, alone = choices.stops[enough].noise, choices.stops[-1].noise[: enough + 1]
@@ -596,11 +609,11 @@ def test_no_record_changes_the_sums_by_more_than_is_paid(kind: Any, by_group: bo
     )
     if by_group:
         steps = [
-            sums.under(made, threshold).measurements
+            sums.buckets_below(made, threshold).measurements
             for threshold in made.edges[candidate_cells(made.edges)].tolist()
         ]
     else:
-        steps = [sums.measured(made)[1]]
+        steps = [sums.fit_bucket_sums(made)[1]]
     paid = epsilon * (Fraction(9, 10) if by_group else 1)
     for measurements in steps:
         (block,) = measurements.blocks
@@ -680,12 +693,12 @@ def test_releases_by_name_are_read_again_and_say_what_was_cut(
 @pytest.mark.parametrize("asked", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
 def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> None:
     plan = setting(asked, ln.PureDP(1)).plan
-    assert sums.setting_of(Plan.from_json(plan.to_json())).attribute == "pay"
+    assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
     for changed in ({"details": {**plan.details, "attribute": "sex"}}, {"strategy": "dawa"}):
         with pytest.raises(
             InputError, match=r"not those of this version\. Make the plan again; nothing was spent"
         ):
-            sums.setting_of(replace(plan, **changed))
+            sums.setting_from_plan(replace(plan, **changed))
 
 
 FINE, FINER = (
@@ -783,7 +796,7 @@ def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
             {"group": cells % 2, "pay": cells},
             {"wages": (cells * most * 100) // 8 + 1},
         )
-        outcome = once(UnpaidSeries(terms_of(plan), table, SeededEntropy(1)))
+        outcome = once(UnpaidSeries(release_contract(plan), table, SeededEntropy(1)))
         assert np.isfinite(outcome.estimator().estimate(plan.workload.products[0]).values).all()
     assert 0 < len(refused) < len(tried)
     assert all("larger unit" in message for message in refused)

@@ -13,7 +13,7 @@ from leastnoise._accounting import Noise
 from leastnoise._accuracy import lower_bound, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._domain import Measure, Weighted
-from leastnoise._planning import reached_by_means
+from leastnoise._planning import mean_target_statuses
 from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec
 from simulated import releases
@@ -228,7 +228,7 @@ def test_error_of_a_weighted_mean_at_a_public_size_holds(budget, target: str) ->
     asked = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
     plan = ln.plan(asked.weighted_by("weight"), budget, objective="worst")
     (error,) = statistic_errors(plan)
-    (reached,) = reached_by_means(plan, 0.95)
+    (reached,) = mean_target_statuses(plan, 0.95)
     assert reached is not None
     wrong, covered, halves = [], [], []
     for release in releases(plan, PEOPLE, range(60)):

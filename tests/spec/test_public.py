@@ -8,7 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._check import InputError
-from leastnoise._estimate import public_of
+from leastnoise._estimate import public_counts_of_plan
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
 from leastnoise._release._words import limits
@@ -80,7 +80,9 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
 def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
     plan = planned_spec(spec_of(BOTH, strategy, budget))
-    assert {len(one.sums.counts) for one in public_of(Plan.from_json(plan.to_json()))} == {2}
+    assert {
+        len(one.sums.counts) for one in public_counts_of_plan(Plan.from_json(plan.to_json()))
+    } == {2}
     (release,) = releases(
         plan, ROWS_OF, [3], Options(non_negative=True, integer=True, local_non_negative=True)
     )
@@ -210,7 +212,7 @@ def test_counts_of_a_file(tmp_path):
     said += 'counts = { file = "register.csv", column = "people" }\n'
     assert spec_of(said, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
     # what follows from other counts is left out
-    (one,) = public_of(
+    (one,) = public_counts_of_plan(
         planned_spec(
             spec_of(
                 said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from leastnoise._studio import Studio
-from leastnoise._studio._draft import done
+from leastnoise._studio._draft import handle_request
 from leastnoise._studio._planning import Background
 from waiting import HANGS, wait_until
 
@@ -176,7 +176,7 @@ def planned_here(monkeypatch):
             if self._process is here:
                 self._hear(number, json.loads(json.dumps(message)))
 
-        done(json.loads(json.dumps(request())), tell)
+        handle_request(json.loads(json.dumps(request())), tell)
         self._hear(number, None)
 
     monkeypatch.setattr(Background, "_run", run)

@@ -7,7 +7,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
-from leastnoise._planning import reached_by_means
+from leastnoise._planning import mean_target_statuses
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
@@ -226,7 +226,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
     plan = planned_spec(strict.spec)
     row = view(Seen(1, strict, plan))["rows"][2]
-    (wide, *_) = reached_by_means(plan, 0.95)
+    (wide, *_) = mean_target_statuses(plan, 0.95)
     assert row["verdict"] == f"pay ± {texts().error(wide.error)} at most, at that size"
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -13,7 +13,7 @@ import pytest
 import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._cli._main import program as command
-from leastnoise._planning import price
+from leastnoise._planning import joint_price
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
@@ -113,7 +113,7 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     client.act("/price", rows=[7, 99])
     prices = [row["price"] for row in client.idle()["rows"]]
     opened = read_spec(spec)
-    found = price(planned_spec(opened), [7], opened.search())
+    found = joint_price(planned_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
         f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"
     ]

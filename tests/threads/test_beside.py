@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from leastnoise._threads import Beside
+from leastnoise._threads import BoundedThreadPool
 
 
 def test_all_is_done_at_the_end_on_other_threads() -> None:
     seen: dict[int, int] = {}
-    with Beside() as beside:
+    with BoundedThreadPool() as beside:
         for number in range(20):
             beside.do(lambda own: seen.update({own: threading.get_ident()}), number)
     assert sorted(seen) == list(range(20))
@@ -20,13 +20,13 @@ def test_an_error_reaches_the_caller() -> None:
     def fail() -> None:
         raise OSError("the disk is full")
 
-    with pytest.raises(OSError, match="the disk is full"), Beside() as beside:
+    with pytest.raises(OSError, match="the disk is full"), BoundedThreadPool() as beside:
         beside.do(fail)
 
 
 def test_an_error_of_the_caller_ends_the_work_and_is_the_one_that_is_raised() -> None:
     def interrupted() -> None:
-        with Beside() as beside:
+        with BoundedThreadPool() as beside:
             beside.do(begun.append, 1)
             raise KeyboardInterrupt
 

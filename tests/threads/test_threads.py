@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
 from leastnoise._progress import RowProgress
-from leastnoise._studio._draft import done
+from leastnoise._studio._draft import handle_request
 from leastnoise._threads import SAID_BY
 from waiting import HANGS
 
@@ -62,7 +62,7 @@ STUDIO = {
         planned,
         released,
         lambda seen: ln.compare(WORKLOAD, ln.PureDP(1), progress=lambda _: seen()),
-        lambda seen: done(STUDIO, lambda _: seen()),
+        lambda seen: handle_request(STUDIO, lambda _: seen()),
     ],
     ids=["plan", "release", "compare", "studio"],
 )

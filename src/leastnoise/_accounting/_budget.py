@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from leastnoise._check import MOST_DIGITS, Exact, InputError, exact, one_of, plain, refuse, whole
-from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
+from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading
 
 _LIMIT = 10**MOST_DIGITS
 
@@ -265,7 +265,7 @@ class Privacy:
     neighbours: str = "add_remove"
     unit_column: str | None = None
     max_rows: int = 1
-    max_per_cell: PerCell | None = None
+    max_per_cell: PerCellBound | None = None
     unit_reading: Reading = field(default=READ_AS_IT_IS, repr=False)
 
     def __post_init__(self) -> None:
@@ -284,9 +284,11 @@ class Privacy:
                 f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the "
                 "unit (unit_column)."
             )
-        if max_per_cell is not None and type(max_per_cell) is not PerCell:
+        if max_per_cell is not None and type(max_per_cell) is not PerCellBound:
             raise refuse(
-                "max_per_cell", max_per_cell, "None or a PerCell, such as PerCell(1, 'month')"
+                "max_per_cell",
+                max_per_cell,
+                "None or a PerCellBound, such as PerCellBound(1, 'month')",
             )
         if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
             allowed = (
@@ -352,7 +354,7 @@ class Privacy:
 
         Over the cells of ``max_per_cell``; without that bound all rows are in one cell.
 
-        >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCell(2, "month")).squares
+        >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
         9
         """
         many, rest = divmod(

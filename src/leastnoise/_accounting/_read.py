@@ -28,7 +28,7 @@ from leastnoise._accounting._cost import (
     SeriesCost,
 )
 from leastnoise._check import MOST_DIGITS, one_of, refuse, whole
-from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading
+from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading
 
 _TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
 _KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
@@ -93,7 +93,7 @@ def _reading(data: object) -> Reading:
     return Reading(**data)
 
 
-def _per_cell(data: object) -> PerCell:
+def _per_cell(data: object) -> PerCellBound:
     if (
         not isinstance(data, Mapping)
         or set(data) != {"rows", "attributes"}
@@ -102,7 +102,7 @@ def _per_cell(data: object) -> PerCell:
         raise refuse(
             "max_per_cell", type(data).__name__, "a JSON object with rows, and attributes in a list"
         )
-    return PerCell(data["rows"], data["attributes"])
+    return PerCellBound(data["rows"], data["attributes"])
 
 
 def cost_from_json(data: object) -> Cost:

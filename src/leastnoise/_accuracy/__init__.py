@@ -23,7 +23,7 @@ from leastnoise._accuracy._bounds import (
 from leastnoise._accuracy._determined import UnsupportedQuery
 from leastnoise._accuracy._intervals import (
     LEVEL,
-    GivenNothing,
+    ConstrainedLeastSquares,
     checked_level,
     interval_multiplier,
     noise_variance,
@@ -32,38 +32,38 @@ from leastnoise._accuracy._intervals import (
 from leastnoise._accuracy._joint import (
     DenseStructure,
     IterativeStructure,
-    Joint,
+    JointBlocks,
     confidence_factor,
     conjugate_gradients,
 )
 from leastnoise._accuracy._measured import (
     Cells,
+    Covariance,
     Equations,
-    Known,
-    Measured,
+    NoisyBlock,
     Structure,
     block_rows,
     block_variance,
-    centre,
+    centred_quantities,
+    centring_midpoint,
     covariances,
     equations,
-    middle,
-    middles,
+    is_nontrivial,
+    midpoint,
     subsets,
-    used,
 )
-from leastnoise._accuracy._memory import available_memory, require_memory, within_memory
+from leastnoise._accuracy._memory import available_memory, memory_limit, require_memory
 from leastnoise._accuracy._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._accuracy._product import ProductStructure
 from leastnoise._accuracy._structure import (
     ROUNDING,
-    combined,
+    combine_structures,
+    covariance_by_measure,
+    evaluate_plan,
     exact_variance,
-    farthest,
+    largest_mean_deviation,
     mean_error,
-    promised,
+    measure_covariance,
     quantity_structure,
     statistic_errors,
-    structure,
-    structures,
 )

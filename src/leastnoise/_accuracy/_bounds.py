@@ -24,22 +24,22 @@ from leastnoise._accounting import Noise, Privacy
 from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._accuracy._measured import Names, subsets
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._domain import Domain, Measure, PerCell, ValueCount, Weighted
+from leastnoise._domain import Domain, Measure, PerCellBound, ValueCount, Weighted
 from leastnoise._families import (
+    InvariantSubspace,
     Levels,
-    Part,
     apply_gram,
     dense_gram,
     fit_gaussian_optimum,
     gram_diagonal,
-    partition,
-    root_trace,
+    partition_groups,
     singular_values,
+    trace_of_root,
 )
 from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
 from leastnoise._linop import Identity, Operator, Total
 from leastnoise._measurements import rows_in_view
-from leastnoise._workload import Product, Workload, numbered
+from leastnoise._workload import Product, Workload, index_queries
 
 _MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
 _SWEEPS = 2
@@ -59,7 +59,7 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
     """
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
-    groups = partition(operator)
+    groups = partition_groups(operator)
     closed = singular_values(operator) if groups is None else np.sqrt(np.bincount(groups))
     if closed is not None:
         return float(closed.sum()) / math.sqrt(n), along
@@ -77,7 +77,7 @@ def bound_seconds(workload: Workload) -> float:
     """
     cubes = 0.0
     for _, queries, operator in workload.along:
-        closed = queries.form.structured or partition(operator) is not None
+        closed = queries.form.structured or partition_groups(operator) is not None
         if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(
             operator.size
         ):
@@ -88,13 +88,13 @@ def bound_seconds(workload: Workload) -> float:
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
     """Return the nuclear norm over sqrt(n) of the part without the total."""
-    n, groups = operator.size, partition(operator)
+    n, groups = operator.size, partition_groups(operator)
     if operator == Identity(n):
         return (n - 1) / math.sqrt(n)
     closed = groups is not None or singular_values(operator) is not None
     if groups is not None and operator.rows <= _MOST_CLOSED:
         sizes = np.bincount(groups).astype(np.float64)
-        return root_trace(np.diag(sizes) - np.outer(sizes, sizes) / n) / math.sqrt(n)
+        return trace_of_root(np.diag(sizes) - np.outer(sizes, sizes) / n) / math.sqrt(n)
     if n <= (_MOST_CLOSED if closed else _MOST_GRAM):
         gram = apply_gram(operator, np.eye(n))
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
@@ -149,7 +149,9 @@ def nuclear_norm(
         wide = {name for name, parts in spectra.items() if parts[0].size > 1}
         if (
             other_products
-            or _seen([parts[0] for parts in spectra.values()], [*_terms(chained, levels_by_name)])
+            or _measured_directions(
+                [parts[0] for parts in spectra.values()], [*_terms(chained, levels_by_name)]
+            )
             is None
         ):
             grouped: dict[Names, list[Product]] = {}
@@ -192,7 +194,7 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     """Return the part of every residual space in the nuclear norm of marginals."""
     if not products:
         return {}
-    domain, query_index = products[0].domain, numbered(products)
+    domain, query_index = products[0].domain, index_queries(products)
     positions = np.array([along.position for along in query_index.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
     squares = {
@@ -233,9 +235,9 @@ def _levels(products: Sequence[Product]) -> dict[str, Levels]:
             operators_by_name.setdefault(name, {})[operator] = None
     levels = {}
     for name, operators in operators_by_name.items():
-        levels[name] = Levels.plain(next(iter(operators)).size)
+        levels[name] = Levels.cells_and_total(next(iter(operators)).size)
         for operator in sorted(operators, key=lambda level: -level.rows):
-            more = levels[name].including(operator)
+            more = levels[name].with_level(operator)
             if more is not None and more.spectrum:
                 levels[name] = more
     return levels
@@ -259,7 +261,9 @@ def _terms(
     return terms
 
 
-def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -> list[Part]:
+def _weighted_spectrum(
+    products: Sequence[Product], name: str, levels: Levels
+) -> list[InvariantSubspace]:
     """Return the spectrum with the cell weights that maximise the bound.
 
     The bound for this attribute alone.
@@ -282,7 +286,7 @@ def _weighted_spectrum(products: Sequence[Product], name: str, levels: Levels) -
 def _level_norms(
     products: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
-    spectra: Mapping[str, Sequence[Part]],
+    spectra: Mapping[str, Sequence[InvariantSubspace]],
     worth: Worth,
     *,
     total: bool,
@@ -327,7 +331,7 @@ def _group_norms(
     terms = _terms(products, {name: levels_by_name[name] for name in names})
     across, full_norm = (
         math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*parts))
-        for parts in ([[part.across for part in spectrum] for spectrum in spectra], spectra)
+        for parts in ([[part.without_total for part in spectrum] for spectrum in spectra], spectra)
     )
     along = math.fsum(
         weight
@@ -339,12 +343,17 @@ def _group_norms(
     return worth * across, worth * full_norm, worth * math.sqrt(along)
 
 
-def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArray] | None:
+def _measured_directions(
+    parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
+) -> list[IntArray] | None:
     """Return the directions of a subspace that each level table measures.
 
     The subspace is a product. None if there are too many directions.
     """
-    axes = [[part.seen(level) for part, level in zip(parts, key, strict=True)] for key in keys]
+    axes = [
+        [part.directions_of_level(level) for part, level in zip(parts, key, strict=True)]
+        for key in keys
+    ]
     sizes = [part.size for part in parts]
     if (
         math.prod(sizes) > _MOST_DIRECTIONS
@@ -356,7 +365,10 @@ def _seen(parts: Sequence[Part], keys: Sequence[tuple[int, ...]]) -> list[IntArr
 
 
 def _joint_root(
-    parts: Sequence[Part], terms: Mapping[tuple[int, ...], float], *, total: bool = True
+    parts: Sequence[InvariantSubspace],
+    terms: Mapping[tuple[int, ...], float],
+    *,
+    total: bool = True,
 ) -> float:
     """Return tr M^(1/2) of a sum of Kronecker products of Gram matrices.
 
@@ -380,26 +392,28 @@ def _joint_root(
         return 0.0
     if not wide:
         return often * math.sqrt(weights[()])
-    measured_directions = _seen(wide, [*weights])
+    measured_directions = _measured_directions(wide, [*weights])
     if measured_directions is not None:
         directions = np.unique(np.concatenate(measured_directions))
         gram = np.zeros((len(directions), len(directions)))
         for (key, weight), shown in zip(weights.items(), measured_directions, strict=True):
             rows = np.searchsorted(directions, shown)
             each = [
-                part.grams[level][np.ix_(part.seen(level), part.seen(level))]
+                part.grams[level][
+                    np.ix_(part.directions_of_level(level), part.directions_of_level(level))
+                ]
                 for part, level in zip(wide, key, strict=True)
             ]
             gram[np.ix_(rows, rows)] += weight * reduce(
                 lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
             )
-        return often * root_trace(
+        return often * trace_of_root(
             gram if total else gram[1:, 1:]
         )  # the first direction is that of equal cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
     largest_single = max(
         math.sqrt(weight)
-        * math.prod(root_trace(part.grams[level]) for part, level in zip(wide, key, strict=True))
+        * math.prod(trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True))
         for key, weight in weights.items()
     )
     sums: list[dict[int, float]] = [{} for _ in wide]
@@ -412,7 +426,7 @@ def _joint_root(
         for key in itertools.product(*sums)
     )
     roots = (
-        root_trace(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
+        trace_of_root(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
         for part, axis in zip(wide, sums, strict=True)
     )
     return often * max(largest_single, math.sqrt(least) * math.prod(roots))
@@ -442,15 +456,19 @@ def lower_bound(
         )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
         separate_bounds = [
             max(
-                _bound(Workload(workload.domain, tuple(workload.of(name))), possible, noise)
+                _bound_of_quantity(
+                    Workload(workload.domain, tuple(workload.of(name))), possible, noise
+                )
                 for possible in _units_that_may_be(workload.domain, privacy, name, noise)
             )
             for name in units
         ]
         if row_products:
-            separate_bounds.append(_bound(Workload(workload.domain, row_products), privacy, noise))
+            separate_bounds.append(
+                _bound_of_quantity(Workload(workload.domain, row_products), privacy, noise)
+            )
         return math.fsum(bound ** (1 / power) for bound in separate_bounds) ** power
-    return _bound(workload, privacy, noise, unit_bound)
+    return _bound_of_quantity(workload, privacy, noise, unit_bound)
 
 
 def _units_that_may_be(
@@ -466,16 +484,18 @@ def _units_that_may_be(
     possible = [replace(view, max_rows=min(bound.rows, view.max_rows))]
     if {*bound.attributes} <= {*view.max_per_cell.attributes}:
         cells = math.prod(map(domain.cells, bound.attributes))
-        one_in_each = PerCell(1, bound.attributes)
+        one_in_each = PerCellBound(1, bound.attributes)
         rows = min(cells, privacy.max_rows)
         possible.append(replace(view, max_rows=rows, max_per_cell=one_in_each))
     return possible
 
 
-def _bound(workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0) -> float:
+def _bound_of_quantity(
+    workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
+) -> float:
     """Return the bound for rows, or for one count of units by itself."""
     rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
-    norm = _together_norm(workload, privacy, apart=rows_apart)
+    norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
     times = 2 if privacy.neighbours == "replace" else 1
@@ -514,7 +534,7 @@ def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
 
 
 @lru_cache(maxsize=8)
-def _together_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
+def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
     """Return the nuclear norm of all measures together.
 
     The rows of a unit may be in one cell, or must be in different ones (``apart``).
@@ -538,7 +558,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
         rows: of a unit, in all cells.
         cells: of the attributes of the bound.
     """
-    bound = privacy.max_per_cell or PerCell(rows, workload.domain.names[0])
+    bound = privacy.max_per_cell or PerCellBound(rows, workload.domain.names[0])
     along = rows / bound.rows
     squares = replace(privacy, max_rows=rows).squares
     across = along
@@ -555,7 +575,7 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
         if add_remove and len(bound.attributes) == 1 and cells <= _MOST_CLOSED:
             by_itself = _norm_along(products, bound.attributes[0], along, across)
             norms[name] = max(norms[name], by_itself)
-    return _together(workload.domain, norms)
+    return _joint_norm(workload.domain, norms)
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
@@ -581,7 +601,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
     for others, gram in grams.values():
         n = len(gram)
         root = across * np.eye(n) + (along - across) / n
-        norms.append(others * root_trace(root @ gram @ root) / math.sqrt(n))
+        norms.append(others * trace_of_root(root @ gram @ root) / math.sqrt(n))
     return max(norms)
 
 
@@ -593,10 +613,10 @@ def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
         name: nuclear_norm(workload.of(name), total=total, weighted=weighted)
         for name in workload.measures
     }
-    return _together(workload.domain, norms)
+    return _joint_norm(workload.domain, norms)
 
 
-def _together(domain: Domain, norms: Mapping[str | None, float]) -> float:
+def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
     """Return the nuclear norm of counts and sums together.
 
     From that of each; proved in docs/mathematics.md, section 8.

@@ -21,7 +21,7 @@ class UnsupportedQuery(InputError):
     """The measurements do not determine the query."""
 
 
-def undetermined(product: Product) -> UnsupportedQuery:
+def undetermined_error(product: Product) -> UnsupportedQuery:
     """Return the error for an undetermined product, naming a table to request."""
     table = " x ".join(product.attributes)
     table_name = f"the table {table}" if table else "the total"
@@ -40,10 +40,12 @@ def undetermined(product: Product) -> UnsupportedQuery:
 def multiples_of_total(operator: Operator) -> bool:
     """Tell whether all rows are multiples of the total."""
     space = row_space(Total(operator.size))
-    return space is not None and space.holds(operator)
+    return space is not None and space.contains(operator)
 
 
-def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int, ...], FloatArray]:
+def split_product(
+    product: Product, names: Collection[str]
+) -> tuple[Product, tuple[int, ...], FloatArray]:
     """Split a product into its part on some attributes and totals.
 
     Returns the part, its shape in the product, and the multiples of the total along the others.
@@ -54,7 +56,7 @@ def split(product: Product, names: Collection[str]) -> tuple[Product, tuple[int,
     times: FloatArray = np.ones(())
     for inside, operator in zip(is_named, product.operators, strict=True):
         if not (inside or multiples_of_total(operator)):
-            raise undetermined(product)
+            raise undetermined_error(product)
         times = np.multiply.outer(
             times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
         )

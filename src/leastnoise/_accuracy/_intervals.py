@@ -102,7 +102,7 @@ def ratio_interval(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GivenNothing:
+class ConstrainedLeastSquares:
     """Least squares given that some unknowns are 0.
 
     Its covariance, and how much the zero unknowns are subtracted from the others.
@@ -113,7 +113,7 @@ class GivenNothing:
     carried: FloatArray
 
     @staticmethod
-    def of(covariance: FloatArray, kept: BoolArray) -> "GivenNothing":
+    def of(covariance: FloatArray, kept: BoolArray) -> "ConstrainedLeastSquares":
         """Compute them from the covariance C of least squares on all unknowns."""
         # With i for what is kept and o for the rest, the estimates are x_i - C_io C_oo^-1 x_o with
         # the covariance C_ii - C_io C_oo^-1 C_oi:
@@ -131,7 +131,7 @@ class GivenNothing:
         subtracted = (subtracted + subtracted.T) / 2 * size * size[:, None]
         carried = np.diag(np.where(kept, 0.0, 1.0))
         carried[np.ix_(inside, outside)] = across * size[inside, None] / size[outside]
-        return GivenNothing(kept, subtracted, carried)
+        return ConstrainedLeastSquares(kept, subtracted, carried)
 
     def estimates(self, values: FloatArray) -> FloatArray:
         """Return the constrained estimates, 0 for the excluded unknowns.

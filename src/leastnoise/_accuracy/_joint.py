@@ -31,15 +31,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy._determined import UnsupportedQuery, split, undetermined
+from leastnoise._accuracy._determined import UnsupportedQuery, split_product, undetermined_error
 from leastnoise._accuracy._measured import (
     Errors,
     JointCells,
-    Measured,
     Names,
+    NoisyBlock,
     Structure,
     block_rows,
-    used,
+    is_nontrivial,
 )
 from leastnoise._accuracy._memory import require_memory
 from leastnoise._check import InputError, refuse
@@ -48,19 +48,19 @@ from leastnoise._domain import Domain
 from leastnoise._families import (
     MOST_LISTED,
     QUICKER_BY_GRAM,
-    CellsBasis,
+    IdentityInverse,
     RowSpace,
-    along_each,
+    apply_along_axes,
     apply_gram,
     apply_weighted_gram,
-    columns,
+    column_weights,
     gram_diagonal,
     interval_ends,
-    inverted,
-    of_gram,
+    invert_within,
+    is_zero_one,
+    row_space_of_gram,
     unit_rows,
     weighted_gram,
-    zero_one,
 )
 from leastnoise._linop import AllRanges, Identity, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
@@ -87,7 +87,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
     n = factor.operator.size
     if factor.even:
         return gram_diagonal(factor.operator)
-    if zero_one(factor.operator):
+    if is_zero_one(factor.operator):
         return np.asarray(apply_transpose(factor.operator, factor.scaling**2))
     answer = np.empty(n)
     for start in range(0, n, 256):
@@ -99,7 +99,7 @@ def _weighted_diagonal(factor: Factor) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointBlocks:
     """All blocks of one measure over joint cells, with their noise variances.
 
     The joint cells are those of the attributes that the blocks measure.
@@ -110,12 +110,12 @@ class Joint:
     blocks: tuple[tuple[Block, float], ...]
 
     @staticmethod
-    def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "Joint":
+    def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
         """Collect some blocks, and refuse a joint table that is too large."""
         touched = {
             name
             for block, _ in blocks
-            for factor in filter(used, block.factors)
+            for factor in filter(is_nontrivial, block.factors)
             for name in factor.attributes
         }
         names = tuple(name for name in domain.names if name in touched)
@@ -126,7 +126,7 @@ class Joint:
                 f"{' x '.join(names)}, {math.prod(shape)} cells; at most "
                 f"{MOST_JOINT} are allowed. Choose another strategy, such as marginals."
             )
-        return Joint(names, shape, tuple(blocks))
+        return JointBlocks(names, shape, tuple(blocks))
 
     @property
     def cells(self) -> int:
@@ -137,7 +137,7 @@ class Joint:
         """Return the queries of a product along every attribute of the joint cells."""
         operators = dict(zip(product.attributes, product.operators, strict=True))
         if any(name not in self.names for name in operators):
-            raise undetermined(product)
+            raise undetermined_error(product)
         return [
             operators.get(name, Total(size))
             for name, size in zip(self.names, self.shape, strict=True)
@@ -148,7 +148,7 @@ class Joint:
         """The nontrivial factors, summed axes and variance of every block."""
         tables = []
         for block, variance in self.blocks:
-            factors = [factor for factor in block.factors if used(factor)]
+            factors = [factor for factor in block.factors if is_nontrivial(factor)]
             measured = {name for factor in factors for name in factor.attributes}
             tables.append(
                 (
@@ -227,7 +227,7 @@ class Joint:
             for axis, factor in enumerate(factors):
                 moved = np.moveaxis(cube, axis, 0)
                 if not factor.even:
-                    moved = moved * columns(factor.scaling**2, moved)
+                    moved = moved * column_weights(factor.scaling**2, moved)
                 cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
             result += self._spread(summed, cube / variance)
         return result.reshape(self.cells, count)
@@ -238,7 +238,7 @@ class Joint:
         For one column x of cells.
         """
         return [
-            along_each(
+            apply_along_axes(
                 (factor.operator for factor in factors), self._reduced(factors, summed, x)
             ).reshape(-1, 1)
             for factors, summed, _ in self._tables
@@ -255,7 +255,7 @@ class Joint:
         return result.reshape(-1)
 
     @cached_property
-    def preconditioner(self) -> "Diagonalised":
+    def preconditioner(self) -> "DiagonalInBasis":
         """An approximate inverse of M."""
         factors = {factor for factors, _, _ in self._tables for factor in factors}
         turns: list[FloatArray | None] = []
@@ -312,7 +312,7 @@ class Joint:
             )
         # Directions that nothing measures get a small positive value, so that the matrix stays
         # definite.
-        return Diagonalised(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
+        return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
 
     def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
         """Solve M x = b, and check the residual."""
@@ -385,7 +385,7 @@ def conjugate_gradients(
     return x
 
 
-class Diagonalised(NamedTuple):
+class DiagonalInBasis(NamedTuple):
     """A symmetric matrix that is diagonal in a basis along each axis.
 
     None stands for the basis of cells.
@@ -476,7 +476,7 @@ class JointStructure(Structure):
     """
 
     __slots__ = ()
-    joint: Joint
+    joint: JointBlocks
 
     @abstractmethod
     def solve(self, gathered: FloatArray) -> FloatArray:
@@ -502,38 +502,38 @@ class JointStructure(Structure):
 
     def variances(self, product: Product) -> FloatArray:
         self.require(product)
-        inner, shape, times = split(product, self.joint.names)
+        inner, shape, times = split_product(product, self.joint.names)
         return np.asarray(self.listed(inner).reshape(shape) * times**2)
 
     def errors(self, product: Product) -> Errors:
         if product.rows <= MOST_LISTED:
             variances = self.variances(product)
             return Errors(float(variances.sum()), float(variances.max()))
-        inner, _, times = split(product, self.joint.names)
+        inner, _, times = split_product(product, self.joint.names)
         return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
 
     def total(self, product: Product) -> float:
         self.require(product)
-        inner, _, times = split(product, self.joint.names)
+        inner, _, times = split_product(product, self.joint.names)
         return self.summed(inner) * float((times**2).sum())
 
     def covariance(self, product: Product, other: Product) -> FloatArray:
         self.require(product)
         self.require(other)
         (first, rows, times), (second, columns, factors) = (
-            split(requested, self.joint.names) for requested in (product, other)
+            split_product(requested, self.joint.names) for requested in (product, other)
         )
         covariance = np.empty((first.rows, second.rows))
         for part, queries in joint_rows_in_parts(self.joint.operators(first)):
             cube = self.solve(queries.T).reshape(*self.joint.shape, -1)
             covariance[part] = (
-                along_each(self.joint.operators(second), cube).reshape(second.rows, -1).T
+                apply_along_axes(self.joint.operators(second), cube).reshape(second.rows, -1).T
             )
         return np.asarray(
             covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)
         ).reshape(product.rows, other.rows)
 
-    def cells(self, measured: Sequence[Measured]) -> JointCells:
+    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
         """Return the estimated cells."""
         gathered = self.joint.gather([table.values[:, None] for table in measured])
         return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
@@ -543,20 +543,22 @@ class JointStructure(Structure):
 class DenseStructure(JointStructure):
     """The covariance as one matrix over the joint cells."""
 
-    joint: Joint
+    joint: JointBlocks
     inverse: FloatArray
     space: RowSpace
 
     def require(self, product: Product) -> None:
-        every = self.joint.operators(split(product, self.joint.names)[0])
-        if not self.space.everything:
+        every = self.joint.operators(split_product(product, self.joint.names)[0])
+        if not self.space.is_full:
             # All ranges span the same space as cells.
             operators = [
                 Identity(operator.size) if operator == AllRanges(operator.size) else operator
                 for operator in every
             ]
-            if not all(self.space.holds_rows(rows) for _, rows in joint_rows_in_parts(operators)):
-                raise undetermined(product)
+            if not all(
+                self.space.contains_rows(rows) for _, rows in joint_rows_in_parts(operators)
+            ):
+                raise undetermined_error(product)
 
     def solve(self, gathered: FloatArray) -> FloatArray:
         return self.inverse @ gathered
@@ -566,7 +568,7 @@ class DenseStructure(JointStructure):
 
     def summed(self, product: Product) -> float:
         """Return the trace of the queries' Gram matrix times the covariance."""
-        cube = along_each(
+        cube = apply_along_axes(
             self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
         )
         return float(np.trace(cube.reshape(self.inverse.shape)))
@@ -574,24 +576,24 @@ class DenseStructure(JointStructure):
     def most(self, product: Product) -> float:
         """Return the largest eigenvalue times the largest squared norm of a query."""
         norms = math.prod(
-            CellsBasis.plain(operator.size).largest_variance(operator)
+            IdentityInverse.of_identity(operator.size).largest_variance(operator)
             for operator in self.joint.operators(product)
         )
         return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
 
 
-def dense_structure(domain: Domain, joint: Joint) -> DenseStructure:
+def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
     """Compute the covariance as one matrix."""
     gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
         rows = block_rows(
-            domain, joint.names, replace(block, factors=tuple(filter(used, block.factors)))
+            domain, joint.names, replace(block, factors=tuple(filter(is_nontrivial, block.factors)))
         )
         gram += rows.T @ rows / variance
         unit_queries = unit_rows(rows)
         counted += unit_queries.T @ unit_queries
-    space = of_gram(counted)
-    inverse = inverted(gram, space)
+    space = row_space_of_gram(counted)
+    inverse = invert_within(gram, space)
     if inverse is None:
         raise UnsupportedQuery(
             f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. "
@@ -617,18 +619,18 @@ class IterativeStructure(JointStructure):
     For blocks without a product form on more than 4096 joint cells.
     """
 
-    joint: Joint
+    joint: JointBlocks
     _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
     _determined: set[Product] = field(default_factory=set, repr=False)
 
     def require(self, product: Product) -> None:
-        inner, _, _ = split(product, self.joint.names)
+        inner, _, _ = split_product(product, self.joint.names)
         if inner in self._known or inner in self._determined:
             return
         # A random combination of all queries lies in the span, with probability 1, only if every
         # one of them does.
         generator, operators = np.random.default_rng(_SEED), self.joint.operators(inner)
-        mixed = along_each(
+        mixed = apply_along_axes(
             operators,
             generator.standard_normal([operator.rows for operator in operators]),
             apply_transpose,
@@ -670,7 +672,7 @@ class IterativeStructure(JointStructure):
                 for drawn in self._errors:
                     for column in drawn.T:
                         squares += (
-                            along_each(
+                            apply_along_axes(
                                 operators, column.astype(float).reshape(self.joint.shape)
                             ).reshape(-1)
                             ** 2

@@ -8,7 +8,7 @@ b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is e
 had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain
 counts them (`Domain.count_of`), else of rows.
 
-`Known` is the interface of every form of the covariance of least squares; a `Structure` also gives
+`Covariance` is the interface of every form of the covariance of least squares; a `Structure` also gives
 the estimate.
 """
 
@@ -25,7 +25,7 @@ from leastnoise._accuracy._intervals import noise_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain, Measure
-from leastnoise._families import leaves_out_total
+from leastnoise._families import excludes_total
 from leastnoise._linop import SignedArray, Total, dense
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
@@ -44,7 +44,7 @@ def subsets(names: Names) -> Iterator[Names]:
         yield from combinations(names, size)
 
 
-def used(factor: Factor) -> bool:
+def is_nontrivial(factor: Factor) -> bool:
     """Tell whether a factor is more than a total."""
     return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
 
@@ -57,13 +57,13 @@ def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
     An attribute with levels is among both, because it is in every tau.
     """
     along = [(factor.attributes[0], factor) for factor in block.factors]
-    names = tuple(name for name, factor in along if name == leveled or used(factor))
+    names = tuple(name for name, factor in along if name == leveled or is_nontrivial(factor))
     return names, tuple(
-        name for name, factor in along if name == leveled or leaves_out_total(factor.operator)
+        name for name, factor in along if name == leveled or excludes_total(factor.operator)
     )
 
 
-def explained(names: Names, across: Names) -> Iterator[Names]:
+def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
     """Yield all subsets of ``names`` that contain ``across``.
 
     These are the tau about which such a block is informative.
@@ -177,12 +177,12 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
         if id(block) in variances
     ]
     return [
-        _of_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
+        _scale_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
         for entry in entries
     ]
 
 
-def _of_ends(
+def _scale_ends(
     plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
 ) -> Equations:
     """Set the shares that distances from both ends have in the quantity."""
@@ -204,12 +204,12 @@ def _of_ends(
     )
 
 
-def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
+def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
     """Return the quantities that make up the counts or sums of a measure.
 
     With their factors.
     """
-    centred = centre(plan, measure)
+    centred = centring_midpoint(plan, measure)
     return (
         {measure: 1.0}
         if centred is None
@@ -217,22 +217,22 @@ def middles(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
     )
 
 
-def centre(plan: Measurements, measure: Quantity) -> float | None:
+def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
     """Return the midpoint of a measure's bounds if its sums are centred there.
 
     In units; else None.
     """
     if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
         return None
-    return middle(plan.domain.measure(measure))
+    return midpoint(plan.domain.measure(measure))
 
 
-def middle(measure: Measure) -> float:
+def midpoint(measure: Measure) -> float:
     """Return the middle of a measure's bounds, in units."""
     return (measure.low_units + measure.high_units) / 2
 
 
-class Measured(NamedTuple):
+class NoisyBlock(NamedTuple):
     """The noisy answers of a block in multiples of 1 / grid."""
 
     block: Block
@@ -295,7 +295,7 @@ class JointCells(Cells):
         )
 
 
-class Known(ABC):
+class Covariance(ABC):
     """The covariance of least squares for the counts or the sums of one measure.
 
     Every method refuses a product that the measurements do not determine.
@@ -343,20 +343,22 @@ class Known(ABC):
         """
 
 
-class Structure(Known):
+class Structure(Covariance):
     """The covariance and estimate from blocks about one table of cells."""
 
     __slots__ = ()
 
     @abstractmethod
-    def cells(self, measured: Sequence[Measured]) -> Cells:
+    def cells(self, measured: Sequence[NoisyBlock]) -> Cells:
         """Return the least squares estimate from what all blocks measured.
 
         In the order of the plan.
         """
 
 
-def covariances(structure: Known, product: Product, other: Product | None = None) -> FloatArray:
+def covariances(
+    structure: Covariance, product: Product, other: Product | None = None
+) -> FloatArray:
     """Return the covariance between the answers of two tables.
 
     Or of one table's own answers.

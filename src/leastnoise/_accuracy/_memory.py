@@ -100,7 +100,7 @@ def _free_of_group(folder: str) -> int | None:
 
 
 @contextmanager
-def within_memory() -> Iterator[None]:
+def memory_limit() -> Iterator[None]:
     """Make allocations beyond the available memory fail at once.
 
     On Linux; does nothing on other systems.

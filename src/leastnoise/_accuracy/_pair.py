@@ -18,11 +18,11 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from leastnoise._accuracy._determined import split, undetermined
-from leastnoise._accuracy._joint import Diagonalised, Joint, JointStructure
-from leastnoise._accuracy._measured import JointCells, Measured, used
+from leastnoise._accuracy._determined import split_product, undetermined_error
+from leastnoise._accuracy._joint import DiagonalInBasis, JointBlocks, JointStructure
+from leastnoise._accuracy._measured import JointCells, NoisyBlock, is_nontrivial
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families import DenseBasis, applied_in_parts, apply_gram, weighted_gram
+from leastnoise._families import DenseInverse, apply_gram, apply_in_parts, weighted_gram
 from leastnoise._linop import Operator
 from leastnoise._measurements import Block, Factor
 from leastnoise._workload import Product
@@ -66,7 +66,7 @@ class PairAxis:
         )
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
-    def sees(self, operator: Operator) -> bool:
+    def spans(self, operator: Operator) -> bool:
         """Tell whether the rows of an operator lie within the space of the basis."""
         if self.determined is None:
             return True
@@ -88,17 +88,17 @@ class PairAxis:
 class PairStructure(JointStructure):
     """The covariance of least squares from two tables."""
 
-    joint: Joint
+    joint: JointBlocks
     axes: Mapping[str, PairAxis]
     information: FloatArray
 
     @cached_property
-    def inverse(self) -> Diagonalised:
+    def inverse(self) -> DiagonalInBasis:
         """One over lambda in the common basis, 0 where lambda is."""
         reciprocal = np.divide(
             1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
         )
-        return Diagonalised(tuple(axis.outward for axis in self.axes.values()), reciprocal)
+        return DiagonalInBasis(tuple(axis.outward for axis in self.axes.values()), reciprocal)
 
     def _summed(self, product: Product) -> list[FloatArray]:
         """Return for each attribute the sum of (q V^+)^2 over a product's rows."""
@@ -119,19 +119,19 @@ class PairStructure(JointStructure):
 
     def _require_seen(self, product: Product) -> None:
         if not all(
-            axis.sees(operator)
+            axis.spans(operator)
             for axis, operator in zip(
                 self.axes.values(), self.joint.operators(product), strict=True
             )
         ):
-            raise undetermined(product)
+            raise undetermined_error(product)
 
     def require(self, product: Product) -> None:
         """Raise unless the measurements determine a product.
 
         Also if their noise is too unequal for the solver.
         """
-        inner, _, _ = split(product, self.joint.names)
+        inner, _, _ = split_product(product, self.joint.names)
         self._require_seen(inner)
         weights, unknown = self._summed(inner), self.information <= 0
         if unknown.any():
@@ -140,7 +140,7 @@ class PairStructure(JointStructure):
                 for cube in (unknown.astype(float), np.ones(unknown.shape))
             )
             if not lost <= _ZERO * total_weight:
-                raise undetermined(product)
+                raise undetermined_error(product)
 
     def listed(self, product: Product) -> FloatArray:
         cube = self.inverse.diagonal
@@ -151,7 +151,7 @@ class PairStructure(JointStructure):
         ):
             moved = np.moveaxis(cube, axis_number, 0)
             answer = np.empty((operator.rows, *moved.shape[1:]))
-            for part, rows in applied_in_parts(operator, axis.outward):
+            for part, rows in apply_in_parts(operator, axis.outward):
                 answer[part] = np.tensordot(rows**2, moved, axes=(1, 0))
             cube = np.moveaxis(answer, 0, axis_number)
         return cube
@@ -162,7 +162,7 @@ class PairStructure(JointStructure):
     def most(self, product: Product) -> float:
         each = zip(self.axes.values(), self.joint.operators(product), strict=True)
         largest = [
-            DenseBasis(axis.outward @ axis.outward.T).largest_variance(operator)
+            DenseInverse(axis.outward @ axis.outward.T).largest_variance(operator)
             for axis, operator in each
         ]
         return float(self.inverse.diagonal.max()) * math.prod(largest)
@@ -170,7 +170,7 @@ class PairStructure(JointStructure):
     def solve(self, gathered: FloatArray) -> FloatArray:
         return self.inverse.times(gathered)
 
-    def cells(self, measured: Sequence[Measured]) -> JointCells:
+    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
         """Return the estimated cells, with one correction for rounding.
 
         It matters if weights are very unequal.
@@ -214,7 +214,7 @@ def pair_structure(
     The joint cells are of some attributes.
     """
     along = [
-        {factor.attributes[0]: factor for factor in block.factors if used(factor)}
+        {factor.attributes[0]: factor for factor in block.factors if is_nontrivial(factor)}
         for block, _ in tables
     ]
     axes = {
@@ -225,5 +225,5 @@ def pair_structure(
         term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True)
     )
     return PairStructure(
-        Joint(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second
+        JointBlocks(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second
     )

@@ -38,31 +38,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy._determined import multiples_of_total, undetermined
+from leastnoise._accuracy._determined import multiples_of_total, undetermined_error
 from leastnoise._accuracy._measured import (
     Cells,
     Errors,
-    Measured,
     Names,
+    NoisyBlock,
     Structure,
-    explained,
+    explained_subsets,
+    is_nontrivial,
     measured_along,
     subsets,
-    used,
 )
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
     MOST_LISTED,
-    Basis,
-    CellsBasis,
+    GramInverse,
+    IdentityInverse,
     LevelInverse,
     Levels,
-    Undetermined,
-    leaves_out_total,
+    UndeterminedQuery,
+    excludes_total,
 )
 from leastnoise._linop import AllRanges, Operator, Total, apply, apply_transpose, dense
 from leastnoise._measurements import Block, Factor
-from leastnoise._workload import Along, Product, numbered
+from leastnoise._workload import AttributeQueries, Product, index_queries
 
 Positions = tuple[int, ...]
 """Positions of some of the attributes of a block or a table."""
@@ -83,7 +83,7 @@ class ProductCells(Cells):
     Only components that are small compared with the tables are kept: see ``_together``.
     """
 
-    def __init__(self, structure: "ProductStructure", measured: Sequence[Measured]) -> None:
+    def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
         self.structure, self.measured, self.names = structure, measured, tuple(structure.bases)
         self.sizes = {name: basis.size for name, basis in structure.bases.items()}
         self.components: dict[Names, FloatArray] = {}
@@ -122,7 +122,7 @@ class ProductCells(Cells):
         ]
         self._containing: dict[Names, list[int]] = {}
         for at, attributes in enumerate(self._along):
-            for tau in explained(*attributes) if at not in self._wide else ():
+            for tau in explained_subsets(*attributes) if at not in self._wide else ():
                 self._containing.setdefault(tau, []).append(at)
 
     @cached_property
@@ -137,7 +137,9 @@ class ProductCells(Cells):
         for number, (names, across) in enumerate(self._along):
             if number not in self._wide and (names != across or names in frequent):
                 explained_taus = frozenset(
-                    _positions(names, tau) for tau in explained(names, across) if tau in frequent
+                    _positions(names, tau)
+                    for tau in explained_subsets(names, across)
+                    if tau in frequent
                 )
                 numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
         for (_, chosen), numbers in numbers_by_kind.items():
@@ -234,13 +236,13 @@ class ProductCells(Cells):
             leveled = name == self.structure.leveled
             basis, without_total = (
                 self.structure.bases[name],
-                leveled or leaves_out_total(factor.operator),
+                leveled or excludes_total(factor.operator),
             )
             for tau, flat in parts.items():
                 cube = flat.reshape(factor.operator.rows, -1)
                 if not factor.even:
                     cube = cube * (factor.scaling**2)[:, None]
-                if not (leveled or used(factor)):
+                if not (leveled or is_nontrivial(factor)):
                     split[tau] = cube.sum(axis=0)
                     continue
                 spread = apply_transpose(factor.operator, cube)
@@ -250,7 +252,7 @@ class ProductCells(Cells):
                     split[*tau, at] = (spread if leveled else basis.residual(spread)).T
                     shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
             parts = split
-            at += leveled or used(factor)
+            at += leveled or is_nontrivial(factor)
         return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
@@ -339,7 +341,7 @@ def _positions(names: Names, tau: Names) -> Positions:
     return tuple([names.index(name) for name in tau])
 
 
-class Scaled(NamedTuple):
+class ScaledInverse(NamedTuple):
     """The inverse of lambda(tau), if no attribute has levels.
 
     With the methods of `LevelInverse`.
@@ -385,7 +387,7 @@ class _Rows:
 class ProductStructure(Structure):
     """Covariance in product form, for the blocks of one measure."""
 
-    bases: Mapping[str, Basis]
+    bases: Mapping[str, GramInverse]
     narrow: Mapping[
         Names, Any
     ]  # by tau: lambda, or for each level its precision or those of its groups
@@ -412,8 +414,8 @@ class ProductStructure(Structure):
                 needs is None or needs[name in tau]
                 for name, needs in zip(names, needed, strict=True)
             )
-            if is_determined and (None in needed or not self._tells(tau, queries)):
-                raise undetermined(product)
+            if is_determined and (None in needed or not self._is_measured(tau, queries)):
+                raise undetermined_error(product)
 
     def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
         """Return whether rows along an attribute need the total, and the rest.
@@ -425,27 +427,29 @@ class ProductStructure(Structure):
             basis = self.bases[name]
             try:
                 basis.determined(operator)
-            except Undetermined:
+            except UndeterminedQuery:
                 self._needed[key] = None
                 return None
             # Only where the total is left out can it be missing. All ranges have single cells among
             # them, and some of these need it.
             total = True
             if name in self.apart and operator != AllRanges(basis.size):
-                squares = CellsBasis.plain(basis.size).variances(operator) * (
+                squares = IdentityInverse.of_identity(basis.size).variances(operator) * (
                     basis.mean @ basis.mean
                 )
                 total = bool((self.rows(name, operator).mean > _ZERO_PART**2 * squares).any())
             self._needed[key] = total, not multiples_of_total(operator)
         return self._needed[key]
 
-    def _tells(self, tau: Names, queries: Operator) -> bool:
+    def _is_measured(self, tau: Names, queries: Operator) -> bool:
         """Return whether some table measures tau, with fine enough levels.
 
         Along the attribute with levels, the queries must be sums of its groups.
         """
         inverse = self.inverse(tau)
-        return inverse is not None and (isinstance(inverse, Scaled) or inverse.holds(queries))
+        return inverse is not None and (
+            isinstance(inverse, ScaledInverse) or inverse.determines(queries)
+        )
 
     def strength(self, tau: Names) -> float:
         """Return lambda(tau), 0 if no measured table contains tau."""
@@ -457,14 +461,14 @@ class ProductStructure(Structure):
                 )
         return float(total_strength)
 
-    def inverse(self, tau: Names) -> LevelInverse | Scaled | None:
+    def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
         """Return the inverse of lambda(tau) or X(tau).
 
         tau leaves out the attribute with levels. None if no measured table contains tau.
         """
         if self.levels is None:
             strength = self.strength(tau)
-            return Scaled(strength) if strength > 0 else None
+            return ScaledInverse(strength) if strength > 0 else None
         if tau not in self._inverses and tau in self.narrow:
             self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
         return self._inverses.get(tau)
@@ -554,7 +558,7 @@ class ProductStructure(Structure):
                 float(self.variances(product).max()) if largest is None else largest / precision,
             )
         if sum(product.shape) > _MOST_SORTED and self.levels is None:
-            return Errors(summed, self._above_all(product), exact=False)
+            return Errors(summed, self._variance_bound(product), exact=False)
         if self._rows_alike(product):
             return Errors(summed, summed / product.rows)
         kinds = [
@@ -563,7 +567,7 @@ class ProductStructure(Structure):
         ]
         exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
         if not exact and self.levels is None:
-            return Errors(summed, self._above_all(product), exact=False)
+            return Errors(summed, self._variance_bound(product), exact=False)
         if not exact:  # no answer is above what it would be with the largest of all parts
             kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
         return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
@@ -588,7 +592,7 @@ class ProductStructure(Structure):
         """
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
-        query_index = numbered(products)
+        query_index = index_queries(products)
         with_equal_rows, sums = [], []
         for along in query_index.along:
             name, operator = along.name, along.operator
@@ -624,7 +628,7 @@ class ProductStructure(Structure):
                 errors[number] = Errors(total, mean)
         return errors
 
-    def _strengths(self, along: Sequence[Along], rows: IntArray) -> FloatArray:
+    def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
         """Return lambda(tau) for sets of attributes, one in each row.
 
         Given by positions in ``along``.
@@ -644,7 +648,7 @@ class ProductStructure(Structure):
             every
         ]
 
-    def _above_all(self, product: Product) -> float:
+    def _variance_bound(self, product: Product) -> float:
         """Return an upper bound on all variances of a product's answers.
 
         See docs/mathematics.md, section 2.
@@ -742,7 +746,7 @@ class ProductStructure(Structure):
             answer += term
         return answer
 
-    def cells(self, measured: Sequence[Measured]) -> ProductCells:
+    def cells(self, measured: Sequence[NoisyBlock]) -> ProductCells:
         if self.leveled is None:
             return ProductCells(self, measured)
         # A block that sums over the attribute with levels gets a total along it.
@@ -755,5 +759,5 @@ class ProductStructure(Structure):
             block = Block(
                 tuple(factors[name] for name in self.bases if name in factors), table.block.scale
             )
-            tables.append(Measured(block, table.counts, table.grid, table.variance))
+            tables.append(NoisyBlock(block, table.counts, table.grid, table.variance))
         return ProductCells(self, tables)

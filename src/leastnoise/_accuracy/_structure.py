@@ -18,35 +18,35 @@ from typing import Any, TypeAlias
 
 from leastnoise._accuracy._bounds import lower_bound
 from leastnoise._accuracy._determined import UnsupportedQuery
-from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, Joint, dense_structure
+from leastnoise._accuracy._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
 from leastnoise._accuracy._measured import (
+    Covariance,
     Errors,
-    Known,
     Names,
     Structure,
-    centre,
+    centred_quantities,
+    centring_midpoint,
     equations,
-    explained,
-    middles,
-    used,
+    explained_subsets,
+    is_nontrivial,
 )
 from leastnoise._accuracy._pair import pair_structure
 from leastnoise._accuracy._product import MOST_EXPLAINED, ProductStructure
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Domain, parts
+from leastnoise._domain import Domain, factor_measures
 from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
-    Basis,
-    CellsBasis,
-    Undetermined,
-    basis,
-    basis_without_total,
+    GramInverse,
+    IdentityInverse,
+    UndeterminedQuery,
+    contrast_basis,
     contrast_strength,
-    leaves_out_total,
+    excludes_total,
+    invert_gram,
     nested_levels,
-    partition,
+    partition_groups,
 )
 from leastnoise._linop import Identity, largest_entry
 from leastnoise._measurements import Block, Factor, Measurements
@@ -80,29 +80,29 @@ def exact_variance(plan: Measurements) -> float:
     return _EXACT * min(variance / entry**2 for variance, entry in tables)
 
 
-def structure(plan: Measurements, measure: str | None, exact: Exact = ()) -> Known:
+def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
     """The covariance of least squares for the counts or the sums of one measure."""
-    return combined(
+    return combine_structures(
         plan,
         measure,
         {
             quantity: quantity_structure(plan, quantity, exact)
-            for quantity in middles(plan, measure)
+            for quantity in centred_quantities(plan, measure)
         },
     )
 
 
-def combined(
+def combine_structures(
     plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
-) -> Known:
+) -> Covariance:
     """Return the covariance of a measure from that of its quantities."""
     counted = [
         (quantity, often)
-        for quantity, often in middles(plan, measure).items()
+        for quantity, often in centred_quantities(plan, measure).items()
         if quantity != measure
     ]
     return (
-        SumKnown(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
+        CentredSumCovariance(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
         if counted
         else by_quantity[measure]
     )
@@ -125,7 +125,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     along: dict[str, dict[Factor, None]] = {}
     factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
     is_product = True
-    for factor in filter(used, dict.fromkeys(factors)):
+    for factor in filter(is_nontrivial, dict.fromkeys(factors)):
         is_product &= len(factor.attributes) == 1
         with_total = (
             Factor(factor.attributes, Identity(factor.operator.size))
@@ -137,7 +137,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         try:
             structure = _product_structure(domain, tables, along)
         except (
-            Undetermined
+            UndeterminedQuery
         ):  # a strategy that does not determine every cell may still determine the queries
             structure = None
         if structure is not None:
@@ -154,7 +154,7 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
         and _FEW < math.prod(sizes.values()) <= MOST_JOINT
     ):
         return pair_structure(sizes, tables)
-    joint = Joint.of(domain, tables)
+    joint = JointBlocks.of(domain, tables)
     return (
         dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
     )
@@ -178,7 +178,7 @@ def _product_structure(
     grouped = (
         name
         for name, operator in along.items()
-        if operator.rows < operator.size and partition(operator) is not None
+        if operator.rows < operator.size and partition_groups(operator) is not None
     )
     leveled, levels = mixed[0] if mixed else next(grouped, None), None
     bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
@@ -197,7 +197,7 @@ def _product_structure(
         ):
             # contrasts are no level, although beside cells of one weight they serve as cells
             return None
-        bases[leveled] = CellsBasis.plain(
+        bases[leveled] = IdentityInverse.of_identity(
             levels.size
         )  # an object of its own, as bases are told apart by object
     narrow: dict[Names, Any] = {}
@@ -212,10 +212,11 @@ def _product_structure(
     }
     strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
     names_of = {
-        key: [factor.attributes[0]] if used(factor) else [] for key, factor in distinct.items()
+        key: [factor.attributes[0]] if is_nontrivial(factor) else []
+        for key, factor in distinct.items()
     }
     without_total = {
-        key: names_of[key] if leaves_out_total(factor.operator) else []
+        key: names_of[key] if excludes_total(factor.operator) else []
         for key, factor in distinct.items()
     }
     shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
@@ -235,7 +236,7 @@ def _product_structure(
             wide.append((names, across, precision))
             continue
         shares = zip(
-            explained(names, across),
+            explained_subsets(names, across),
             _shares(tuple(shrink[name] for name in names if name not in across)),
             strict=True,
         )
@@ -259,19 +260,19 @@ def _product_structure(
     )
 
 
-def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, Basis]:
+def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
     """Return the Gram inverse of every attribute.
 
     Equal factors share one object, which shows that tables are alike.
     """
-    measured: dict[object, Basis] = {}
+    measured: dict[object, GramInverse] = {}
     for factor in factors.values():
         if factor.key() not in measured:
             measured[factor.key()] = (
-                basis_without_total(factor) if leaves_out_total(factor.operator) else basis(factor)
+                contrast_basis(factor) if excludes_total(factor.operator) else invert_gram(factor)
             )
     # Along an attribute that nothing measures only multiples of the total are determined.
-    summed = {size: CellsBasis.plain(size) for size in domain.shape}
+    summed = {size: IdentityInverse.of_identity(size) for size in domain.shape}
     return {
         name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size]
         for name in domain.names
@@ -293,14 +294,14 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SumKnown(Known):
+class CentredSumCovariance(Covariance):
     """The covariance of sums of v from centred sums and counts.
 
     A sum of v is the sum of v - m plus m times the count, with uncorrelated errors.
     """
 
-    centred: Known
-    counts: Known
+    centred: Covariance
+    counts: Covariance
     middle: float
 
     @property
@@ -337,18 +338,20 @@ class SumKnown(Known):
         )
 
 
-def structures(
+def covariance_by_measure(
     workload: Workload, plan: Measurements, exact: Exact = ()
-) -> dict[str | None, Known]:
+) -> dict[str | None, Covariance]:
     """Return the covariance of every measure that a workload asks about."""
     quantities = dict.fromkeys(
-        quantity for measure in workload.measures for quantity in middles(plan, measure)
+        quantity for measure in workload.measures for quantity in centred_quantities(plan, measure)
     )
     by_quantity = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
-    return {measure: combined(plan, measure, by_quantity) for measure in workload.measures}
+    return {
+        measure: combine_structures(plan, measure, by_quantity) for measure in workload.measures
+    }
 
 
-def promised(
+def evaluate_plan(
     workload: Workload,
     measurements: Measurements,
     strategy: str = "given",
@@ -363,7 +366,7 @@ def promised(
 
     Where ``exact`` tables are known without noise, the bound is 0.
     """
-    covariances = structures(workload, measurements, exact)
+    covariances = covariance_by_measure(workload, measurements, exact)
     for structure in covariances.values():
         if structure.solver_cells and not iterate:
             raise InputError(
@@ -441,11 +444,11 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
     if not plan.workload.statistics:
         return ()
     promised = plan.expected_error().tables
-    numbers = {product.question: at for at, product in enumerate(plan.workload)}
+    numbers = {product.table_key: at for at, product in enumerate(plan.workload)}
     errors = []
     for statistic in plan.workload.statistics:
         tables = [
-            promised[numbers[product.question]] for product in plan.workload.tables_of(statistic)
+            promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
         ]
         error = tables[0].rmse
         if statistic.size is not None and statistic.form.of_measure:
@@ -474,18 +477,20 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
     """
     # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
     # where sums are not centred, as those with weights never are.
-    centre_offset = centre(measured, measure) or 0.0
+    centre_offset = centring_midpoint(measured, measure) or 0.0
     variance = (
-        sums**2 + (farthest(measured, measure) ** 2 - (1 - ROUNDING) * centre_offset**2) * counts**2
+        sums**2
+        + (largest_mean_deviation(measured, measure) ** 2 - (1 - ROUNDING) * centre_offset**2)
+        * counts**2
     )
     return math.sqrt(max(0.0, variance))
 
 
-def farthest(measured: Measurements, measure: str) -> float:
+def largest_mean_deviation(measured: Measurements, measure: str) -> float:
     """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0.
 
     It is in units of the values of which the mean is, without their weights.
     """
-    values, *_ = parts(measured.domain.measure(measure))
-    centre_offset = centre(measured, measure) or 0.0
+    values, *_ = factor_measures(measured.domain.measure(measure))
+    centre_offset = centring_midpoint(measured, measure) or 0.0
     return max(abs(values.low_units - centre_offset), abs(values.high_units - centre_offset))

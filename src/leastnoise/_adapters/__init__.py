@@ -5,10 +5,10 @@ from leastnoise._adapters._location import (
     dataset_name,
     join_facts,
     ledger_beside,
-    location,
     protected_tables,
+    source_location,
 )
-from leastnoise._adapters._places import CSV, DatabaseTable, Joined, located
-from leastnoise._adapters._read import Wanted, check_source, csv_delimiter, read, read_keys
+from leastnoise._adapters._places import CSV, DatabaseTable, Joined, source_from_location
+from leastnoise._adapters._read import ReadRequest, check_source, csv_delimiter, read, read_keys
 from leastnoise._adapters._schema import SchemaField, file_endings, has_text_rows, schema
 from leastnoise._adapters._units import CUT, MOST_CUT, ROWS, USAGE

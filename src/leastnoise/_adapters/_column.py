@@ -16,7 +16,7 @@ import numpy.typing as npt
 from leastnoise._adapters._pairs import Holds
 from leastnoise._adapters._values import stamp_text
 from leastnoise._check.arrays import Array, BoolArray, IntArray
-from leastnoise._domain import READ_AS_IT_IS, Measure, PerCell, Reading, Rule
+from leastnoise._domain import READ_AS_IT_IS, Measure, PerCellBound, Reading, Rule
 
 # Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
 # to stay within some tens of MiB.
@@ -126,13 +126,13 @@ def distinct(
     )
 
 
-def nothing_but(value: object, null: BoolArray) -> Column:
+def constant_column(value: object, null: BoolArray) -> Column:
     """Return the column that has the same value in every row that is not null."""
     return Column([value], None, -null.astype(np.int64))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CountRequest:
     """What is to be counted, all of it public.
 
     Attributes:
@@ -154,7 +154,7 @@ class Wish:
     tables: Mapping[str | None, Sequence[tuple[str, ...]]]
     unit_column: str | None
     max_rows: int
-    max_per_cell: PerCell | None = None
+    max_per_cell: PerCellBound | None = None
     usage: bool = False
     unit_reading: Reading = READ_AS_IT_IS
     filled: Sequence[Mapping[str, int]] = ()
@@ -383,7 +383,7 @@ def to_column(array: Any) -> Column:
     elif name == "halffloat":
         numbers = _numbers(array.view(pa.int16())).view(np.float16)
     else:
-        return nothing_but(None if name == "null" else STRANGE, _null(array))
+        return constant_column(None if name == "null" else STRANGE, _null(array))
     return Column(numbers, _null(array) if array.null_count else None)
 
 
@@ -400,13 +400,13 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
     )
 
 
-def in_chunks(
+def chunk_batches(
     batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunks[Column]:
     """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
 
     >>> batches = pa.table({"a": [1, 2]}).to_batches()
-    >>> [(rows, a.data.tolist()) for rows, (a,), _ in in_chunks(batches, [("a", to_column)])]
+    >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
     [(2, [1, 2])]
     """
     for batch in batches:
@@ -415,13 +415,13 @@ def in_chunks(
             yield Chunk(part.num_rows, [read(part.column(name)) for name, read in wanted])
 
 
-def strange(missing: Any) -> Column:
+def unsupported_column(missing: Any) -> Column:
     """Return the column of a type that no rule reads: all that is known of its rows is which are null.
 
-    >>> strange(pa.array([True, False])).index.tolist()
+    >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]
     """
-    return nothing_but(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
+    return constant_column(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
 
 
 def _null(array: Any) -> BoolArray:
@@ -464,4 +464,4 @@ def _of_extension(array: Any) -> Column:
         return Column(np.asarray(inner.data) != 0, inner.null)
     if name == "arrow.uuid":
         return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
-    return nothing_but(STRANGE, _null(array.storage))
+    return constant_column(STRANGE, _null(array.storage))

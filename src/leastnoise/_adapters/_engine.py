@@ -17,12 +17,12 @@ from sqlglot import exp
 from leastnoise._adapters._column import (
     Chunks,
     Column,
+    CountRequest,
     SchemaField,
     Source,
-    Wish,
     by_columns,
-    in_chunks,
-    strange,
+    chunk_batches,
+    unsupported_column,
 )
 from leastnoise._adapters._pairs import held_by_names
 from leastnoise._adapters._sql import (
@@ -38,7 +38,7 @@ from leastnoise._adapters._sql import (
 from leastnoise._adapters._units import MOST_CUT
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import READ_AS_IT_IS, Keys, Reading, UnitCount, parts
+from leastnoise._domain import READ_AS_IT_IS, Keys, Reading, UnitCount, factor_measures
 from leastnoise._table import Wanted, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
@@ -84,7 +84,7 @@ class Engine:
     home: object = None
 
     def counts(
-        self, wish: Wish, entropy_bytes: Entropy
+        self, wish: CountRequest, entropy_bytes: Entropy
     ) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
         """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
 
@@ -126,7 +126,7 @@ class Engine:
                     tables.update(_tables(answer, cover, wish))
         return tables, self._usage(wish, entropy_bytes) if wish.usage else None
 
-    def keys(self, wish: Wish, entropy_bytes: Entropy) -> dict[str, int] | None:
+    def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
         """Count the units that have each key of the one attribute wished for, whose categories are not known yet.
 
         None if the engine cannot do it by its SQL, which depends on public facts alone; an
@@ -216,7 +216,7 @@ class Engine:
             home=None,
         )
 
-    def _usage(self, wish: Wish, entropy_bytes: Entropy) -> tuple[int, int, int]:
+    def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> tuple[int, int, int]:
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
@@ -242,7 +242,7 @@ class Engine:
         return kept, every - kept, gone
 
     def _bounded_rows(
-        self, wish: Wish, entropy_bytes: Entropy, *, flagged: bool = False
+        self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
         """Return the query of the rows that count for their unit, also if the domain drops them.
 
@@ -255,9 +255,9 @@ class Engine:
         sums = {
             f"v{number}": measure
             for number, measure in enumerate(wish.sums.values())
-            if parts(measure)
+            if factor_measures(measure)
         }
-        added = [part.column for measure in sums.values() for part in parts(measure)]
+        added = [part.column for measure in sums.values() for part in factor_measures(measure)]
         wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
         if not set(wanted) <= set(self.values):
             return None
@@ -276,7 +276,7 @@ class Engine:
                 rule, Value(value.held, exp.column(f"p{number}")), self.sound
             )
         for name, measure in sums.items():
-            amounts = [amount_of(part, values[part.column]) for part in parts(measure)]
+            amounts = [amount_of(part, values[part.column]) for part in factor_measures(measure)]
             columns[name] = (
                 None
                 if None in amounts
@@ -329,7 +329,7 @@ class Engine:
         self,
         rows: exp.Select,
         names: list[str],
-        wish: Wish,
+        wish: CountRequest,
         entropy_bytes: Entropy,
         *,
         flagged: bool,
@@ -365,7 +365,7 @@ class Engine:
         return _flagged(rows, "counts", counts)
 
 
-def _with_worth(rows: exp.Select, wish: Wish) -> exp.Select:
+def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
     """Add a column ``wi`` for each count of units i: 1 for a row that stands for its unit in a cell, else 0 (E12).
 
     The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
@@ -408,9 +408,9 @@ def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
     return None if value is None else unit_of(value, reading)
 
 
-def _unreadable(wish: Wish, values: Mapping[str, Value]) -> Expression:
+def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
     """Return 1 where a measure has a value that is no number (in typed columns an infinity), else 0."""
-    columns = {part.column for measure in wish.sums.values() for part in parts(measure)}
+    columns = {part.column for measure in wish.sums.values() for part in factor_measures(measure)}
     infinite = [values[column].is_infinite() for column in sorted(columns)]
     return sql(
         "CASE WHEN :infinite THEN :yes ELSE :no END",
@@ -430,12 +430,12 @@ def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Sele
     ).from_(source)
 
 
-def _kept(wish: Wish) -> list[Expression]:
+def _kept(wish: CountRequest) -> list[Expression]:
     """Return the conditions that no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
 
 
-def _missing(wish: Wish) -> list[Expression]:
+def _missing(wish: CountRequest) -> list[Expression]:
     """Return in how many hidden cells a row is, as an expression; none if there are no such cells."""
     if not wish.hidden:
         return []
@@ -446,7 +446,7 @@ def _missing(wish: Wish) -> list[Expression]:
     return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
 
 
-def _filled(wish: Wish, table: Mapping[str, int]) -> Expression:
+def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
     """Return the condition that a row is in no hidden cell of a table."""
     columns = _cell(wish, [*table])
     return exp.and_(
@@ -458,7 +458,7 @@ def _filled(wish: Wish, table: Mapping[str, int]) -> Expression:
     )
 
 
-def _cell(wish: Wish, attributes: Sequence[str]) -> list[str]:
+def _cell(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
     return [f"c{list(wish.rules).index(name)}" for name in attributes]
 
 
@@ -488,7 +488,7 @@ def _numbered(
     )
 
 
-def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) -> exp.Select:
+def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountRequest) -> exp.Select:
     """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
     counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
     rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)" if counts_units else "COUNT(*)"
@@ -512,7 +512,9 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: Wish) ->
     return query.group_by(*sets[0]) if sets[0] else query
 
 
-def _tables(answer: Any, cover: tuple[str, ...], wish: Wish) -> Iterator[tuple[Wanted, IntArray]]:
+def _tables(
+    answer: Any, cover: tuple[str, ...], wish: CountRequest
+) -> Iterator[tuple[Wanted, IntArray]]:
     """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
     import pyarrow as pa
 
@@ -567,7 +569,7 @@ class Type:
 
 INSTANTS = "instants"
 """In place of an alias: time stamps with a time zone."""
-UNREAD = Type(strange, selected=lambda column: sql(":it IS NULL", it=column))
+UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=column))
 
 
 def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
@@ -601,7 +603,7 @@ def engine_source(
             engine.relation.copy(),
         )
         with session(engine.what) as run:
-            yield from in_chunks(
+            yield from chunk_batches(
                 run(query), [(number, types[name].read) for number, name in enumerate(columns)]
             )
 

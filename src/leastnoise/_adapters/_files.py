@@ -48,7 +48,7 @@ from leastnoise._adapters._column import (
     Source,
     arrow_fields,
     by_columns,
-    in_chunks,
+    chunk_batches,
     to_column,
 )
 from leastnoise._adapters._pairs import Holds, held_by_arrow, in_all
@@ -69,7 +69,7 @@ from leastnoise._adapters._places import (
     OTHER_ENCODING,
     PARQUET_FILE,
     SAME_FILE_IN_TWO_FORMS,
-    files,
+    find_files,
 )
 from leastnoise._check import InputError, InternalError, message
 from leastnoise._check.arrays import IntArray
@@ -124,12 +124,12 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         yield rest + b"\n"
 
 
-def split(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
+def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
     """Cut one line, without its end, by the rule: fields without their quotes; None if it is quoted wrongly or has too many.
 
-    >>> split(b'1,"a ""b"", c",,x"y', b",")
+    >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
-    >>> split(b'1,"a"b', b","), split(b'"a', b",")
+    >>> split_line(b'1,"a"b', b","), split_line(b'"a', b",")
     (None, None)
     """
     field = re.compile(
@@ -160,7 +160,7 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
     if len(line) > LONGEST or line == NO_RECORD[:-1]:
         return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"
     line = line.removesuffix(b"\r")
-    fields = split(line, delimiter)
+    fields = split_line(line, delimiter)
     if fields is None:
         closed = re.sub(rb'"[^"]*+"', b"", line.replace(b'""', b""))
         return "a quote does not close" if b'"' in closed else "text stands behind a closing quote"
@@ -170,7 +170,7 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
     return None
 
 
-def cut(
+def parse_lines(
     block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
     r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
@@ -210,7 +210,7 @@ def cut(
         hard[np.searchsorted(feeds, quotes)] = True
         hard[lines[plain]] = False
         split_lines = {
-            line: split(block[starts[line] : stops[line]], delimiter, width)
+            line: split_line(block[starts[line] : stops[line]], delimiter, width)
             for line in np.flatnonzero(hard & short).tolist()
         }
         records = {
@@ -231,12 +231,12 @@ def cut(
     return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
 
 
-def ahead(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
     """Apply a function without memory to each item, in threads, and yield the results in order.
 
     A few items are computed ahead; the caller's thread takes them one by one.
 
-    >>> list(ahead(abs, [-1, 2, -3]))
+    >>> list(parallel_map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
     cores = (
@@ -308,7 +308,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
         positions = [names.index(name) for name in columns]
 
         def in_columns(block: bytes) -> Chunk[Column]:
-            rows, text, fields = cut(block, delimiter, len(names), positions)
+            rows, text, fields = parse_lines(block, delimiter, len(names), positions)
             text = np.append(text, np.zeros(WORD, dtype=np.uint8))
             read = [to_texts(text, *field) for field in fields]
             if characters is not None:
@@ -322,7 +322,7 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
             with opened_file(path) as opened:
                 if headed:
                     opened.readline(_HEADER + 1)
-                yield from ahead(in_columns, whole_lines(opened.read))
+                yield from parallel_map(in_columns, whole_lines(opened.read))
         except _DAMAGED:
             raise InputError(message(NOT_WHOLE, what=what)) from None
 
@@ -339,7 +339,7 @@ def _delimiter_of(header: str, path: Path) -> str:
 
 def _names_in(header: str, delimiter: str, what: str) -> list[str]:
     """Cut a header into the names of columns, or say by an `InputError` why it is none."""
-    fields = split(header.encode(), delimiter.encode())
+    fields = split_line(header.encode(), delimiter.encode())
     reason = ""
     if any(ord(character) < 32 and character not in {"\t", delimiter} for character in header):
         reason = NO_TEXT_HEADER
@@ -411,7 +411,7 @@ def open_parquet(path: Path) -> Source:
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         try:
-            yield from in_chunks(
+            yield from chunk_batches(
                 opened.iter_batches(batch_size=CHUNK, columns=columns),
                 [(name, to_column) for name in columns],
             )
@@ -461,7 +461,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """Open the files that a path means, one after the other as one source.
 
     Raises:
-        InputError: as for `files`; or a file is there twice, the files do not have the same
+        InputError: as for `find_files`; or a file is there twice, the files do not have the same
             columns, or a layout is given of files that are no CSV.
         InternalError: a file is neither the path's own nor below it, or below what a pattern begins
             with; or is not of the kind that its name says.
@@ -474,7 +474,7 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
     """
     layout = path if isinstance(path, CSV) else None
     path = path.path if isinstance(path, CSV) else path
-    matched = files(path, KINDS)
+    matched = find_files(path, KINDS)
     kind = matched[0][1]  # of all
     root = Path(os.fsdecode(path))
     # itself, or what its pattern begins with, as they are without ".."

@@ -16,9 +16,9 @@ from leastnoise._adapters._column import (
     Source,
     arrow_fields,
     by_columns,
-    in_chunks,
-    strange,
+    chunk_batches,
     to_column,
+    unsupported_column,
 )
 from leastnoise._adapters._pairs import Holds, held_by_arrow, held_by_names
 from leastnoise._adapters._places import NAMES_TWICE, NO_DUCKDB, NO_FRAME, STORED, DatabaseTable
@@ -174,7 +174,7 @@ def _open_table(table: Any, what: str) -> Source:
     """Open a PyArrow table, whose arrays are taken as they are."""
 
     def chunks(columns: list[str]) -> Chunks[Column]:
-        yield from in_chunks(table.to_batches(), [(name, to_column) for name in columns])
+        yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
 
     return Source(
         what=what,
@@ -326,10 +326,10 @@ def open_relation(
         )
         try:
             batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
-            yield from in_chunks(
+            yield from chunk_batches(
                 batches,
                 [
-                    (number, strange if name in unread else to_column)
+                    (number, unsupported_column if name in unread else to_column)
                     for number, name in enumerate(columns)
                 ],
             )

@@ -15,16 +15,16 @@ from leastnoise._check import InputError, message
 from leastnoise._domain import READ_AS_IT_IS, Reading
 
 
-def location(source: Any) -> Any:
+def source_location(source: Any) -> Any:
     """Return the absolute path of files, with their layout if one was given, as plain values; None for any other source.
 
-    >>> location("/data/people.csv"), location({"age": [1]})
+    >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
     """
     if isinstance(source, CSV):
         return source.located()
     if isinstance(source, Joined):
-        both = [location(source.data), location(source.second)]
+        both = [source_location(source.data), source_location(source.second)]
         return None if None in both else {"joined": both, **source.terms()}
     return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
 

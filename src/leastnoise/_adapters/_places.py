@@ -357,15 +357,15 @@ class Joined:
         return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
 
 
-def located(recorded: Any, moved: Any = None) -> Any:
-    """Return the source that `location` wrote down.
+def source_from_location(recorded: Any, moved: Any = None) -> Any:
+    """Return the source that `source_location` wrote down.
 
     Args:
         recorded: what it wrote.
         moved: where the data are by now, if not there; a path has the same layout, and the same
             second table beside it.
 
-    >>> located("/data/people.csv"), located(location(ln.CSV("/data/people.csv", ";"))).delimiter
+    >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
     ('/data/people.csv', ';')
     """
     if isinstance(recorded, dict) and "joined" in recorded and not isinstance(moved, Joined):
@@ -373,7 +373,7 @@ def located(recorded: Any, moved: Any = None) -> Any:
             recorded["joined"],
             {key: value for key, value in recorded.items() if key != "joined"},
         )
-        return Joined(located(first, moved), located(second), **terms)
+        return Joined(source_from_location(first, moved), source_from_location(second), **terms)
     if isinstance(recorded, dict) and (moved is None or isinstance(moved, (str, Path))):
         return CSV(**{**recorded, "path": moved or recorded["path"]})
     return recorded if moved is None else moved
@@ -389,13 +389,13 @@ def _the_same(first: Any, second: Any) -> bool:
     )
 
 
-def endings(kinds: "Sequence[FileKind]") -> str:
+def file_endings(kinds: "Sequence[FileKind]") -> str:
     """Return the endings of the names of files, as a message lists them."""
     names = [ending for kind in kinds for ending in kind.endings]
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def files(
+def find_files(
     path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
 ) -> "list[tuple[Path, FileKind]]":
     """Return the files that a path means, sorted by name: a file; all below a folder; or those that match ``*``, ``?``, ``[...]``, ``**``.
@@ -405,7 +405,7 @@ def files(
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(
-            f"the source must be a path to {endings(kinds)} files; got an object of type "
+            f"the source must be a path to {file_endings(kinds)} files; got an object of type "
             f"{type(path).__name__!r}."
         )
     root = Path(os.fsdecode(path))
@@ -448,7 +448,7 @@ def _hidden(file: Path) -> bool:
 def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
     kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
     if kind is None:
-        raise InputError(message(_OTHER_KIND, endings=endings(kinds), path=str(file)))
+        raise InputError(message(_OTHER_KIND, endings=file_endings(kinds), path=str(file)))
     if not file.is_file():
         near = (
             did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])

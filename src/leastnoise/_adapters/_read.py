@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Chunk, Chunks, Column, Encoders, Source, Wish
+from leastnoise._adapters._column import Chunk, Chunks, Column, CountRequest, Encoders, Source
 from leastnoise._adapters._encode import amount_encoder, cell_encoder, unreadable_encoder
 from leastnoise._adapters._location import check_unit
 from leastnoise._adapters._pairs import fault_of
@@ -38,11 +38,11 @@ from leastnoise._domain import (
     Keys,
     Kind,
     Measure,
-    PerCell,
+    PerCellBound,
     Reading,
     Rule,
     UnitCount,
-    parts,
+    factor_measures,
 )
 from leastnoise._progress import RowProgress, row_progress
 from leastnoise._table import Table
@@ -53,7 +53,7 @@ NONE, SEVERAL = -1, -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ReadRequest:
     """What is wanted of a source.
 
     Args:
@@ -79,10 +79,10 @@ def read(
     source: Any,
     domain: Domain,
     *,
-    wanted: Wanted | None = None,
+    wanted: ReadRequest | None = None,
     unit_column: str | None = None,
     max_rows: int = 1,
-    max_per_cell: PerCell | None = None,
+    max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
@@ -131,7 +131,7 @@ def read(
     shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
     _check_bounds(unit_column, most, max_per_cell)
-    wanted = wanted or Wanted()
+    wanted = wanted or ReadRequest()
     sizes = {
         name: domain.cells(name)
         for name in (domain.names if wanted.attributes is None else wanted.attributes)
@@ -148,7 +148,7 @@ def read(
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     rules = {name: domain.rule(name) for name in sizes}
     if opened.engine is not None and wanted.tables is not None:
-        request = Wish(
+        request = CountRequest(
             rules=rules,
             sums=sums,
             tables=wanted.tables,
@@ -163,7 +163,7 @@ def read(
         counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
             return counted
-    factors = [parts(measure) for measure in sums.values() if parts(measure)]
+    factors = [factor_measures(measure) for measure in sums.values() if factor_measures(measure)]
     encoders = [
         *map(cell_encoder, rules.values()),
         *map(amount_encoder, chain.from_iterable(factors)),
@@ -222,7 +222,7 @@ def read(
     )
 
 
-def _filled_tables(domain: Domain, wanted: Wanted) -> tuple[dict[str, int], ...]:
+def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
     """Return for each published table the hidden cells that a row of it is not in.
 
     None at all where every row is in some table, so that there is nothing to look at.
@@ -275,7 +275,7 @@ def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
     return in_tables
 
 
-def _counted_in_engine(engine: Any, domain: Domain, request: Wish) -> Table | None:
+def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
     """Return the table of what an engine counted; None if its rows are to be read."""
     counted = engine.counts(request, urandom)
     if counted is None:
@@ -293,7 +293,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: Wish) -> Table | No
     )
 
 
-def _unreadable(factors: Sequence[Sequence[Measure]], wanted: Wanted) -> Encoders:
+def _unreadable(factors: Sequence[Sequence[Measure]], wanted: ReadRequest) -> Encoders:
     """Return what finds the values of measures that are no number, for the table of usage."""
     summed = {part.column: part.reading for factor in factors for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
@@ -317,7 +317,9 @@ def _usage_counts(
     return many, unused, units.cut(counting, MOST_CUT)
 
 
-def _check_bounds(unit_column: str | None, max_rows: int, max_per_cell: PerCell | None) -> None:
+def _check_bounds(
+    unit_column: str | None, max_rows: int, max_per_cell: PerCellBound | None
+) -> None:
     """Refuse bounds on the rows of a unit where each row is a unit."""
     advice = "Name the unit_column whose rows are to be bounded."
     if unit_column is None and max_rows != 1:
@@ -394,7 +396,7 @@ def check_source(
         kind = domain.kind(name)
         pairs.append((name, kind.reading.column or name, kind))
     for name in measures:
-        pairs += [(name, part.column, part) for part in parts(domain.measure(name))]
+        pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
     for name, column, asked in pairs:
         holds = opened.holds.get(column)
         if fault := fault_of(asked, holds):
@@ -419,7 +421,7 @@ def opened_for(
         check_unit(source, unit_column, unit_reading)
     wanted = [
         *(domain.kind(name).reading.column or name for name in attributes),
-        *(part.column for name in measures for part in parts(domain.measure(name))),
+        *(part.column for name in measures for part in factor_measures(domain.measure(name))),
         *([] if unit_column is None else [unit_column]),
     ]
     opened = open_source(source, wanted)
@@ -488,10 +490,12 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
     opened = open_frame(source)
     if opened is None:
         from leastnoise._adapters._files import KINDS
-        from leastnoise._adapters._places import endings
+        from leastnoise._adapters._places import file_endings
 
         # its repr may show rows
-        raise InputError(message(NO_SOURCE, endings=endings(KINDS), kind=type(source).__name__))
+        raise InputError(
+            message(NO_SOURCE, endings=file_endings(KINDS), kind=type(source).__name__)
+        )
     return opened
 
 
@@ -537,9 +541,9 @@ def read_keys(
     shown = row_progress(progress)
     opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
-    bound = None if unit_column is None else PerCell(1, attribute)
+    bound = None if unit_column is None else PerCellBound(1, attribute)
     if opened.engine is not None:
-        wish = Wish(
+        wish = CountRequest(
             rules={attribute: rule},
             sums={},
             tables={},
@@ -630,7 +634,7 @@ def joined_source(
         if not beside:
             yield from first.encoded(wanted)
             return
-        partners = Partners(second, joined.key, beside, joined.reading)
+        partners = PartnerRows(second, joined.key, beside, joined.reading)
         mine = [pair for pair in wanted if pair[0] in first.names]
         keys = (joined.own, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
@@ -663,7 +667,7 @@ def joined_source(
     )
 
 
-class Partners:
+class PartnerRows:
     """The rows of the second table, by their keys.
 
     Args:

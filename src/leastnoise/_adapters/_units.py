@@ -9,7 +9,7 @@ from leastnoise._adapters._column import Column, Encoder, by_value
 from leastnoise._adapters._values import is_null, text, without_zeros
 from leastnoise._check import refuse
 from leastnoise._check.arrays import BoolArray, IntArray
-from leastnoise._domain import READ_AS_IT_IS, Domain, Measure, PerCell, Reading
+from leastnoise._domain import READ_AS_IT_IS, Domain, Measure, PerCellBound, Reading
 from leastnoise._table import Table
 
 # Random bytes asked for at a time.
@@ -32,7 +32,7 @@ class Units:
 
     def __init__(
         self,
-        bound: PerCell | None = None,
+        bound: PerCellBound | None = None,
         sizes: Mapping[str, int] | None = None,
         reading: Reading = READ_AS_IT_IS,
     ) -> None:

@@ -3,5 +3,5 @@
 The installed kernel measures synthetic rows.
 """
 
-from leastnoise._audit._audit import Audit, audited
-from leastnoise._audit._measured import Part
+from leastnoise._audit._audit import Audit, audit_plan
+from leastnoise._audit._measured import AuditResult

@@ -20,22 +20,29 @@ from typing import Any, cast
 import numpy as np
 
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, parameters
-from leastnoise._audit._made_up import Source, keys, made_up, of_table, on_keys, on_rows
+from leastnoise._audit._made_up import (
+    Source,
+    series_on_keys,
+    series_on_rows,
+    series_on_table,
+    synthetic_keys,
+    synthetic_table,
+)
 from leastnoise._audit._measured import (
     LEAST_TRIALS,
+    AuditResult,
     Effort,
     Held,
     Loss,
     Pairs,
-    Part,
     approximate,
     at_a_time,
-    certified,
+    certify_loss,
+    clopper_pearson_lower,
     columns_of,
     divergence,
     draw,
     epsilon_of,
-    least,
     log_ratio,
     measured_parts,
     pairs_of_units,
@@ -46,10 +53,10 @@ from leastnoise._audit._measured import (
 from leastnoise._check import InputError, InternalError, whole
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._fitting import allowed_epsilon
-from leastnoise._kernel import KeySearch, LeastCost, Series, Terms
+from leastnoise._kernel import KeySearch, LeastCost, ReleaseContract, Series
 from leastnoise._linop import block_tree, interval_tree
 from leastnoise._measurements import Measurements, Observation, measurements_digest
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import CategoryPlan, Plan
 
 _MOST_ROWS, _MOST_ROWS_OF_A_CHOICE = 2**22, 2**17
@@ -58,7 +65,7 @@ _CHOICES, _KEYS = 2**6, 2**17  # drawn at a time
 _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
-class Law:
+class LeastCostDistribution:
     """The distribution of a private choice by least cost.
 
     The least cost of any partition of a table of units with equal rows, with Laplace noise.
@@ -117,12 +124,12 @@ class _Recorder:
 Steps = Sequence[LeastCost | Measurements]
 
 
-def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
+def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     """Return, by regime, the steps of a mechanism on step functions.
 
     Step functions over the cells with one step, few, many, and one at each cell.
     """
-    terms, run = terms_of(plan), mechanism_of(plan).ready(plan)
+    terms, run = release_contract(plan), mechanism_of(plan).prepare(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
     noise = plan.privacy.distance / allowed_epsilon(
@@ -141,7 +148,7 @@ def ways(plan: Plan, entropy: Source) -> dict[str, Steps]:
         values = {
             name: [measure.high_units] * rows for name, measure in plan.domain.measures.items()
         }
-        recorder = _Recorder(on_rows(terms, codes, values, entropy))
+        recorder = _Recorder(series_on_rows(terms, codes, values, entropy))
         facts = run(cast(Series, recorder)).finding.facts()
         steps_by_regime.setdefault(str(facts.get("regime", "measured")), recorder.steps)
     return steps_by_regime
@@ -157,28 +164,31 @@ def kinds_of_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measur
     return [*kinds.values()]
 
 
-def _chosen(
+def _repeat_choice(
     plan: Plan, selection: LeastCost, unit_rows: Held, units: int, count: int, effort: Effort
 ) -> list[Any]:
     """Make a private choice several times."""
-    table = made_up(plan.domain, plan.privacy, *columns_of(plan.domain, unit_rows, units))
-    return [of_table(terms_of(plan), table, effort.entropy).choose(selection) for _ in range(count)]
+    table = synthetic_table(plan.domain, plan.privacy, *columns_of(plan.domain, unit_rows, units))
+    return [
+        series_on_table(release_contract(plan), table, effort.entropy).choose(selection)
+        for _ in range(count)
+    ]
 
 
-def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
+def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResult:
     """Test whether the noise of a private choice follows its distribution."""
     row = {
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
     }
     unit_rows = unit_of(row, plan.privacy)
-    law = Law(plan, selection, unit_rows)
+    law = LeastCostDistribution(plan, selection, unit_rows)
     log_ratios = list[
         float
     ]()  # of both tables in turn, as their noise is the same: so each half has both
     for count in effort.batches(_CHOICES):
         both = (
-            _chosen(plan, selection, rows_present, law.units, count, effort)
+            _repeat_choice(plan, selection, rows_present, law.units, count, effort)
             for rows_present in (unit_rows, ())
         )
         for some, none in zip(*both, strict=True):
@@ -192,7 +202,7 @@ def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
 
     factor = sharpness(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
     claim = (law.cost(law.units) - law.cost(0)) / law.scale / law.units
-    return Part(
+    return AuditResult(
         name="least cost",
         claim=claim,
         lower_bound=claim * factor,
@@ -201,7 +211,7 @@ def choice_part(plan: Plan, selection: LeastCost, effort: Effort) -> Part:
     )
 
 
-def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
+def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
     """Test all steps of a run jointly.
 
     Returns a lower bound on epsilon, or on rho, of the budget.
@@ -239,12 +249,13 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
                 ]
             else:  # for replace the difference of both rows' ratios beside none tells the tables
                 signed = [
-                    (sign, Law(plan, step, unit_pair))
+                    (sign, LeastCostDistribution(plan, step, unit_pair))
                     for sign, unit_pair in zip((1, -1), best, strict=True)
                     if unit_pair
                 ]
                 outcomes = [
-                    _chosen(plan, step, unit_pair, units, count, effort) for unit_pair in best
+                    _repeat_choice(plan, step, unit_pair, units, count, effort)
+                    for unit_pair in best
                 ]
                 ratio += [
                     [
@@ -255,9 +266,9 @@ def way_part(plan: Plan, name: str, steps: Steps, effort: Effort) -> Part:
                 ]
         ratios.append(ratio)
     first, second = np.concatenate(ratios, axis=1)
-    bound = certified(first, second, effort.risk, loss_of_budget(plan, units))
+    bound = certify_loss(first, second, effort.risk, loss_of_budget(plan, units))
     claim = float(next(iter(parameters(plan.privacy.budget).values())))
-    return Part(
+    return AuditResult(
         name=f"all steps, {name}", claim=claim, lower_bound=bound, trials=len(first), units=units
     )
 
@@ -275,7 +286,7 @@ def loss_of_budget(plan: Plan, units: int) -> Loss:
     return lambda low, high: log_ratio(low, high) / units
 
 
-def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
+def keys_alone(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test whether a key that only some units have is published.
 
     Without these units it cannot be.
@@ -299,8 +310,10 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     named = np.concatenate(
         [(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)]
     )
-    bound = approximate(delta, units)(float(least(named.sum(), len(named), effort.risk)), 0.0)
-    return Part(
+    bound = approximate(delta, units)(
+        float(clopper_pearson_lower(named.sum(), len(named), effort.risk)), 0.0
+    )
+    return AuditResult(
         name="all keys that nobody else has",
         claim=float(_budget(plan).epsilon),
         lower_bound=bound,
@@ -309,7 +322,7 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> Part:
     )
 
 
-def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
+def keys_shared(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test the noisy numbers of units of keys that many others have too."""
     privacy, scale = plan.privacy, float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
@@ -333,8 +346,8 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
         ]
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
     first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
-    bound = certified(first, second, effort.risk, approximate(float(_budget(plan).delta), units))
-    return Part(
+    bound = certify_loss(first, second, effort.risk, approximate(float(_budget(plan).delta), units))
+    return AuditResult(
         name="all keys that others have too",
         claim=float(_budget(plan).epsilon),
         lower_bound=bound,
@@ -343,7 +356,7 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> Part:
     )
 
 
-def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
+def key_at_threshold(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test the published number of a key near the threshold.
 
     Against the distribution of the noise, for a few units more or fewer than the threshold.
@@ -368,7 +381,7 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> Part:
         return above, below
 
     factor = sharpness(first, second, effort.risk, tails)
-    return Part(
+    return AuditResult(
         name="a key at the threshold",
         claim=1 / scale,
         lower_bound=factor / scale,
@@ -384,10 +397,12 @@ def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator
     """
     for count in effort.batches(max(1, _KEYS // len(units))):
         every: IntArray = np.tile(np.array(units, dtype=np.int64), count)
-        terms = Terms(domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,))
-        series = on_keys(terms, every.tolist(), effort.entropy)
+        terms = ReleaseContract(
+            domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
+        )
+        series = series_on_keys(terms, every.tolist(), effort.entropy)
         listed = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(every)))
-        numbers = {text: number for number, text in enumerate(keys(len(every)))}
+        numbers = {text: number for number, text in enumerate(synthetic_keys(len(every)))}
         noisy = np.full(len(every), _NEVER)
         noisy[[numbers[text] for text in listed.keys]] = listed.units
         yield noisy.reshape(count, len(units)).T
@@ -421,14 +436,14 @@ class Audit:
     measure: str
     lower_bound: float
     epsilon: float | None
-    parts: tuple[Part, ...]
+    parts: tuple[AuditResult, ...]
     confidence: float
     trials: int
     units: int
     held: bool
 
 
-def audited(
+def audit_plan(
     plan: Plan | CategoryPlan,
     guard: Measurements | None,
     *,
@@ -447,7 +462,7 @@ def audited(
             "A plan that counts units cannot be audited yet: the made-up rows of an audit have no "
             "units. Audit one of rows."
         )
-    looks = [*_looks(plan, entropy)]
+    looks = [*_plan_tests(plan, entropy)]
     if guard is not None:
         looks.append(partial(_measured, guard, "the guard: "))
     # each test has at most three events, each event two probabilities
@@ -487,12 +502,12 @@ def audited(
     )
 
 
-def _looks(
+def _plan_tests(
     plan: Plan | CategoryPlan, entropy: Source
-) -> Iterator[Callable[[Effort], Part | list[Part]]]:
+) -> Iterator[Callable[[Effort], AuditResult | list[AuditResult]]]:
     """Yield the tests of a plan: of all steps together, and of each by itself."""
     if isinstance(plan, CategoryPlan):
-        looks: tuple[Callable[[CategoryPlan, Effort], Part], ...] = (
+        looks: tuple[Callable[[CategoryPlan, Effort], AuditResult], ...] = (
             keys_alone,
             keys_shared,
             key_at_threshold,
@@ -502,15 +517,17 @@ def _looks(
     if plan.measurements is not None:
         yield partial(_measured, plan.measurements, "")
         return
-    steps_by_regime = ways(plan, entropy)
-    yield from (partial(way_part, plan, name, steps) for name, steps in steps_by_regime.items())
+    steps_by_regime = enumerate_mechanism_runs(plan, entropy)
+    yield from (
+        partial(audit_mechanism_run, plan, name, steps) for name, steps in steps_by_regime.items()
+    )
     for step in kinds_of_steps(steps_by_regime):
         yield (
             partial(_measured, step, "a step: ")
             if isinstance(step, Measurements)
-            else partial(choice_part, plan, step)
+            else partial(audit_choice, plan, step)
         )
 
 
-def _measured(measured: Measurements, prefix: str, effort: Effort) -> list[Part]:
+def _measured(measured: Measurements, prefix: str, effort: Effort) -> list[AuditResult]:
     return [replace(part, name=prefix + part.name) for part in measured_parts(measured, effort)]

@@ -10,22 +10,26 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._check.arrays import IntArray
 from leastnoise._domain import Domain
-from leastnoise._kernel import SeededEntropy, SystemEntropy, Terms, UnpaidSeries
+from leastnoise._kernel import ReleaseContract, SeededEntropy, SystemEntropy, UnpaidSeries
 from leastnoise._table import Table
 
 Source = SeededEntropy | SystemEntropy | None
 Columns = Mapping[str, Sequence[int] | IntArray]
 
 
-def on_rows(terms: Terms, codes: Columns, values: Columns, entropy: Source) -> UnpaidSeries:
+def series_on_rows(
+    terms: ReleaseContract, codes: Columns, values: Columns, entropy: Source
+) -> UnpaidSeries:
     """Return a series on rows given by their cells and amounts.
 
     Cells of every attribute and amounts of every measure.
     """
-    return of_table(terms, made_up(terms.domain, terms.privacy, codes, values), entropy)
+    return series_on_table(
+        terms, synthetic_table(terms.domain, terms.privacy, codes, values), entropy
+    )
 
 
-def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
+def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
     """Return a table of made-up rows."""
     arrays, amounts = (
         {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
@@ -40,12 +44,12 @@ def made_up(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -
     return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
 
 
-def of_table(terms: Terms, table: Table, entropy: Source) -> UnpaidSeries:
-    """Return a series on a table that `made_up` returned."""
+def series_on_table(terms: ReleaseContract, table: Table, entropy: Source) -> UnpaidSeries:
+    """Return a series on a table that `synthetic_table` returned."""
     return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
 
 
-def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries:
+def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source) -> UnpaidSeries:
     """Return a series on keys with given numbers of units.
 
     There is one key for each of ``units``.
@@ -53,11 +57,11 @@ def on_keys(terms: Terms, units: Sequence[int], entropy: Source) -> UnpaidSeries
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
-    table = Table.keyed(terms.domain, attribute, keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
-    return of_table(terms, table, entropy)
+    table = Table.keyed(terms.domain, attribute, synthetic_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
+    return series_on_table(terms, table, entropy)
 
 
-def keys(count: int) -> list[str]:
+def synthetic_keys(count: int) -> list[str]:
     """Return ``count`` different keys of one character each.
 
     Every attribute allows them.

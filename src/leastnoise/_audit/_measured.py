@@ -27,10 +27,10 @@ from leastnoise._accounting import (
     PureCost,
     gaussian_is_private,
 )
-from leastnoise._audit._made_up import Source, on_rows
+from leastnoise._audit._made_up import Source, series_on_rows
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Coded, Domain, ValueCount
-from leastnoise._kernel import Terms
+from leastnoise._kernel import ReleaseContract
 from leastnoise._linop import Identity, SignedArray, apply
 from leastnoise._measurements import Block, Factor, Measurements, cost, row_scales
 
@@ -82,7 +82,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class AuditResult:
     """One test of an audit: the claimed loss and the certified lower bound.
 
     For one unit.
@@ -124,8 +124,8 @@ def _event(
         ]
         return (
             thresholds,
-            least(above[0], len(first[part]), risk),
-            1 - least(len(second[part]) - above[1], len(second[part]), risk),
+            clopper_pearson_lower(above[0], len(first[part]), risk),
+            1 - clopper_pearson_lower(len(second[part]) - above[1], len(second[part]), risk),
         )
 
     # a hundred quantiles of each table
@@ -138,7 +138,7 @@ def _event(
     return probabilities(slice(half, None), chosen[0][best : best + 1])
 
 
-def certified(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
+def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
     """Return a lower bound on the loss, from draws of a statistic on two tables."""
     _, low, high = _event(
         first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
@@ -177,7 +177,7 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
     return least_allowed
 
 
-def least(hits: Any, trials: int, risk: float) -> FloatArray:
+def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
     """Return the lower Clopper-Pearson bound on a probability.
 
     After so many hits in so many trials.
@@ -194,7 +194,7 @@ def log_ratio(low: float, high: float) -> float:
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
-def gap(low: float, high: float) -> float:
+def gaussian_mu_bound(low: float, high: float) -> float:
     """Return the least Gaussian mu that allows an event's probabilities."""
     from scipy.special import ndtri
 
@@ -224,10 +224,12 @@ def approximate(delta: float, units: int) -> Loss:
             math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units
         )
 
-    return lambda low, high: last(lambda epsilon: allowed(epsilon, high) < low, 700 / units)
+    return lambda low, high: largest_satisfying(
+        lambda epsilon: allowed(epsilon, high) < low, 700 / units
+    )
 
 
-def last(holds: Callable[[float], bool], end: float) -> float:
+def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
     """Return the largest value up to ``end`` that satisfies a condition.
 
     The condition is monotone. Rounded down; 0.0 if it holds nowhere.
@@ -270,8 +272,10 @@ def rehearse(
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
-    on_rows(
-        Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements),
+    series_on_rows(
+        ReleaseContract(
+            domain=measurements.domain, privacy=measurements.privacy, only=measurements
+        ),
         codes,
         values,
         entropy,
@@ -281,10 +285,10 @@ def rehearse(
         for columns in (codes, values)
     )
     several[trial] = np.repeat(np.arange(count), rows)
-    terms = Terms(
+    terms = ReleaseContract(
         domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
     )
-    series = on_rows(terms, several, amounts, entropy)
+    series = series_on_rows(terms, several, amounts, entropy)
     drawn = series.measure(
         replace(measurements, domain=domain, privacy=privacy, blocks=blocks)
     ).values
@@ -424,7 +428,7 @@ def pairs_of_units(
     for row in rows:
         yield unit_of(row, privacy), ()
         if bound is not None and not equal:
-            yield _spread(domain, privacy, row), ()
+            yield _unit_with_spread_rows(domain, privacy, row), ()
     if privacy.neighbours == "replace":
         for first, second in itertools.combinations(rows, 2):
             yield unit_of(first, privacy), unit_of(second, privacy)
@@ -435,7 +439,7 @@ def unit_of(row: Row, privacy: Privacy) -> Held:
     return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
 
 
-def _spread(domain: Domain, privacy: Privacy, row: Row) -> Held:
+def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> Held:
     """Return a unit with all its rows, spread over neighbouring cells.
 
     As many as may be in one cell, starting at the cell of ``row``.
@@ -572,7 +576,7 @@ def at_a_time(measured: Measurements, pair: Pair) -> int:
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
-def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
+def measured_parts(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
     """Test all queries jointly, and the query that differs most.
 
     Also one of the blocks in which the pair does not differ.
@@ -582,11 +586,11 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
     drawn = _draws(measured, pair, effort)
     of_all = {
         Noise.DISCRETE_LAPLACE: log_ratio,
-        Noise.ROUNDED_GAUSSIAN: gap,
+        Noise.ROUNDED_GAUSSIAN: gaussian_mu_bound,
         Noise.DISCRETE_GAUSSIAN: divergence,
     }[measured.noise]
     first, second = (pair.ratio(trials, norm) for trials in drawn)
-    bound = certified(first, second, effort.risk, of_all) / pair.units ** (
+    bound = certify_loss(first, second, effort.risk, of_all) / pair.units ** (
         2 if of_all is divergence else 1
     )
     spent = cost(
@@ -596,21 +600,23 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[Part, ...]:
         claim = math.sqrt(spent.mu_squared)
     else:
         claim = float(spent.epsilon if isinstance(spent, PureCost) else spent.rho)  # type: ignore[union-attr]
-    together = Part(
+    together = AuditResult(
         name="all queries together",
         claim=claim,
         lower_bound=bound,
         trials=len(first),
         units=pair.units,
     )
-    single_query_result = _alone("the query that tells most", measured, pair, drawn, effort)
+    single_query_result = _test_single_query(
+        "the query that tells most", measured, pair, drawn, effort
+    )
     other = pairs.unseen_by(pair)
     if other is None:
         return together, single_query_result
     return (
         together,
         single_query_result,
-        _alone(
+        _test_single_query(
             "the query that tells most of the rest",
             measured,
             other,
@@ -627,9 +633,9 @@ def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]
     return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
 
 
-def _alone(
+def _test_single_query(
     name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
-) -> Part:
+) -> AuditResult:
     """Test the query of the largest difference in units of noise.
 
     By the distribution of its noise.
@@ -640,7 +646,7 @@ def _alone(
     shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
     factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
-    return Part(
+    return AuditResult(
         name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units
     )
 
@@ -654,7 +660,9 @@ def epsilon_of(measured: Measurements, mu: float) -> float | None:
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
     return (
-        last(lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20)
+        largest_satisfying(
+            lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20
+        )
         if mu > 0
         else 0.0
     )

@@ -14,15 +14,15 @@ from leastnoise._check import InputError, one_of
 from leastnoise._check.arrays import IntArray
 from leastnoise._cli._output import (
     FILE,
+    display_path,
     number,
     plan_with_progress,
     show_facts,
     show_table,
-    shown,
     write_new,
 )
 from leastnoise._cli._plan import expected, show_plan
-from leastnoise._cli._release import carry_out, show_release
+from leastnoise._cli._release import run_release, show_release
 from leastnoise._linop import along, apply
 from leastnoise._progress import Progress
 from leastnoise._release import Release
@@ -109,13 +109,13 @@ def demo(out: Path | None) -> None:
     spec = folder / "survey.toml"
     write_new(spec, _SPEC, "Choose another directory.")
     click.echo(
-        f"A survey of {PEOPLE:,} generated people is in {shown(folder)}/people.parquet, its spec "
-        f"in {shown(spec)}.\n"
+        f"A survey of {PEOPLE:,} generated people is in {display_path(folder)}/people.parquet, its spec "
+        f"in {display_path(spec)}.\n"
     )
     what = read_spec(spec)
     made, seconds = plan_with_progress(what)
     show_plan(made, seconds, what.options.level)
-    release = carry_out(what, made, folder / "release", ledger=folder / "people.ledger")
+    release = run_release(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
     show_release(release, folder / "release", folder / "people.ledger", new=True)
     click.echo()
@@ -143,13 +143,13 @@ def demo(out: Path | None) -> None:
     )
     show_facts(
         [
-            ("read", shown(folder / "release" / "report.html")),
-            ("try", f"leastnoise compare {shown(spec)}"),
-            ("", f"leastnoise ledger show {shown(folder / 'people.ledger')}"),
+            ("read", display_path(folder / "release" / "report.html")),
+            ("try", f"leastnoise compare {display_path(spec)}"),
+            ("", f"leastnoise ledger show {display_path(folder / 'people.ledger')}"),
             (
                 "",
                 (
-                    f"leastnoise release {shown(spec)} --out {shown(folder / 'second')}   (refused: "
+                    f"leastnoise release {display_path(spec)} --out {display_path(folder / 'second')}   (refused: "
                     "the budget is spent)"
                 ),
             ),
@@ -337,7 +337,7 @@ def experiments(name: str | None, data: Path | None, out: Path | None, quick: bo
         return
     one_of("NAME", name, known)
     if data is not None and not data.is_dir():
-        raise InputError(f"--data must be a folder that exists; got {shown(data)}.")
+        raise InputError(f"--data must be a folder that exists; got {display_path(data)}.")
     if str(_ROOT) not in sys.path:
         sys.path.insert(0, str(_ROOT))
     # By name, so that the library depends on nothing outside itself.

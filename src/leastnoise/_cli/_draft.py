@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leastnoise._cli._output import shown
+from leastnoise._cli._output import display_path
 from leastnoise._descriptions import Description
 from leastnoise._spec import BLANK, SourceColumn, SourceColumns, days_in_name
 
@@ -135,7 +135,7 @@ def draft_from_columns(
     untyped = not any(column.typed for column in columns.listed)
     head = _HEAD % {
         "data": _comment(data_name),
-        "spec": shown(spec),
+        "spec": display_path(spec),
         "source": "".join(f"{key} = {_value(entry)}\n" for key, entry in source.items()),
     }
     parts = [head, *_header_note(columns, source, untyped=untyped)]
@@ -233,7 +233,7 @@ def draft_from_description(
     head = _DESCRIBED % {
         "tool": description.tool,
         "file": _comment(described_in.name),
-        "spec": shown(spec),
+        "spec": display_path(spec),
     }
     parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
     parts.append(

@@ -14,18 +14,18 @@ from leastnoise._cli._output import (
     amounts,
     as_json,
     check_new,
+    display_path,
     new_file,
     number,
     show_facts,
     show_json,
     show_table,
-    shown,
     write_new,
 )
 from leastnoise._domain import Dates, Domain
 from leastnoise._estimate import cdf, means, quantiles
 from leastnoise._exports import FILL_IN
-from leastnoise._frames import several
+from leastnoise._frames import pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -100,7 +100,7 @@ def show(release: Path, table: str | None) -> None:
             *([("title", title)] if title else []),
             (
                 "release",
-                f"{several(made.workload.rows, 'answer')} in {several(len(made.tables), 'table')}",
+                f"{pluralize(made.workload.rows, 'answer')} in {pluralize(len(made.tables), 'table')}",
             ),
             ("budget", amounts(made.privacy.budget, up=True)),
             ("protects", made.privacy.unit),
@@ -509,7 +509,7 @@ def export(release: Path, form: str, out: Path) -> None:
     text = exported(release, form)
     write_new(out, text, _ADVICE)
     click.echo(
-        f"{shown(out)} is written."
+        f"{display_path(out)} is written."
         + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else "")
     )
 
@@ -539,7 +539,7 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
         write_rounded(made, new.path, to, below)
         new.publish()
     click.echo(
-        f"{len(made.tables)} rounded tables are in {shown(out)}; README.md there says what "
+        f"{len(made.tables)} rounded tables are in {display_path(out)}; README.md there says what "
         "rounding does to their error bars."
     )
 
@@ -586,8 +586,8 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
         with new_file(out, _ADVICE) as part:
             write_records(made, part)
     click.echo(
-        f"{len(made.codes):,} records of {several(len(made.names), 'attribute')} are in "
-        f"{shown(out)}."
+        f"{len(made.codes):,} records of {pluralize(len(made.names), 'attribute')} are in "
+        f"{display_path(out)}."
     )
     counts = [table for table in finished.tables if table.product.measure is None]
     show_table(

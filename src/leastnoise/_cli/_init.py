@@ -8,7 +8,7 @@ import click
 
 from leastnoise._check import InputError
 from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_from_spec
-from leastnoise._cli._output import FILE, options, shown, write_new
+from leastnoise._cli._output import FILE, display_path, options, write_new
 from leastnoise._descriptions import read_description
 from leastnoise._frames import visible
 from leastnoise._holder import check as checked
@@ -74,7 +74,9 @@ def init(
         draft = _draft_from_file(file, spec, layout)
     write_new(spec, draft, "Edit that file, or choose another with --out.")
     blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
-    click.echo(f"The draft is in {shown(spec)}. {blanks}: leastnoise plan {shown(spec)}")
+    click.echo(
+        f"The draft is in {display_path(spec)}. {blanks}: leastnoise plan {display_path(spec)}"
+    )
 
 
 def _draft_from_file(file: Path, spec: Path, layout: Mapping[str, Any]) -> str:

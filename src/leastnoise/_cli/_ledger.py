@@ -13,11 +13,11 @@ from leastnoise._cli._output import (
     amount,
     amounts,
     as_json,
+    display_path,
     options,
     show_facts,
     show_json,
     show_table,
-    shown,
     warn,
 )
 from leastnoise._cli._release import drawn_words
@@ -83,7 +83,7 @@ def set_budget(
     privacy = Privacy(_budget(amount), neighbours, unit_column)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
     warn(
-        f"{shown(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
+        f"{display_path(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
         "other one spends. "
         "If these are the same people, their losses add up."
         for other in other_ledgers(file, made.dataset)
@@ -187,7 +187,7 @@ def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget
             f"Add {missing[0]}" if names and {*names} < {*wanted} else f"Say {' and '.join(wanted)}"
         )
         raise InputError(
-            f"A budget of {shown(book.path)} must have {' and '.join(wanted)}, in which its "
+            f"A budget of {display_path(book.path)} must have {' and '.join(wanted)}, in which its "
             "entries are added up; "
             f"got {' and '.join(names) or 'none of them'}. {advice}. Nothing was changed."
         )
@@ -210,7 +210,7 @@ def _head(book: Ledger) -> list[tuple[str, str]]:
         for limit in book.limits()
     ]
     return [
-        ("ledger", shown(book.path)),
+        ("ledger", display_path(book.path)),
         ("data set", book.dataset),
         ("protects", book.privacy.protected),
         *limits,
@@ -240,7 +240,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     book = Ledger.open(file)
     entries, budget = book.entries(), book.privacy.budget
     warn(
-        f"the release in {shown(release)} was paid from this ledger, which does not know it: this "
+        f"the release in {display_path(release)} was paid from this ledger, which does not know it: this "
         "is an older copy. Restore the newest one."
         for release in unknown_releases(file, book)
     )
@@ -277,7 +277,9 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         if entry.kind == "budget":
             subject = _limit(entry.declared, entry)
         else:
-            where = shown(Path(entry.output)) if entry.output.startswith("/") else entry.output
+            where = (
+                display_path(Path(entry.output)) if entry.output.startswith("/") else entry.output
+            )
             subject = " ".join(filter(None, [where, entry.share and f"(share {entry.share})"]))
         release = tuple(filter(None, (subject, entry.description)))
         rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, words, release])

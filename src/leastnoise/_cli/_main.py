@@ -31,7 +31,7 @@ BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
 _interrupted: list[int] = []
 
 
-def listen() -> None:
+def install_interrupt_handler() -> None:
     """Turn the first interruption into KeyboardInterrupt, and ignore later ones, so that the last message is printed whole.
 
     A run that was started with interruptions ignored, as in the background, keeps ignoring them.
@@ -136,10 +136,10 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Load the module of the command that is used."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command and loaded(str(command.name)), rest
+        return name, command and load_command(str(command.name)), rest
 
 
-def loaded(name: str) -> click.Command:
+def load_command(name: str) -> click.Command:
     """Return a command from its module, with its option for help."""
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
@@ -175,7 +175,7 @@ def main() -> None:
     stream, never a traceback, and never with a value of a row; after it stands what was paid, as
     the ledger has it at that moment.
     """
-    listen()
+    install_interrupt_handler()
     paid_before = len(runs())
     try:
         _open_streams()

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leastnoise._accounting import Budget, Charge, parameters, whole_budget
-from leastnoise._accuracy import within_memory
+from leastnoise._accuracy import memory_limit
 from leastnoise._check import InputError, readable
 from leastnoise._environment import CACHE
 from leastnoise._frames import visible
@@ -63,7 +63,7 @@ of_spec = click.option(
 )
 
 
-def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
+def read_command_spec(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
     """Read the spec of a command; where its argument is a file of SQL, read the spec that --spec names, which asks these statements."""
     beside = click.get_current_context().meta.get("spec")
     if (path.suffix == ".sql") != (beside is not None):
@@ -81,7 +81,7 @@ def read_asked(path: Path, categories: Mapping[str, FoundCategories] | None = No
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
     """Plan what a spec asks for, with a line of progress; return the plan and the seconds that it took."""
-    with within_memory(), Progress("planning", about=spec_seconds(spec)) as progress:
+    with memory_limit(), Progress("planning", about=spec_seconds(spec)) as progress:
         return planned_spec(spec, progress.trying), progress.seconds
 
 
@@ -190,7 +190,7 @@ def warn(sentences: Iterable[str]) -> None:
         click.echo(f"Warning: {sentence}", err=True)
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path relative to the current directory where it is below it, else the absolute path."""
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
     return (
@@ -208,10 +208,10 @@ def check_new(path: Path, advice: str) -> None:
         return
     except OSError as error:
         raise InputError(
-            f"{shown(path)} cannot be written: {(error.strerror or 'no such place').lower()}. "
+            f"{display_path(path)} cannot be written: {(error.strerror or 'no such place').lower()}. "
             f"{advice}"
         ) from None
-    raise InputError(f"{shown(path)} exists already and is not overwritten. {advice}")
+    raise InputError(f"{display_path(path)} exists already and is not overwritten. {advice}")
 
 
 @contextmanager
@@ -225,12 +225,12 @@ def new_file(path: Path, advice: str) -> Iterator[Path]:
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(
-            f"{shown(path)} cannot be written: {reason}. Choose a folder that exists and that you "
+            f"{display_path(path)} cannot be written: {reason}. Choose a folder that exists and that you "
             "may write to."
         ) from None
     except UnicodeEncodeError:
         raise InputError(
-            f"{shown(path)} cannot be written, because a name in it is not valid text. Rename "
+            f"{display_path(path)} cannot be written, because a name in it is not valid text. Rename "
             "that file or column."
         ) from None
     finally:

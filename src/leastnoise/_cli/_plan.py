@@ -18,7 +18,7 @@ from leastnoise._accounting import (
     parameters,
     whole_budget,
 )
-from leastnoise._accuracy import statistic_errors, within_memory
+from leastnoise._accuracy import memory_limit, statistic_errors
 from leastnoise._audit import Audit
 from leastnoise._check import InputError, readable, refuse
 from leastnoise._cli._main import FAULT
@@ -27,38 +27,38 @@ from leastnoise._cli._output import (
     amounts,
     as_json,
     check_new,
+    display_path,
     noise,
     number,
     of_spec,
     plan_with_progress,
-    read_asked,
+    read_command_spec,
     show_facts,
     show_json,
     show_table,
-    shown,
     warn,
     without_cache,
     write_new,
 )
 from leastnoise._cli._release import guard_warnings, warn_of_bias
-from leastnoise._frames import several
+from leastnoise._frames import pluralize
 from leastnoise._measurements import cost, views
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import (
     Price,
-    Reached,
-    answering,
+    TargetStatus,
     error_over_complete,
     expected_seconds,
-    of_size,
+    mean_target_statuses,
     period_errors,
-    reached,
-    reached_by_means,
+    plan_for_workload,
+    target_statuses,
+    with_budget_size,
     with_max_rows,
 )
 from leastnoise._planning import compare as tried_on
-from leastnoise._planning import prices as prices_of
+from leastnoise._planning import table_prices as prices_of
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -155,10 +155,10 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
     Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it
     asks SQL statements of that domain.
     """
-    what = read_asked(spec)
+    what = read_command_spec(spec)
     check_writable(what)
     if epsilon is not None:
-        changed = of_size(what.privacy, epsilon)
+        changed = with_budget_size(what.privacy, epsilon)
         if isinstance(changed.budget, ZCDP):
             raise InputError(
                 "--epsilon takes the place of the spec's epsilon; the spec has a budget of rho."
@@ -213,7 +213,7 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
     for fact in searches:
         click.echo("\n" + click.wrap_text(_search_words(fact), 78))
     if out is not None:
-        click.echo(f"The plan is in {shown(out)}.")
+        click.echo(f"The plan is in {display_path(out)}.")
 
 
 def _show_complete(plan: Plan, ratio: float | None) -> None:
@@ -242,7 +242,7 @@ def _compared(
             for size in _sizes("--max-rows", rows)
         }
         with (
-            within_memory(),
+            memory_limit(),
             Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress,
         ):
             for size, spec in specs.items():
@@ -252,13 +252,13 @@ def _compared(
     if budgets is not None:
         _check_promised("--budgets", made)
         by_budget = {
-            size: answering(made.workload, made, of_size(made.privacy, size))
+            size: plan_for_workload(made.workload, made, with_budget_size(made.privacy, size))
             for size in _sizes("budgets", budgets)
         }
     if prices:
         _check_promised("--prices", made)
         count = len(made.workload.products)
-        with within_memory(), Progress("pricing", about=count * spec_seconds(what)) as progress:
+        with memory_limit(), Progress("pricing", about=count * spec_seconds(what)) as progress:
             priced = prices_of(
                 made, what.search(lambda name: progress.step(f"pricing {name}", count))
             )
@@ -287,7 +287,7 @@ def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     """
     products, seen, tables = plan.workload.products, Counter[str](), []
     promised = [None] * len(products) if plan.promise is None else plan.promise.tables
-    targets = [None] * len(products) if plan.promise is None else reached(plan, level)
+    targets = [None] * len(products) if plan.promise is None else target_statuses(plan, level)
     for product, table, target in zip(products, promised, targets, strict=True):
         seen[product.name] += 1
         again = f" ({seen[product.name]})" if seen[product.name] > 1 else ""
@@ -325,12 +325,12 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
         for error, target in (
             ()
             if plan.promise is None
-            else zip(statistic_errors(plan), reached_by_means(plan, level), strict=True)
+            else zip(statistic_errors(plan), mean_target_statuses(plan, level), strict=True)
         )
     ]
 
 
-def _target_facts(target: Reached | None) -> dict[str, Any]:
+def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
     return (
         {}
         if target is None
@@ -459,9 +459,9 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
     show_table("Expected error", [column[:2] for column in used], rows)
     if rest := tables[_MOST_TABLES:]:
         errors = [table["rmse"] for table in rest]
-        queries = several(sum(table["queries"] for table in rest), "query", "queries")
+        queries = pluralize(sum(table["queries"] for table in rest), "query", "queries")
         click.echo(
-            f"and {several(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to "
+            f"and {pluralize(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to "
             f"{number(max(errors))} (--json)\n"
         )
     promise = plan.expected_error()
@@ -697,9 +697,9 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     Reads the spec file alone; the data need not exist. Strategies that cannot be used come last,
     with the reason.
     """
-    what = read_asked(spec)
+    what = read_command_spec(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
-    with within_memory(), Progress("planning", about=about) as progress:
+    with memory_limit(), Progress("planning", about=about) as progress:
         tried = tried_on(
             what.workload,
             what.planned_privacy,
@@ -736,7 +736,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         ]
         for candidate, made in usable
     ]
-    queries = several(what.workload.rows, "query", "queries")
+    queries = pluralize(what.workload.rows, "query", "queries")
     show_table(f"{queries}, {amounts(usable[0][1].privacy.budget, up=True)}", columns, rows, bold=0)
     early = [
         [
@@ -857,7 +857,7 @@ def _show_audit(bounds: Audit) -> None:
                 "trials",
                 (
                     f"{bounds.trials:,} of each of two tables, which differ in "
-                    f"{several(bounds.units, 'unit')}"
+                    f"{pluralize(bounds.units, 'unit')}"
                 ),
             ),
             (

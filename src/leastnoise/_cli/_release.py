@@ -13,17 +13,17 @@ from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
 from leastnoise._cli._output import (
     FILE,
     amounts,
+    display_path,
     of_spec,
     options,
     plan_with_progress,
-    read_asked,
+    read_command_spec,
     show_facts,
-    shown,
     warn,
     without_cache,
 )
 from leastnoise._plan import Plan
-from leastnoise._planning import stated
+from leastnoise._planning import stated_privacy
 from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
     FoundCategories,
@@ -48,9 +48,9 @@ from leastnoise._session import (
     is_unfinished,
     ledger_beside,
     plan_budget_left,
+    reconcile_ledger,
     release_due,
     resuming_seconds,
-    settle,
 )
 from leastnoise._session import release as released
 from leastnoise._spec import Spec, plan_warnings, read_plan, search_plans, spec_warnings
@@ -88,7 +88,7 @@ def categories(spec: Path, **payment: Any) -> None:
     the categories that were found beside the spec, where `plan`, `check` and `release` find them.
     `release` does this too, if it was not done before.
     """
-    what = read_asked(spec)
+    what = read_command_spec(spec)
     if not what.searches:
         raise InputError(
             "This spec has no unknown categories; say for example [domain.agent] unknown = { most "
@@ -98,7 +98,7 @@ def categories(spec: Path, **payment: Any) -> None:
     settle_earlier(ledger)
     for search in what.searches:
         if search.found is not None:
-            where = shown(search.directory)
+            where = display_path(search.directory)
             click.echo(
                 f"The categories of {search.attribute} were found before: "
                 f"{len(search.found.texts):,}, in {where}."
@@ -142,7 +142,7 @@ def release(
     A spec with [series] is paid once. Each run then publishes the periods that are over, each in a
     directory of its own below that of --out.
     """
-    what = read_asked(spec)
+    what = read_command_spec(spec)
     if made is not None and any(search.found is None for search in what.searches):
         raise InputError(
             "A plan is for categories that are known. Find them first, with `leastnoise "
@@ -178,7 +178,7 @@ def release(
         plan = _planned_within_ledger(what, plan, ledger)
     check_options(plan, what.options)
     warn([*plan_warnings(what, plan), *guard_warnings(what, plan)])
-    published = carry_out(what, plan, out, ledger=ledger, seed=seed, known=known)
+    published = run_release(what, plan, out, ledger=ledger, seed=seed, known=known)
     show_release(
         published, out, None if seed is not None else ledger, new=new, notes=notices(published)
     )
@@ -191,14 +191,14 @@ def guard_warnings(what: Spec, plan: Plan) -> list[str]:
 
 def _planned_within_ledger(what: Spec, plan: Plan, ledger: Path) -> Plan:
     """Plan again within what stopped guards have left, for mechanisms that cannot be rescaled."""
-    stated_privacy = stated(what.privacy)
-    if stated_privacy is None or not ledger.exists():
+    declared = stated_privacy(what.privacy)
+    if declared is None or not ledger.exists():
         return plan
     book = Ledger.open(ledger, share=what.share)
     part = plan_budget_left(book, plan, what.options)
     if part == 1:
         return plan
-    return plan_with_progress(replace(what, privacy=stated_privacy.share(part)))[0]
+    return plan_with_progress(replace(what, privacy=declared.share(part)))[0]
 
 
 def warn_of_bias(what: Spec) -> None:
@@ -239,8 +239,8 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     if not ledger.exists():
         return frozenset()
     book = Ledger.open(ledger)
-    for entry in settle(book):
-        where = shown(Path(entry.output))
+    for entry in reconcile_ledger(book):
+        where = display_path(Path(entry.output))
         if entry.state == "sealed":
             state = f"after it was published: paid and whole, in {where}."
         else:
@@ -251,7 +251,7 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
         if is_unfinished(book, entry):
             click.echo(
                 f"{release_name(entry)} was stopped before it was published: paid and resumable. "
-                f"`leastnoise resume {shown(ledger)}` "
+                f"`leastnoise resume {display_path(ledger)}` "
                 "finishes it without paying again.",
                 err=True,
             )
@@ -290,22 +290,27 @@ def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
         with _reading(what, f"finding {about}") as (data, report):
             terms = {**_terms(what, ledger, seed), "progress": report, "out": out}
             known = find_categories(
-                plans[search.attribute], data, whole=stated(what.privacy), **terms
+                plans[search.attribute], data, whole=stated_privacy(what.privacy), **terms
             )
-        files = [] if out is None else [("list", shown(out / "categories.csv"))]
+        files = [] if out is None else [("list", display_path(out / "categories.csv"))]
         spent = (
             "nothing, because this is NOT PRIVATE" if out is None else str(known.receipt["charge"])
         )
         show_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
         made[search.attribute] = known
     return (
-        replace(read_asked(spec, made), source=what.source, dataset=what.dataset, share=what.share)
+        replace(
+            read_command_spec(spec, made),
+            source=what.source,
+            dataset=what.dataset,
+            share=what.share,
+        )
         if made
         else what
     )
 
 
-def carry_out(
+def run_release(
     what: Spec,
     plan: Plan,
     out: Path,
@@ -337,9 +342,12 @@ def show_release(
     counts = guard_words(made)
     guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
     facts = [
-        ("answers", f"{shown(out / 'answers')}, listed in {shown(out / 'tables.csv')}"),
-        ("manifest", shown(out / "manifest.json")),
-        ("report", shown(out / "report.html")),
+        (
+            "answers",
+            f"{display_path(out / 'answers')}, listed in {display_path(out / 'tables.csv')}",
+        ),
+        ("manifest", display_path(out / "manifest.json")),
+        ("report", display_path(out / "report.html")),
         *(("note", text) for text in notes),
         ("guard", guard if counts is None else f"{counts} It cost {made.receipt['guard_charge']}."),
     ]
@@ -352,7 +360,7 @@ def show_release(
     entry = next(entry for entry in book.entries() if entry.id == made.observation.receipt)
     guard_number = made.receipt.get("guard_number")
     beside = "" if guard_number is None else f" (its guard is {guard_number})"
-    where = f"{shown(ledger)}{', new, with the budget of this plan' if new else ''}"
+    where = f"{display_path(ledger)}{', new, with the budget of this plan' if new else ''}"
     show_facts(
         [
             *facts,
@@ -384,7 +392,7 @@ def _publish_due_periods(
         if done.paid
         else f"nothing: {paid} was paid on {done.entry.reserved_on} for all periods"
     )
-    facts = [("release", shown(directory)) for directory in done.releases] or [
+    facts = [("release", display_path(directory)) for directory in done.releases] or [
         ("release", "none: nothing new is due")
     ]
     if done.state is None:
@@ -477,7 +485,7 @@ def resume(
             click.echo(
                 f"{release_name(entry)} was made in Python and not for a directory: "
                 f"leastnoise.resume({str(ledger)!r}) finishes it "
-                f"there, `leastnoise resume {shown(ledger)} --release {entry.number} --out DIR` "
+                f"there, `leastnoise resume {display_path(ledger)} --release {entry.number} --out DIR` "
                 "here.",
                 err=True,
             )
@@ -518,7 +526,7 @@ def _finish(
     where = (
         "nowhere, as it was asked for without a directory"
         if finished.out is None
-        else shown(finished.out)
+        else display_path(finished.out)
     )
     click.echo(
         f"{release_name(finished.entry)} is finished: it is in {where}. Nothing was paid again."

@@ -40,6 +40,13 @@ from leastnoise._domain._levels import (
     known_keys,
     one_value_each,
 )
-from leastnoise._domain._measure import Measure, PerCell, UnitCount, ValueCount, Weighted, parts
+from leastnoise._domain._measure import (
+    Measure,
+    PerCellBound,
+    UnitCount,
+    ValueCount,
+    Weighted,
+    factor_measures,
+)
 from leastnoise._domain._reading import BLANKS, MINUS, Reading, attribute_name
 from leastnoise._domain._rules import inner_edges, multiples, number_pattern

@@ -275,7 +275,7 @@ def _shown(value: object) -> str:
     return repr(value)
 
 
-def rising(low: Fraction | int, high: Fraction | int) -> None:
+def check_rising(low: Fraction | int, high: Fraction | int) -> None:
     """Refuse bounds of which the first is not the lower one."""
     if not low < high:
         raise InputError(
@@ -287,7 +287,7 @@ def rising(low: Fraction | int, high: Fraction | int) -> None:
         )
 
 
-def bound(name: str, value: Exact) -> Fraction:
+def check_bound(name: str, value: Exact) -> Fraction:
     """Check an exact bound that doubles can be compared with."""
     number = exact(name, value)
     if not abs(number) <= MOST:

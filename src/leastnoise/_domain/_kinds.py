@@ -54,9 +54,9 @@ from leastnoise._domain._kind import (
     ORDERED,
     OUTSIDE_LABEL,
     Kind,
-    bound,
+    check_bound,
+    check_rising,
     own_fields,
-    rising,
 )
 from leastnoise._domain._levels import OTHER, Label, Level, known_keys
 from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
@@ -250,7 +250,7 @@ class Integers(Kind):
 
     def __post_init__(self) -> None:
         low, high = whole("low", self.low, -MOST, MOST), whole("high", self.high, -MOST, MOST)
-        rising(low, high)
+        check_rising(low, high)
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
         self._set_fields(high - low + 1, ORDERED, low=low, high=high)
@@ -374,8 +374,8 @@ class Bins(Kind):
     closed: str = "left"
 
     def __post_init__(self) -> None:
-        low, high = bound("low", self.low), bound("high", self.high)
-        rising(low, high)
+        low, high = check_bound("low", self.low), check_bound("high", self.high)
+        check_rising(low, high)
         bins = whole("count", self.count, 1, MOST_CELLS)
         one_of("closed", self.closed, ("left", "right"))
         self._set_fields(bins, ORDERED, low=low, high=high, count=bins)
@@ -419,7 +419,7 @@ class Edges(Kind):
     def __post_init__(self) -> None:
         if isinstance(self.edges, (str, bytes)) or not isinstance(self.edges, Iterable):
             raise refuse("edges", self.edges, "a list of at least two numbers")
-        edges = tuple(bound("an edge", edge) for edge in self.edges)
+        edges = tuple(check_bound("an edge", edge) for edge in self.edges)
         if not len(edges) >= 2:
             raise refuse(
                 "edges", [number_text(edge) for edge in edges], "a list of at least two numbers"
@@ -476,8 +476,12 @@ class Decimals(Kind):
     step: Any
 
     def __post_init__(self) -> None:
-        low, high, step = bound("low", self.low), bound("high", self.high), bound("step", self.step)
-        rising(low, high)
+        low, high, step = (
+            check_bound("low", self.low),
+            check_bound("high", self.high),
+            check_bound("step", self.step),
+        )
+        check_rising(low, high)
         if not step > 0:
             raise refuse("step", self.step, "a number above 0")
         count = (high - low) / step

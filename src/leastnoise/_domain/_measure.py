@@ -26,7 +26,7 @@ _MOST_NAMES = 8  # blocks of contrasts are split along each of them
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PerCell:
+class PerCellBound:
     """A bound on the rows of one unit that fall into one cell: it makes tables that have all its attributes cheaper under Gaussian noise.
 
     Args:
@@ -36,8 +36,8 @@ class PerCell:
     Raises:
         InputError: rows below 1, no attribute, one twice, or more than 8.
 
-    >>> ln.PerCell(1, "month")
-    PerCell(rows=1, attributes=('month',))
+    >>> ln.PerCellBound(1, "month")
+    PerCellBound(rows=1, attributes=('month',))
     """
 
     rows: int
@@ -62,7 +62,7 @@ class PerCell:
     def to_json(self) -> dict[str, int | list[str]]:
         """Give the values for a JSON object.
 
-        >>> ln.PerCell(1, "month").to_json()
+        >>> ln.PerCellBound(1, "month").to_json()
         {'rows': 1, 'attributes': ['month']}
         """
         return {"rows": self.rows, "attributes": list(self.attributes)}
@@ -221,7 +221,7 @@ class UnitCount(Measure):
     def __init__(self, attributes: Sequence[str] = ()) -> None:
         super().__init__("units", 0, 1)
         object.__setattr__(
-            self, "attributes", PerCell(1, attributes).attributes if attributes else ()
+            self, "attributes", PerCellBound(1, attributes).attributes if attributes else ()
         )
 
     def __repr__(self) -> str:
@@ -268,10 +268,10 @@ class Weighted(Measure):
         object.__setattr__(self, "weight", weight)
 
 
-def parts(measure: Measure) -> tuple[Measure, ...]:
+def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures of columns whose amounts are multiplied to those of a measure; none for a count of units.
 
-    >>> parts(Measure("income", 0, 10)), parts(UnitCount())
+    >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
     return (

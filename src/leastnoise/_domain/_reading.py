@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from leastnoise._check import InternalError, plain, refuse
-from leastnoise._domain._written import unusual, written
+from leastnoise._domain._written import checked_reading, reading_to_json
 
 BLANKS = " \t\r\u00a0\u202f"
 MINUS = "\u2212"
@@ -63,7 +63,7 @@ class Reading:
     def __post_init__(self) -> None:
         if self.column is not None:
             object.__setattr__(self, "column", attribute_name("column", self.column))
-        for name, value in written(self, BLANKS).items():
+        for name, value in checked_reading(self, BLANKS).items():
             object.__setattr__(self, name, value)
         # of Python's own: a text of another class could answer otherwise the next time
         texts = {
@@ -93,7 +93,7 @@ class Reading:
 
     def to_json(self) -> dict[str, object]:
         """Return what differs from the usual, as plain JSON values."""
-        return unusual(self)
+        return reading_to_json(self)
 
     def __repr__(self) -> str:
         return (

@@ -15,7 +15,7 @@ ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
 """Marks of thousands that are written for each other: one file may hold several of them."""
 
 
-def written(reading: Any, blanks: str) -> dict[str, object]:
+def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
     """Check the parts of a reading and return them as it keeps them."""
     nulls, currency = (
         _texts("nulls", reading.nulls, empty=True),
@@ -46,7 +46,7 @@ def written(reading: Any, blanks: str) -> dict[str, object]:
     return {**marks, "nulls": nulls, "currency": currency}
 
 
-def unusual(reading: Any) -> dict[str, object]:
+def reading_to_json(reading: Any) -> dict[str, object]:
     """Return what differs from the usual, as plain JSON values."""
     parts: dict[str, object] = {
         "column": reading.column,

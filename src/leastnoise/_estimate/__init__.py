@@ -3,13 +3,19 @@
 Least squares, non-negative answers, means, quantiles, records.
 """
 
-from leastnoise._estimate._cdf import HasLeastSquares, cdf, few_draws, quantiles, simulated_noise
+from leastnoise._estimate._cdf import (
+    HasLeastSquares,
+    cdf,
+    minimal_draws,
+    quantiles,
+    simulated_noise,
+)
 from leastnoise._estimate._expansion import (
-    Expanded,
-    Hidden,
-    Independent,
+    BucketExpansion,
+    DataIndependentEstimate,
+    DeviationBound,
     Posterior,
-    Smoothed,
+    SmoothedEstimate,
     can_be_smoothed,
     shrunk_levels,
 )
@@ -20,9 +26,9 @@ from leastnoise._estimate._least_squares import (
     Finding,
     Outcome,
     Said,
-    estimates,
-    join,
-    joined,
+    estimate_products,
+    join_measurements,
+    join_observations,
 )
 from leastnoise._estimate._local_non_negative import (
     from_residual_parts,
@@ -32,18 +38,18 @@ from leastnoise._estimate._local_non_negative import (
 from leastnoise._estimate._means import DIVISORS, changes, means
 from leastnoise._estimate._model import (
     MOST_RECORDS,
-    Modelled,
-    Moved,
+    ModelEstimator,
     NoisyTables,
+    ShrunkToModel,
+    draw_records,
     fitted_model,
-    records,
 )
 from leastnoise._estimate._non_negative import (
     REPETITIONS,
-    Agreed,
+    ConsistentCells,
     NonNegativeCells,
-    agree,
     finest_table,
+    make_consistent,
     monotone,
     nnls,
     non_negative,
@@ -52,17 +58,22 @@ from leastnoise._estimate._non_negative import (
     public_on,
     whole_numbers,
 )
-from leastnoise._estimate._plane_expansion import Grid
-from leastnoise._estimate._shrinkage import Halving, cheapest_blocks, shrink
+from leastnoise._estimate._plane_expansion import AdaptiveGridEstimate
+from leastnoise._estimate._shrinkage import HalvingTree, cheapest_blocks, shrink
 from leastnoise._estimate._stated import (
     Combination,
     PublicCounts,
     public_counts,
-    public_of,
+    public_counts_of_plan,
     read_combinations,
     read_public,
     sums_within,
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._estimate._truncated import ByGroup, LeftOut, Truncated, measured_by_group
+from leastnoise._estimate._truncated import (
+    DroppedBucketsEstimate,
+    GroupedBucketSumsEstimate,
+    TruncatedSumsEstimate,
+    measured_by_group,
+)

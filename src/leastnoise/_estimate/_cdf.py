@@ -34,8 +34,8 @@ from leastnoise._check import InputError, refuse
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
 from leastnoise._estimate._least_squares import Estimate
-from leastnoise._estimate._non_negative import noise as noise_of_block
-from leastnoise._frames import Columns, Framed, grouped_columns, key_columns, label_array
+from leastnoise._estimate._non_negative import simulate_block_noise as noise_of_block
+from leastnoise._frames import Columns, TabularMixin, grouped_columns, key_columns, label_array
 from leastnoise._threads import one_thread
 from leastnoise._workload import (
     By,
@@ -86,7 +86,7 @@ def estimate_of(source: HasLeastSquares) -> Estimate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class UpTo:
+class CumulativeQuery:
     """The queries for the counts up to every cell of a number, by group.
 
     ``ends`` of the cells has shape (n, 2).
@@ -104,7 +104,7 @@ class UpTo:
         """Whether the first and the last cell also count values beyond the bounds."""
         return self.product.domain.kind(self.attribute).outside == "clip"
 
-    def behind(self) -> Product:
+    def complement(self) -> Product:
         """Return the queries for the counts behind every cell but the last.
 
         There must be at least two cells.
@@ -118,13 +118,15 @@ class UpTo:
         )
         return replace(self.product, query_sets=sets)
 
-    def arranged(self, answers: FloatArray) -> FloatArray:
+    def reshape_answers(self, answers: FloatArray) -> FloatArray:
         """Reshape answers to groups by cells of the number, the cells last."""
         last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
         return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
 
 
-def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> UpTo:
+def cumulative_query(
+    domain: Domain, attribute: str, where: Mapping[str, Any], by: By
+) -> CumulativeQuery:
     """Return the question for the counts up to every cell of a number."""
     cells = number_cells(domain, attribute)
     groups = groups_of(domain, by, "the groups of a distribution function")
@@ -147,7 +149,7 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
     along = zip(product.attributes, product.keys, product.labels, strict=True)
     of_groups = [(key, labels) for name, key, labels in along if name in groups]
     ends = np.array([(float(start), float(end)) for start, end in cells])
-    return UpTo(
+    return CumulativeQuery(
         product,
         attribute,
         cells,
@@ -157,17 +159,22 @@ def up_to(domain: Domain, attribute: str, where: Mapping[str, Any], by: By) -> U
     )
 
 
-def counts_of(estimate: Estimate, query: UpTo) -> tuple[FloatArray, FloatArray, FloatArray]:
+def cumulative_counts(
+    estimate: Estimate, query: CumulativeQuery
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cumulative counts with variances, and variances of complements.
 
     By least squares; a complement is the count behind a cell. The cells are the last axis.
     """
     answer = estimate.estimate(query.product)
-    upto, variances = query.arranged(answer.values), query.arranged(answer.noise_std) ** 2
+    upto, variances = (
+        query.reshape_answers(answer.values),
+        query.reshape_answers(answer.noise_std) ** 2,
+    )
     complement_variances = np.zeros(upto.shape)
     if len(query.cells) > 1:
         complement_variances[..., :-1] = (
-            query.arranged(estimate.estimate(query.behind()).noise_std) ** 2
+            query.reshape_answers(estimate.estimate(query.complement()).noise_std) ** 2
         )
     return upto, variances, complement_variances
 
@@ -234,7 +241,7 @@ class Quantile:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Quantiles(Framed, Sequence[Quantile]):
+class Quantiles(TabularMixin, Sequence[Quantile]):
     """Quantiles by group: a sequence that prints as a table.
 
     Attributes:
@@ -277,7 +284,7 @@ class Quantiles(Framed, Sequence[Quantile]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Cdf(Framed):
+class Cdf(TabularMixin):
     """A distribution function with a simultaneous band, or one for every group.
 
     Attributes:
@@ -335,7 +342,7 @@ class Cdf(Framed):
         ]
         ends = np.stack([self.starts, self.values], axis=1)
         return Quantiles(
-            _placed(
+            _interpolate_quantiles(
                 ends,
                 self.share,
                 self.labels,
@@ -347,7 +354,7 @@ class Cdf(Framed):
         )
 
 
-def _placed(
+def _interpolate_quantiles(
     ends: FloatArray,
     shares: FloatArray,
     labels: Sequence[Sequence[Label]],
@@ -438,28 +445,30 @@ def cdf(
     ([0.1, 0.5, 0.8, 1.0], 2.0)
     """
     estimate = estimate_of(source)
-    query = up_to(estimate.observation.measurements.domain, attribute, where or {}, by)
+    query = cumulative_query(estimate.observation.measurements.domain, attribute, where or {}, by)
     level = checked_level(level)
     if draws is None:
         draws = max(
-            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _FEWER, _fewest(level)
+            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _FEWER, _least_draws(level)
         )
     rank = math.ceil((draws + 1) * level - 1e-9)
     if draws and not rank <= draws:
-        raise refuse("draws", draws, f"at least {_fewest(level)} for the level {level}")
-    upto = query.arranged(estimate.values(query.product))
+        raise refuse("draws", draws, f"at least {_least_draws(level)} for the level {level}")
+    upto = query.reshape_answers(estimate.values(query.product))
     width, factor = (
-        _widths(estimate, query, draws, rank, seed) if draws else _union(estimate, query, level)
+        _band_widths(estimate, query, draws, rank, seed)
+        if draws
+        else _union_bound_widths(estimate, query, level)
     )
-    counts = _both(upto)
+    counts = _join_complements(upto)
     floor, ceiling = (
         np.maximum(counts - factor * width, 0.0),
         np.maximum(counts + factor * width, 0.0),
     )
     cells = upto.shape[-1]
     low, high = np.ones(upto.shape), np.ones(upto.shape)
-    low[..., :-1] = _share(floor[..., : cells - 1], ceiling[..., cells:])
-    high[..., :-1] = _share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
+    low[..., :-1] = _safe_share(floor[..., : cells - 1], ceiling[..., cells:])
+    high[..., :-1] = _safe_share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
     low = np.maximum.accumulate(low, axis=-1)
     high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
     return Cdf(
@@ -480,7 +489,7 @@ def cdf(
     )
 
 
-def _fewest(level: float) -> int:
+def _least_draws(level: float) -> int:
     """Return the least number of draws whose maximum covers ``level``.
 
     The largest of so many draws holds with a probability of at least ``level``.
@@ -488,13 +497,13 @@ def _fewest(level: float) -> int:
     return math.ceil(level / (1 - level) - 1e-9)
 
 
-def _both(upto: FloatArray) -> FloatArray:
+def _join_complements(upto: FloatArray) -> FloatArray:
     """Join counts up to every cell and behind every cell but the last."""
     return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
 
 
-def _widths(
-    estimate: Estimate, query: UpTo, draws: int, rank: int, seed: int
+def _band_widths(
+    estimate: Estimate, query: CumulativeQuery, draws: int, rank: int, seed: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return the simulated size of each error, and a factor for each group.
 
@@ -504,7 +513,7 @@ def _widths(
     # release.
     pilot = min(_PILOT, draws)
     noise = (
-        _both(query.arranged(noise_of_draw))
+        _join_complements(query.reshape_answers(noise_of_draw))
         for noise_of_draw in simulated_noise(estimate, query.product, pilot + draws, seed)
     )
     squares = next(noise) ** 2
@@ -516,13 +525,15 @@ def _widths(
     return width, np.sort(peaks, axis=0)[rank - 1][..., None]
 
 
-def _union(estimate: Estimate, query: UpTo, level: float) -> tuple[FloatArray, FloatArray]:
+def _union_bound_widths(
+    estimate: Estimate, query: CumulativeQuery, level: float
+) -> tuple[FloatArray, FloatArray]:
     """Return the error sizes and factors by the union bound over all counts.
 
     Without simulation. Half a step of the noise is part of each size.
     """
     (_, variances, complement_variances), measured = (
-        counts_of(estimate, query),
+        cumulative_counts(estimate, query),
         estimate.observation.measurements,
     )
     stds = np.sqrt(np.concatenate([variances, complement_variances[..., :-1]], axis=-1))
@@ -530,18 +541,18 @@ def _union(estimate: Estimate, query: UpTo, level: float) -> tuple[FloatArray, F
     return stds + 0.5 / measured.grid / factor, np.array([factor])
 
 
-def few_draws(estimate: Estimate, level: float) -> int:
+def minimal_draws(estimate: Estimate, level: float) -> int:
     """Return how many releases to simulate for a band within a release.
 
     As few as the level allows, or none if that takes long.
     """
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
-    draws = max(_FEWER, _fewest(level))
+    draws = max(_FEWER, _least_draws(level))
     return (
         draws
         if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
-        and not estimate.known(None).solver_cells
+        and not estimate.covariance_of(None).solver_cells
         else 0
     )
 
@@ -577,14 +588,14 @@ def simulated_noise(
                 noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid
             ).astype(np.int64)
         if linear is None:
-            yield estimate.of_noise(values).values(product)
+            yield estimate.errors_for(values).values(product)
         else:
             yield (
                 linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)
             ).reshape(product.shape)
 
 
-def _share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
+def _safe_share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
     """Return part / (part + rest), or ``empty`` where both are 0.
 
     Both numbers are at least 0.
@@ -640,11 +651,11 @@ def quantiles(
     estimate = estimate_of(source)
     measured = estimate.observation.measurements
     query, checked_shares = (
-        up_to(measured.domain, attribute, where or {}, by),
+        cumulative_query(measured.domain, attribute, where or {}, by),
         [checked_share(share) for share in shares],
     )
     times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
-    upto, variances, complement_variances = counts_of(estimate, query)
+    upto, variances, complement_variances = cumulative_counts(estimate, query)
     shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
     cells, last_cell = [], upto.shape[-1] - 1
     for share in checked_shares:
@@ -657,5 +668,5 @@ def quantiles(
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
         last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))
-    placed = _placed(query.ends, shown, query.labels, cells, clips=query.clips)
+    placed = _interpolate_quantiles(query.ends, shown, query.labels, cells, clips=query.clips)
     return Quantiles(placed, query.keys, source.library)

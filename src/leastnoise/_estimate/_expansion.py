@@ -18,7 +18,7 @@ Levels of blocks are shrunk to their posterior means; with a second step on buck
 given both steps.
 
 Smoothing a plan that does not look at the data: least squares gives the difference of the halves of
-every aligned block (`Halving`) and its noise. The hidden tree of `shrink` gives each difference a
+every aligned block (`HalvingTree`) and its noise. The hidden tree of `shrink` gives each difference a
 posterior of its own, as if it had a normal prior; Stein's estimate of the risk checks each level.
 With these priors the cells are estimated once more from all measurements, so that the noise's whole
 covariance counts and what queries cancel stays cancelled. On the widest blocks, which are few,
@@ -38,17 +38,17 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accuracy import (
-    Joint,
+    JointBlocks,
     block_variance,
     conjugate_gradients,
     equations,
+    is_nontrivial,
     quantity_structure,
-    used,
 )
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
-from leastnoise._estimate._shrinkage import Halving, Shrunk, shrink
+from leastnoise._estimate._shrinkage import HalvingTree, ShrinkagePosterior, shrink
 from leastnoise._families import TreeInverse, interval_ends
 from leastnoise._linop import Coarse, Operator, Ranges, Total, Tree, apply, apply_transpose, dense
 from leastnoise._measurements import Measurements, Observation
@@ -58,7 +58,7 @@ _MOST_EDGES, _ROWS = 2**12 + 1, 2**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hidden:
+class DeviationBound:
     """Parameters of the bucket choice, which bound the deviations it missed."""
 
     scale: float
@@ -98,7 +98,7 @@ def answers_of(product: Product, cells: FloatArray) -> FloatArray:
     return np.asarray(apply(operator_of(product, len(cells)), cells)).reshape(product.shape)
 
 
-def evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
+def spread_evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
     """Spread the counts of runs of cells evenly over these cells."""
     return np.repeat(counts / lengths, lengths)
 
@@ -147,7 +147,7 @@ def variances_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Independent:
+class DataIndependentEstimate:
     """Least squares for a data-independent plan, without approximation error."""
 
     estimator: Estimate
@@ -157,16 +157,16 @@ class Independent:
 
 
 @dataclass(frozen=True, eq=False)
-class Expanded:
+class BucketExpansion:
     """Counts of buckets by least squares, spread evenly over their cells."""
 
     buckets: Coarse
     counts: FloatArray
     covariance: FloatArray
-    hidden: Hidden | None
+    hidden: DeviationBound | None
 
     @staticmethod
-    def of(observation: Observation, hidden: Hidden | None) -> "Expanded":
+    def of(observation: Observation, hidden: DeviationBound | None) -> "BucketExpansion":
         """Estimate the counts from the observation of one step on buckets."""
         (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
@@ -183,12 +183,12 @@ class Expanded:
             @ apply_transpose(inner, precision * (values / observation.measurements.grid)),
             dtype=np.float64,
         )
-        return Expanded(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
+        return BucketExpansion(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
 
     @cached_property
     def even(self) -> FloatArray:
         """Cells before bounds, shape (n,)."""
-        return evenly(self.counts, self.buckets.lengths)
+        return spread_evenly(self.counts, self.buckets.lengths)
 
     @cached_property
     def cells(self) -> FloatArray:
@@ -196,7 +196,7 @@ class Expanded:
 
         No aligned block is below 0 or above the one that contains it.
         """
-        halving = Halving(self.buckets.size)
+        halving = HalvingTree(self.buckets.size)
         return halving.together(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
@@ -248,7 +248,7 @@ class Expanded:
         return np.concatenate([(mean - mean**2) @ square for mean in means]).reshape(product.shape)
 
 
-def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
+def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:
     """Return the posterior of block differences given the measured levels.
 
     The first block measured them.
@@ -262,7 +262,7 @@ def shrunk_levels(observation: Observation) -> tuple[Halving, Shrunk]:
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
-    squares, halving = factor.weights.astype(np.float64) ** 2, Halving(tree.size)
+    squares, halving = factor.weights.astype(np.float64) ** 2, HalvingTree(tree.size)
     tree_inverse = TreeInverse(tree, squares)
     vector = halving.differences(
         tree_inverse.solve(apply_transpose(tree, squares * values / plan.grid))
@@ -287,8 +287,8 @@ class Posterior:
         inverse: of the covariance of its answers under the posterior of the first step.
     """
 
-    halving: Halving
-    first: Shrunk
+    halving: HalvingTree
+    first: ShrinkagePosterior
     mean: FloatArray
     rows: Any
     noise: FloatArray
@@ -402,7 +402,7 @@ _DRAWS, _SEED = 3, 20_261_126  # simulations with added noise
 _NEAR = 1e-10
 
 
-def runs_of(measurements: Measurements) -> tuple[IntArray, Halving, Product]:
+def runs_of(measurements: Measurements) -> tuple[IntArray, HalvingTree, Product]:
     """Return the runs of indistinguishable cells, and their block counts.
 
     The runs by their first cells; the counts of all aligned blocks of runs.
@@ -413,16 +413,16 @@ def runs_of(measurements: Measurements) -> tuple[IntArray, Halving, Product]:
         starts_of(factor.operator)
         for block in measurements.blocks
         for factor in block.factors
-        if used(factor)
+        if is_nontrivial(factor)
     ]
     starts = runs[0] if len({each.tobytes() for each in runs}) == 1 else np.arange(size)
-    halving = Halving(len(starts), np.diff(starts, append=size))
+    halving = HalvingTree(len(starts), np.diff(starts, append=size))
     first, last = halving.blocks()
     operator = Ranges(size, starts[first], np.append(starts, size)[last + 1] - 1)
     return (
         starts,
         halving,
-        queries(measurements.domain, {name: "identity"}).products[0].knowing((operator,)),
+        queries(measurements.domain, {name: "identity"}).products[0].with_operators((operator,)),
     )
 
 
@@ -441,14 +441,14 @@ def can_be_smoothed(measurements: Measurements) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed:
+class SmoothedEstimate:
     """The posterior of one attribute's cells, with least squares intervals."""
 
     plain: Estimate
     cells: FloatArray
 
     @staticmethod
-    def of(observation: Observation) -> "Smoothed":
+    def of(observation: Observation) -> "SmoothedEstimate":
         """Smooth the observation of one step along one attribute."""
         measurements, random = observation.measurements, np.random.default_rng(_SEED)
         stds = [
@@ -474,7 +474,7 @@ class Smoothed:
         # All means move back to least squares as far as Stein's estimate of their squared error in
         # what was measured advises.
         step_length = max(-follows, 0.0) / max(float(gone @ joint.gram(gone[:, None])[:, 0]), _NEAR)
-        return Smoothed(plain, least + min(step_length, 1.0) * gone)
+        return SmoothedEstimate(plain, least + min(step_length, 1.0) * gone)
 
     def estimate(self, product: Product) -> Answer:
         """Return posterior means with the intervals of least squares.
@@ -485,10 +485,12 @@ class Smoothed:
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
-def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArray, FloatArray]:
+def posterior_means(
+    observation: Observation,
+) -> tuple[Estimate, JointBlocks, FloatArray, FloatArray]:
     """Return least squares, its joint form, its cells and posterior means."""
     measurements, plain = observation.measurements, Estimate(observation)
-    joint = Joint.of(
+    joint = JointBlocks.of(
         measurements.domain,
         [(entry.block, entry.variance) for entry in equations(measurements, None)],
     )
@@ -504,12 +506,12 @@ def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArr
     shrunk = shrink(halving, vector, noise, tail)
     pilots = zip(*map(halving.levels, (vector, shrunk.means, shrunk.variances, noise)), strict=True)
     precision, pull = np.concatenate(
-        [np.zeros((2, 1)), *(prior(*pilot) for pilot in pilots)], axis=1
+        [np.zeros((2, 1)), *(level_prior(*pilot) for pilot in pilots)], axis=1
     )
     has_noise = noise > 0  # all but padding
 
     def normal(vectors: FloatArray) -> FloatArray:
-        cells = evenly(halving.together(vectors[:, 0], bounded=False), lengths)
+        cells = spread_evenly(halving.together(vectors[:, 0], bounded=False), lengths)
         gathered_back = halving.transposed(joint.gram(cells[:, None])[starts, 0])
         return (has_noise * (gathered_back + precision * vectors[:, 0]))[:, None]
 
@@ -524,10 +526,15 @@ def posterior_means(observation: Observation) -> tuple[Estimate, Joint, FloatArr
         shrunk.means
         + conjugate_gradients(normal, lambda residual: residual / diagonal, gap, _NEAR)[:, 0]
     )
-    return plain, joint, evenly(counts, lengths), evenly(halving.together(mean), lengths)
+    return (
+        plain,
+        joint,
+        spread_evenly(counts, lengths),
+        spread_evenly(halving.together(mean), lengths),
+    )
 
 
-def prior(
+def level_prior(
     part: FloatArray, mean: FloatArray, posterior_noise: FloatArray, noise: FloatArray
 ) -> FloatArray:
     """Return the normal priors that lead to a level's posteriors.

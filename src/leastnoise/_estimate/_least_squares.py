@@ -18,19 +18,19 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import (
     Cells,
-    Known,
-    Measured,
+    Covariance,
+    NoisyBlock,
     Structure,
-    combined,
+    centred_quantities,
+    combine_structures,
     equations,
     exact_variance,
-    middles,
     quantity_structure,
 )
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._estimate._stated import PublicCounts, public_of, with_exact_sums
-from leastnoise._families import along_each
+from leastnoise._estimate._stated import PublicCounts, public_counts_of_plan, with_exact_sums
+from leastnoise._families import apply_along_axes
 from leastnoise._linop import Operator, narrow
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan
@@ -38,7 +38,7 @@ from leastnoise._workload import Product, table_of_all_cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sides:
+class OneSidedBounds:
     """Estimated lower and upper bounds of the true answers.
 
     They hold whatever else was left out; all have the product's shape.
@@ -70,7 +70,7 @@ class Answer:
     values: FloatArray
     noise_std: FloatArray
     approximation_std: FloatArray | None = None
-    sides: Sides | None = None
+    sides: OneSidedBounds | None = None
     centre: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ class Estimate:
         """Return itself: see `HasLeastSquares`."""
         return self
 
-    def like(self, observation: Observation) -> "Estimate":
+    def for_observation(self, observation: Observation) -> "Estimate":
         """Return the estimate of another observation of the same plan.
 
         For instance a simulated one. What depends on the plan alone is shared.
@@ -145,7 +145,7 @@ class Estimate:
             observation, self.public, _structures=self._structures, _linear=self._linear
         )
 
-    def of_noise(self, values: Sequence[IntArray]) -> "Estimate":
+    def errors_for(self, values: Sequence[IntArray]) -> "Estimate":
         """Return the errors of the answers for given noise in every block.
 
         The noise is given in whole steps.
@@ -157,16 +157,16 @@ class Estimate:
         observation = Observation(self.observation.measurements, tuple(values), "", private=False)
         return Estimate(observation, tuple(zeros), _structures=self._structures)
 
-    def known(self, measure: str | None) -> Known:
+    def covariance_of(self, measure: str | None) -> Covariance:
         """Return the covariance of the errors, which the plan decides.
 
         It also says which queries have answers.
         """
         plan = self.observation.measurements
-        return combined(
+        return combine_structures(
             plan,
             measure,
-            {quantity: self._structure(quantity) for quantity in middles(plan, measure)},
+            {quantity: self._structure(quantity) for quantity in centred_quantities(plan, measure)},
         )
 
     def _structure(self, quantity: str | None) -> Structure:
@@ -177,13 +177,13 @@ class Estimate:
             )
         return self._structures[quantity]
 
-    def solved(self, quantity: str | None) -> Cells:
+    def solved_cells(self, quantity: str | None) -> Cells:
         """Return the cells that explain best what was measured of a quantity."""
         if quantity not in self._cells:
             measurements, values = self.observation.measurements, self.observation.values
             parts = equations(measurements, quantity)
             measured = [
-                Measured(
+                NoisyBlock(
                     part.block, part.values(values[part.index]), measurements.grid, part.variance
                 )
                 for part in parts
@@ -191,7 +191,7 @@ class Estimate:
             if quantity is None and self.public:
                 variance = exact_variance(measurements)
                 measured += [
-                    Measured(table.block, table.sums.counts.reshape(-1), 1, variance)
+                    NoisyBlock(table.block, table.sums.counts.reshape(-1), 1, variance)
                     for table in self.public
                 ]
             self._cells[quantity] = self._structure(quantity).cells(measured)
@@ -208,8 +208,8 @@ class Estimate:
         They are right for queries that the measurements determine, and only for them.
         """
         cells = np.asarray(0.0)
-        for quantity, often in middles(self.observation.measurements, measure).items():
-            cells_of_quantity = self.solved(quantity)
+        for quantity, often in centred_quantities(self.observation.measurements, measure).items():
+            cells_of_quantity = self.solved_cells(quantity)
             cube = cells_of_quantity.marginal(
                 tuple(name for name in names if name in cells_of_quantity.names)
             )
@@ -237,8 +237,8 @@ class Estimate:
 
     def values(self, product: Product) -> FloatArray:
         """Return the values of ``estimate`` alone, shape ``product.shape``."""
-        self.known(product.measure).require(product)
-        return along_each(product.operators, self.cells(product.attributes, product.measure))
+        self.covariance_of(product.measure).require(product)
+        return apply_along_axes(product.operators, self.cells(product.attributes, product.measure))
 
     def answers(self, products: Sequence[Product]) -> list[Answer]:
         """Return ``estimate`` of several products.
@@ -259,7 +259,9 @@ class Estimate:
                 (product.measure, *[kinds[id(operator)] for operator in product.operators]), []
             ).append(index)
         for measure, indices in measures.items():
-            all_variances = self.known(measure).variances_of([products[index] for index in indices])
+            all_variances = self.covariance_of(measure).variances_of(
+                [products[index] for index in indices]
+            )
             variances.update(zip(indices, all_variances, strict=True))
         for indices in indices_by_shape.values():
             stack = self._stacked(
@@ -267,7 +269,9 @@ class Estimate:
             )
             values.update(
                 zip(
-                    indices, along_each(products[indices[0]].operators, stack, first=1), strict=True
+                    indices,
+                    apply_along_axes(products[indices[0]].operators, stack, first=1),
+                    strict=True,
                 )
             )
         return [
@@ -277,10 +281,10 @@ class Estimate:
 
     def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
         """Return ``cells`` of tables of one shape, the tables along the first axis."""
-        if len(middles(self.observation.measurements, measure)) == 1 and not (
+        if len(centred_quantities(self.observation.measurements, measure)) == 1 and not (
             measure is None and self.public
         ):
-            cells_of_measure = self.solved(measure)
+            cells_of_measure = self.solved_cells(measure)
             if {*chain.from_iterable(tables)} <= {*cells_of_measure.names}:
                 return cells_of_measure.marginals(tables)
         return np.stack([self.cells(names, measure) for names in tables])
@@ -291,7 +295,7 @@ class Estimate:
         return sorted(
             {
                 entry.index
-                for quantity in middles(measurements, measure)
+                for quantity in centred_quantities(measurements, measure)
                 for entry in equations(measurements, quantity)
             }
         )
@@ -313,12 +317,12 @@ class Estimate:
                     values = [*zeros]
                     values[index] = zeros[index].copy()
                     values[index][row] = measurements.grid
-                    columns.append(self.of_noise(values).values(product).reshape(-1))
+                    columns.append(self.errors_for(values).values(product).reshape(-1))
             self._linear[product] = np.stack(columns, axis=1)
         return self._linear[product]
 
 
-def estimates(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
+def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
     """Return answers to several products, in their order.
 
     Computed at once if that is quicker.
@@ -381,7 +385,7 @@ class Outcome:
 
     @cached_property
     def _least_squares(self) -> Estimate:
-        return Estimate(self.observation, public_of(self.plan))
+        return Estimate(self.observation, public_counts_of_plan(self.plan))
 
     def least_squares(self) -> Estimate:
         """Return least squares of what was measured and what is public.
@@ -406,9 +410,11 @@ class Outcome:
         return self._estimator
 
 
-def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
+def join_observations(observations: Sequence[Observation], privacy: Privacy) -> Observation:
     """Join the observations of several steps of one release."""
-    measurements = joined([observation.measurements for observation in observations], privacy)
+    measurements = join_measurements(
+        [observation.measurements for observation in observations], privacy
+    )
     values = tuple(
         narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
         for observation in observations
@@ -419,7 +425,7 @@ def join(observations: Sequence[Observation], privacy: Privacy) -> Observation:
     )
 
 
-def joined(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
+def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
     """Join the measurements of several steps.
 
     Called before payment, this shows whether they can be joined.

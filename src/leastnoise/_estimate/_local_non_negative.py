@@ -28,8 +28,8 @@ import numpy as np
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimate
-from leastnoise._estimate._stated import Names, PublicCounts, as_stated
-from leastnoise._families import along_each
+from leastnoise._estimate._stated import Names, PublicCounts, apply_public_facts
+from leastnoise._families import apply_along_axes
 from leastnoise._workload import Product, table_of_all_cells
 
 _LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
@@ -95,7 +95,7 @@ class LocallyNonNegative:
                 from_residual_parts(self.parts, names, [self.sizes[name] for name in names]), 0.0
             )
 
-        return as_stated(near, names, (), self.public)
+        return apply_public_facts(near, names, (), self.public)
 
     def estimate(self, product: Product) -> Answer:
         """Return the answers of a table's cells to a product on its attributes.
@@ -104,7 +104,7 @@ class LocallyNonNegative:
         """
         unknown = np.full(product.shape, np.nan)
         return Answer(
-            along_each(product.operators, self.marginal(product.attributes)), unknown, unknown
+            apply_along_axes(product.operators, self.marginal(product.attributes)), unknown, unknown
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from leastnoise._accuracy import (
     ROUNDING,
-    centre,
+    centring_midpoint,
     checked_level,
     equations,
     interval_multiplier,
@@ -20,9 +20,9 @@ from leastnoise._accuracy import (
 from leastnoise._charts import Dots, dots, live
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import Weighted, parts
+from leastnoise._domain import Weighted, factor_measures
 from leastnoise._estimate._cdf import HasLeastSquares, estimate_of
-from leastnoise._frames import Columns, Framed, grouped_columns
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, change, groups_of, queries, ranges
 
@@ -31,7 +31,7 @@ DIVISORS = ("count", "sum_of_weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Means(Framed):
+class Means(TabularMixin):
     """Means of a measure by group.
 
     Attributes:
@@ -155,7 +155,9 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
             f"A mean of {measure} needs its sums and the number of its values, both measured. "
             f"{advice}"
         )
-    bounds = parts(summed_of)[0]  # of weighted sums a mean is within the bounds of the values
+    bounds = factor_measures(summed_of)[
+        0
+    ]  # of weighted sums a mean is within the bounds of the values
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
     )
@@ -164,7 +166,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     times = interval_multiplier(plan.noise, level)
     # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
     # counts.
-    centre_offset = centre(plan, measure) or 0.0
+    centre_offset = centring_midpoint(plan, measure) or 0.0
     common = (centre_offset * below.noise_std) ** 2
     variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
     ends = (bounds.low_units - centre_offset, bounds.high_units - centre_offset)
@@ -207,7 +209,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Changes(Framed):
+class Changes(TabularMixin):
     """Each period compared with an earlier one, by group.
 
     Arrays have shape (periods, groups), in the domain's order.

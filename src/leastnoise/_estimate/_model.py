@@ -2,8 +2,8 @@
 
 With estimates of what the model misses.
 
-Where cells hold few rows the model is fitted to tables on bins (`Modelled`), else to the
-least-squares tables of a plan that does not look at the data (`Moved`). Answers lie between the
+Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
+least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
 model and what was measured, where an unbiased estimate of the squared error is least. On bins that
 is done for all cells of like size together: small cells are hardly ever measured better than
 modelled, large ones are. The same estimates give the published errors. They come from the model
@@ -50,15 +50,15 @@ from leastnoise._estimate._mixture import (
 )
 from leastnoise._estimate._stated import (
     Combination,
+    KnownSums,
     Names,
     PublicCounts,
-    Sums,
-    as_stated,
+    apply_public_facts,
     possible_cells,
 )
-from leastnoise._families import along_each
+from leastnoise._families import apply_along_axes
 from leastnoise._measurements import Observation
-from leastnoise._threads import Beside
+from leastnoise._threads import BoundedThreadPool
 from leastnoise._workload import Product, identity, table_of_all_cells
 
 _REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
@@ -124,7 +124,7 @@ class NoisyTables:
             counts = (value / measurements.grid).reshape([len(bins) for bins in starts])
             positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
             attributes = [names[at] for at in positions]
-            possible = _of_bins(
+            possible = _sum_bins(
                 possible_cells(
                     impossible,
                     attributes,
@@ -159,7 +159,11 @@ class NoisyTables:
         if public:
             least = _MET * float(np.median([table.std for table in tables]))
             tables = [replace(table, std=max(table.std, least)) for table in tables]
-            total, total_std, exact = float(public[0].rows), 0.0, _in_runs(public, names, least)
+            total, total_std, exact = (
+                float(public[0].rows),
+                0.0,
+                _interval_tables(public, names, least),
+            )
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
         one_way_tables = {
             table.attributes[0]: table
@@ -193,7 +197,7 @@ class NoisyTables:
                 mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS
             )
 
-        with Beside() as others:
+        with BoundedThreadPool() as others:
             for draw, noise in enumerate(noises):
                 others.do(refit, draw, noise)
         return [refits[draw] for draw in range(len(noises))]
@@ -209,7 +213,7 @@ class NoisyTables:
         return self.total * mixture.table([self.names.index(name) for name in names])
 
 
-def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
+def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
     """Return public counts whose groups are runs of neighbouring cells.
 
     Of one or two attributes.
@@ -227,7 +231,7 @@ def _in_runs(public: Sequence[PublicCounts], names: Names, std: float) -> list[N
 
 
 @dataclass(frozen=True, eq=False)
-class Modelled:
+class ModelEstimator:
     """Estimates from a mixture fitted to noisy binned tables.
 
     They are moved towards the tables where that lowers the error.
@@ -259,7 +263,7 @@ class Modelled:
         return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
-    def _like(self) -> tuple[FloatArray, FloatArray]:
+    def _residual_statistics(self) -> tuple[FloatArray, FloatArray]:
         """Return the shrinkage and the model error of each size class.
 
         The model error is squared, beyond the noise of the refits.
@@ -268,9 +272,10 @@ class Modelled:
         """
         sums, total = np.zeros((5, 3, len(_SIZES) + 1)), self.measured.total
         for index, table in enumerate(self.measured.tables):
-            fit = total * _binned(self.mixture, table)
+            fit = total * _bin_shares(self.mixture, table)
             moved = [
-                (total * _binned(refit, table) - fit, more[index]) for refit, more in self._refits
+                (total * _bin_shares(refit, table) - fit, more[index])
+                for refit, more in self._refits
             ]
             follows = np.mean([change * more for change, more in moved], axis=0)
             spread = np.mean([change**2 for change, _ in moved], axis=0)
@@ -328,12 +333,15 @@ class Modelled:
             return cells
         table = self.measured.tables[index]
         fit, size = (
-            self.measured.total * _binned(mixture, table),
-            np.searchsorted(_SIZES, self.measured.total * _binned(self.mixture, table)),
+            self.measured.total * _bin_shares(mixture, table),
+            np.searchsorted(_SIZES, self.measured.total * _bin_shares(self.mixture, table)),
         )
         residuals = table.counts - fit if noise is None else table.counts + noise[index] - fit
         return cells * _over_cells(
-            1 + self._like[0][len(names) - 1][size] * residuals / np.maximum(fit, 1e-12),
+            1
+            + self._residual_statistics[0][len(names) - 1][size]
+            * residuals
+            / np.maximum(fit, 1e-12),
             table,
             cells.shape,
         )
@@ -382,23 +390,25 @@ class Modelled:
         Model errors are those of cells of similar size.
         """
         names, measured = product.attributes, self.measured
-        modelled = along_each(product.operators, self._cells(names, self.mixture))
+        modelled = apply_along_axes(product.operators, self._cells(names, self.mixture))
         moved = [
-            along_each(product.operators, self._cells(names, refit, more)) - modelled
+            apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
             for refit, more in self._refits
         ]
         within = self._moves and any(set(names) <= set(table) for table in self.asked)
         table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
-        values = along_each(
-            product.operators, as_stated(table, names, self.impossible, self.public)
+        values = apply_along_axes(
+            product.operators, apply_public_facts(table, names, self.impossible, self.public)
         )
         noise = (
             np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
         )
-        answer = Answer(values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._missed(product)))
-        return _stated(answer, product, self.impossible, self.public)
+        answer = Answer(
+            values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._model_error_variances(product))
+        )
+        return _apply_public_facts(answer, product, self.impossible, self.public)
 
-    def _missed(self, product: Product) -> FloatArray:
+    def _model_error_variances(self, product: Product) -> FloatArray:
         """Return the variances of answers due to model error.
 
         By size class; typical ones for what was not measured.
@@ -411,7 +421,7 @@ class Modelled:
         cells = self.measured.counts(self.mixture, names)
         index, missed = (
             self._indices.get(tuple(self.measured.names.index(name) for name in names)),
-            self._like[1],
+            self._residual_statistics[1],
         )
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
@@ -424,11 +434,11 @@ class Modelled:
             )
         else:
             table = self.measured.tables[index]
-            fit = self.measured.total * _binned(self.mixture, table)
+            fit = self.measured.total * _bin_shares(self.mixture, table)
             missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(
-                _of_bins(cells**2, table.starts), 1e-24
+                _sum_bins(cells**2, table.starts), 1e-24
             )
-            bins = _of_bins(np.ones(cells.shape), table.starts), fit, missed_of
+            bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
             widths, bin_counts, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
             likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
             # As if what a bin's count misses were of each cell by itself, and all of its rows in
@@ -436,7 +446,7 @@ class Modelled:
             cells = of_bins * cells**2 + np.where(
                 widths == 1, 0.0, untold + likely * (bin_counts - likely)
             )
-        return np.abs(along_each(product.operators, cells))
+        return np.abs(apply_along_axes(product.operators, cells))
 
 
 def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
@@ -446,18 +456,18 @@ def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> 
     return values
 
 
-def _binned(mixture: Mixture, table: NoisyTable) -> FloatArray:
-    return _of_bins(mixture.table(table.attributes), table.starts)
+def _bin_shares(mixture: Mixture, table: NoisyTable) -> FloatArray:
+    return _sum_bins(mixture.table(table.attributes), table.starts)
 
 
-def _of_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
+def _sum_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
     """Sum the cells of every bin."""
     for axis, first in enumerate(starts):
         cells = np.add.reduceat(cells, first, axis=axis)
     return cells
 
 
-def _stated(
+def _apply_public_facts(
     answer: Answer,
     product: Product,
     impossible: Sequence[Combination],
@@ -468,13 +478,13 @@ def _stated(
         return answer
     cells = [product.domain.kind(name).size for name in product.attributes]
     never = (
-        along_each(
+        apply_along_axes(
             product.operators,
             possible_cells(impossible, product.attributes, cells).astype(np.float64),
         )
         == 0
     )
-    is_public = never | any(table.answers(product) for table in public)
+    is_public = never | any(table.determines(product) for table in public)
     missed = (
         None
         if answer.approximation_std is None
@@ -486,7 +496,7 @@ def _stated(
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class ShrunkToModel:
     """Estimates between a model and its least squares tables.
 
     ``tables`` are the widest that were requested.
@@ -651,13 +661,13 @@ class Moved:
         """
         names = product.attributes
         if not any(set(names) <= set(table) for table in self.tables):
-            return Modelled(self.measured, (), self.impossible, self.least_squares.public).estimate(
-                product
-            )
+            return ModelEstimator(
+                self.measured, (), self.impossible, self.least_squares.public
+            ).estimate(product)
         _, tables, risk = self._published
-        values = along_each(
+        values = apply_along_axes(
             product.operators,
-            as_stated(tables.marginal, names, self.impossible, self.least_squares.public),
+            apply_public_facts(tables.marginal, names, self.impossible, self.least_squares.public),
         )
         noise, even = (
             self.least_squares.estimate(product).noise_std,
@@ -670,7 +680,7 @@ class Moved:
         answer = Answer(
             values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape)
         )
-        return _stated(answer, product, self.impossible, self.least_squares.public)
+        return _apply_public_facts(answer, product, self.impossible, self.least_squares.public)
 
 
 def _components(
@@ -707,7 +717,7 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
 
     One is fitted to every counted attribute and to tables of determined cells.
     """
-    if isinstance(estimator, Modelled | Moved):
+    if isinstance(estimator, ModelEstimator | ShrunkToModel):
         return estimator.measured, estimator.measured.mixture()
     domain = workload[0].domain
     requested = list(
@@ -745,12 +755,12 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
     return measured, measured.mixture()
 
 
-def records(
+def draw_records(
     mixture: Mixture,
     rows: int,
     seed: int,
     impossible: Sequence[Mapping[int, Sequence[int]]] = (),
-    public: Sequence[tuple[tuple[int, ...], Sums]] = (),
+    public: Sequence[tuple[tuple[int, ...], KnownSums]] = (),
 ) -> IntArray:
     """Draw rows of codes from a model, shape (rows, attributes), in random order.
 
@@ -758,15 +768,15 @@ def records(
     rows, some of them get the codes of groups with too few, in the attributes of the public counts
     alone.
     """
-    codes = _drawn(mixture, rows, np.random.default_rng(seed))
+    codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
     for again in range(_REDRAWN + 1):
         wrong = np.flatnonzero(_impossible_rows(codes, impossible))
         if not len(wrong):
             break
         _refuse_endless(again, len(wrong))
-        codes[wrong] = _drawn(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
+        codes[wrong] = _draw_rows(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
     for attributes, sums in public:
-        _hold(
+        _project_to_public_counts(
             codes, list(attributes), sums, impossible, np.random.default_rng([seed, 3, *attributes])
         )
     return codes
@@ -780,10 +790,10 @@ def _refuse_endless(again: int, wrong: int) -> None:
         )
 
 
-def _hold(
+def _project_to_public_counts(
     codes: IntArray,
     attributes: list[int],
-    sums: Sums,
+    sums: KnownSums,
     impossible: Sequence[Mapping[int, Sequence[int]]],
     random: np.random.Generator,
 ) -> None:
@@ -842,7 +852,7 @@ def _impossible_rows(
     return impossible_rows
 
 
-def _drawn(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
+def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
     drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
     for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):

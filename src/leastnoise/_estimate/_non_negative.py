@@ -38,7 +38,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leastnoise._accuracy import Joint, Known, equations, structure
+from leastnoise._accuracy import Covariance, JointBlocks, equations, measure_covariance
 from leastnoise._check import refuse
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer, Estimator
@@ -48,7 +48,7 @@ from leastnoise._estimate._stated import (
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._families import along_each, nested_levels, partition
+from leastnoise._families import apply_along_axes, nested_levels, partition_groups
 from leastnoise._linop import Operator, apply_transpose
 from leastnoise._linop import non_negative as has_no_negative_entry
 from leastnoise._measurements import Measurements, Observation
@@ -64,7 +64,7 @@ _SEED = 20240301
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Agreed:
+class ConsistentCells:
     """The groups of the finest table, of which all other tables are sums."""
 
     finest: Product
@@ -80,12 +80,12 @@ class Agreed:
         values = self.cells.sum(axis=without)
         for axis, name in enumerate(product.attributes):
             values = _at_first_cells(values, axis, groups[name])
-        return along_each(product.operators, values)
+        return apply_along_axes(product.operators, values)
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
     """Return the group of every cell along each attribute of a table whose queries divide the cells."""
-    groups = [partition(operator) for operator in product.operators]
+    groups = [partition_groups(operator) for operator in product.operators]
     return tuple(group for group in groups if group is not None)
 
 
@@ -113,7 +113,7 @@ def finest_table(products: Sequence[Product]) -> Product | None:
     for product in products:
         for operator in product.operators:
             if id(operator) not in divides:
-                groups = partition(operator)
+                groups = partition_groups(operator)
                 divides[id(operator)] = (
                     groups is not None and len(np.unique(groups)) == operator.rows
                 )
@@ -163,14 +163,14 @@ def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCo
     )
 
 
-def agree(
+def make_consistent(
     estimator: Estimator,
     products: Sequence[Product],
     finest: Product,
     *,
     non_negative: bool,
     whole: bool,
-) -> Agreed:
+) -> ConsistentCells:
     """Make the answers of all tables agree, in units of the measure."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
@@ -191,7 +191,7 @@ def agree(
             parents[groups] = before
             values = np.moveaxis(estimator.estimate(step).values, axis, 0)
             cells = np.moveaxis(
-                within(
+                project_to_parent_sums(
                     values,
                     parents,
                     np.moveaxis(cells, axis, 0),
@@ -202,7 +202,7 @@ def agree(
                 axis,
             )
             before = groups
-    return Agreed(finest, cells.astype(np.int64) if whole else cells)
+    return ConsistentCells(finest, cells.astype(np.int64) if whole else cells)
 
 
 def _path(
@@ -228,7 +228,7 @@ def _path(
     requested_levels = {
         query_set: operator
         for query_set, operator in requested_levels.items()
-        if partition(operator) is not None
+        if partition_groups(operator) is not None
     }
     levels = nested_levels(size, requested_levels.values())
     if levels is not None:
@@ -241,7 +241,7 @@ def _path(
     yield last_set, groups_of_cells(finest)[position]
 
 
-def within(
+def project_to_parent_sums(
     values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool
 ) -> FloatArray:
     """Return the nearest numbers that add up to the sums of their parents.
@@ -384,12 +384,12 @@ class NonNegativeCells:
     """
 
     plan: Measurements
-    joint: Joint
+    joint: JointBlocks
     cells: FloatArray
     gap: float
     measure: str | None = None
     repetitions: int = REPETITIONS
-    known: Known | None = None
+    known: Covariance | None = None
 
     def estimate(self, product: Product) -> Answer:
         """Return the cells' answers to a product, with simulated errors."""
@@ -433,14 +433,14 @@ class NonNegativeCells:
         summed = tuple(
             axis for axis, name in enumerate(self.joint.names) if name not in product.attributes
         )
-        return along_each(
+        return apply_along_axes(
             product.operators,
             np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)),
         )
 
     @cached_property
-    def _known(self) -> Known:
-        return structure(self.plan, self.measure) if self.known is None else self.known
+    def _known(self) -> Covariance:
+        return measure_covariance(self.plan, self.measure) if self.known is None else self.known
 
     @cached_property
     def _simulations(self) -> list[FloatArray]:
@@ -452,7 +452,8 @@ class NonNegativeCells:
             columns = min(step, self.repetitions - start)
             parts = equations(self.plan, self.measure, centred=False)
             drawn = [
-                part.values(noise(self.plan, part.index, columns, generator)) for part in parts
+                part.values(simulate_block_noise(self.plan, part.index, columns, generator))
+                for part in parts
             ]
             batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
         return batches
@@ -463,7 +464,7 @@ def nnls(
     *,
     measure: str | None = None,
     gap: float = GAP,
-    known: Known | None = None,
+    known: Covariance | None = None,
 ) -> NonNegativeCells:
     """Return the non-negative least squares cells of an observation.
 
@@ -474,7 +475,7 @@ def nnls(
     """
     plan = observation.measurements
     entries = equations(plan, measure, centred=False)
-    joint = Joint.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
+    joint = JointBlocks.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
     if not joint.cells <= MOST_CELLS:
         raise refuse(
             "the joint table of non-negative least squares",
@@ -496,7 +497,7 @@ def nnls(
     )
 
 
-def noise(
+def simulate_block_noise(
     plan: Measurements, index: int, columns: int, generator: np.random.Generator
 ) -> FloatArray:
     """Simulate noise of a block's rows, shape (rows, columns).
@@ -511,7 +512,7 @@ def noise(
     return np.rint(generator.normal(0.0, scales)) / plan.grid
 
 
-def non_negative_cells(joint: Joint, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
+def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
     """Minimise f for columns b of shape (cells, columns).
 
     In a bounded number of steps; returns the cells and the largest remaining gap.

@@ -20,7 +20,7 @@ import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._estimate._least_squares import Answer
-from leastnoise._families import LevelInverse, Levels, along_each
+from leastnoise._families import LevelInverse, Levels, apply_along_axes
 from leastnoise._linop import Coarse, Operator, Ordered, Ranges, Total, apply, block_tree
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product
@@ -144,7 +144,7 @@ def bounded_cells(
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class AdaptiveGridEstimate:
     """The adaptive grid: measured rectangles (parts) that cover a table.
 
     With groups of parts, and the blocks of the first round.
@@ -160,7 +160,7 @@ class Grid:
     kept: Sequence[FloatArray] | None
 
     @staticmethod
-    def of(observation: Observation, *, shrunk: bool = False) -> "Grid":
+    def of(observation: Observation, *, shrunk: bool = False) -> "AdaptiveGridEstimate":
         """Estimate the parts from the observation of both rounds."""
         measurements = observation.measurements
         (first,), (second,) = (block.factors for block in measurements.blocks)
@@ -210,7 +210,9 @@ class Grid:
                 counts, noise[:count], total, parts, base, block_tree(*shape).starts
             )
         square = _differences(on_parts[:count], noise[:count], parts, base, counts)
-        grid = Grid(second.attributes, shape, order, parts, inverse, counts, square, shares)
+        grid = AdaptiveGridEstimate(
+            second.attributes, shape, order, parts, inverse, counts, square, shares
+        )
         if not (
             np.isin(groups, parts).all() and (grid.areas == np.diff(parts, append=len(order))).all()
         ):
@@ -273,7 +275,7 @@ class Grid:
         ]
 
     def _asked(self, product: Product, table: FloatArray) -> FloatArray:
-        return along_each(self._operators(product), table).reshape(product.shape)
+        return apply_along_axes(self._operators(product), table).reshape(product.shape)
 
     def _by_queries(
         self, product: Product, of_means: Callable[[FloatArray, FloatArray], FloatArray]

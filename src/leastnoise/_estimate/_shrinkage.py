@@ -29,7 +29,7 @@ _ROUNDS, _STATES = 10, 18
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
-class Halving:
+class HalvingTree:
     """All aligned blocks over n cells or runs, padded to a power of two."""
 
     # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
@@ -149,7 +149,7 @@ class Halving:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shrunk:
+class ShrinkagePosterior:
     """The posterior of a vector of differences; the total is unchanged.
 
     Means, variances, variances of the noise in the means, squared errors of the means.
@@ -161,7 +161,9 @@ class Shrunk:
     errors: FloatArray
 
 
-def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float | None) -> Shrunk:
+def shrink(
+    halving: HalvingTree, vector: FloatArray, noise: FloatArray, tail: float | None
+) -> ShrinkagePosterior:
     """Return the posterior of differences under a hidden Markov tree.
 
     The tree is fitted to them (empirical Bayes).
@@ -179,7 +181,7 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
     has_noise = noise > 0
     has_noise[0] = False
     if not has_noise.any():
-        return Shrunk(means=vector, variances=noise, noise=noise, errors=noise)
+        return ShrinkagePosterior(means=vector, variances=noise, noise=noise, errors=noise)
     sd, size = np.sqrt(np.where(has_noise, noise, 1.0)), np.abs(vector)[:, None]
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
@@ -206,7 +208,7 @@ def shrink(halving: Halving, vector: FloatArray, noise: FloatArray, tail: float 
     levels = zip(*map(halving.levels, (vector, noise, means, variances)), strict=True)
     errors = np.concatenate([noise[:1], *(checked_errors(*level) for level in levels)])
     means[0], variances[0], mean_noise[0] = vector[0], noise[0], noise[0]
-    return Shrunk(means=means, variances=variances, noise=mean_noise, errors=errors)
+    return ShrinkagePosterior(means=means, variances=variances, noise=mean_noise, errors=errors)
 
 
 def posterior_states(
@@ -275,7 +277,7 @@ def checked_errors(
 
 
 def cheapest_blocks(
-    squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: Halving
+    squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: HalvingTree
 ) -> IntArray:
     """Return the first cells of the cheapest buckets.
 

@@ -18,7 +18,7 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._domain import Domain
-from leastnoise._families import partition
+from leastnoise._families import partition_groups
 from leastnoise._measurements import Block, Factor
 from leastnoise._plan import Plan, read
 from leastnoise._workload import Product, from_json
@@ -52,7 +52,7 @@ def read_combinations(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sums:
+class KnownSums:
     """Known sums of the cells of a table.
 
     The group of every cell of each attribute, and the counts of all combinations of groups.
@@ -62,10 +62,10 @@ class Sums:
     groups: tuple[IntArray, ...]
     counts: FloatArray
 
-    def on(self, names: Names) -> "Sums":
+    def on(self, names: Names) -> "KnownSums":
         """Return the sums of a smaller table, of some of these attributes."""
         summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
-        return Sums(
+        return KnownSums(
             names,
             tuple(self.groups[self.names.index(name)] for name in names),
             self.counts.sum(axis=summed),
@@ -95,7 +95,7 @@ class PublicCounts:
     """
 
     product: Product
-    sums: Sums
+    sums: KnownSums
 
     @property
     def block(self) -> Block:
@@ -108,7 +108,7 @@ class PublicCounts:
             Fraction(1),
         )
 
-    def answers(self, product: Product) -> bool:
+    def determines(self, product: Product) -> bool:
         """Return whether every answer to a product is public.
 
         Either every cell of its attributes is public, or the product asks for these groups.
@@ -126,7 +126,7 @@ class PublicCounts:
         return int(self.sums.counts.sum())
 
 
-def replace_groups(sums: Sums, groups: Mapping[str, IntArray]) -> Sums | None:
+def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
     """Return sums of cells as sums of groups of cells; None if a group cuts one of the sums and is cut by it.
 
     Args:
@@ -149,7 +149,7 @@ def replace_groups(sums: Sums, groups: Mapping[str, IntArray]) -> Sums | None:
         np.add.at(summed, coarser, np.moveaxis(counts, axis, 0))
         counts = np.moveaxis(summed, 0, axis)
         maps.append(np.arange(len(first)))
-    return Sums(names, tuple(maps), counts)
+    return KnownSums(names, tuple(maps), counts)
 
 
 def public_counts(product: Product, counts: Any) -> PublicCounts:
@@ -159,7 +159,7 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
     """
     groups = []
     for name, operator in zip(product.attributes, product.operators, strict=True):
-        if (divided := partition(operator)) is None:
+        if (divided := partition_groups(operator)) is None:
             raise InputError(
                 f"Public counts must be of cells or of groups that divide {name}, such as a level."
             )
@@ -172,7 +172,9 @@ def public_counts(product: Product, counts: Any) -> PublicCounts:
         )
     return PublicCounts(
         product,
-        Sums(product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)),
+        KnownSums(
+            product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)
+        ),
     )
 
 
@@ -191,7 +193,7 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
     for (first, table), (second, other) in combinations(enumerate(tables), 2):
         listed = f"{table.product.name} and {other.product.name}"
         sums = [
-            (index, _summed(fine.sums, coarse.sums), coarse)
+            (index, _coarsen_counts(fine.sums, coarse.sums), coarse)
             for fine, index, coarse in ((table, second, other), (other, first, table))
         ]
         public_tables = [
@@ -212,7 +214,7 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
     return tuple(table for index, table in enumerate(tables) if index not in follow)
 
 
-def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
+def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
     """Return the public counts that a plan was made with."""
     return read(
         lambda: read_public(plan.domain, plan.details.get("public", ())),
@@ -221,7 +223,7 @@ def public_of(plan: Plan) -> tuple[PublicCounts, ...]:
     )
 
 
-def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
+def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
     """Sum fine counts to the groups of coarse ones; None if they are not finer."""
     if not set(coarse.names) <= set(fine.names):
         return None
@@ -232,7 +234,7 @@ def _summed(fine: Sums, coarse: Sums) -> FloatArray | None:
         if not np.array_equal(to[groups], wide):
             return None
         maps.append(to)
-    return Sums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
+    return KnownSums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
 
 
 def possible_cells(
@@ -254,7 +256,7 @@ def possible_cells(
     return possible
 
 
-def as_stated(
+def apply_public_facts(
     table: Callable[[Names], FloatArray],
     names: Names,
     impossible: Sequence[Combination],
@@ -275,7 +277,7 @@ def as_stated(
     if possible.all() and not any(set(names) & set(counts.sums.names) for counts in public):
         return cells
     smaller = [
-        as_stated(table, names[:axis] + names[axis + 1 :], impossible, public)
+        apply_public_facts(table, names[:axis] + names[axis + 1 :], impossible, public)
         for axis in range(len(names))
     ]
     cells = np.where(
@@ -286,11 +288,11 @@ def as_stated(
             np.zeros(size, dtype=np.int64) if at == axis else np.arange(size)
             for at, size in enumerate(cells.shape)
         )
-        known_sums.insert(axis, Sums(names, groups, np.expand_dims(counts, axis)))
+        known_sums.insert(axis, KnownSums(names, groups, np.expand_dims(counts, axis)))
     return _with_sums(cells, known_sums)
 
 
-def _with_sums(cells: FloatArray, known_sums: Sequence[Sums]) -> FloatArray:
+def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
     """Scale cells until they have these sums."""
     total = float(known_sums[0].counts.sum())
     for _ in range(_ROUNDS):
@@ -306,7 +308,9 @@ def _with_sums(cells: FloatArray, known_sums: Sequence[Sums]) -> FloatArray:
     return cells
 
 
-def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCounts]) -> list[Sums]:
+def sums_within(
+    names: Names, shape: Sequence[int], public: Sequence[PublicCounts]
+) -> list[KnownSums]:
     """Return the public sums that bind the cells of a table.
 
     The table may have further attributes.
@@ -326,7 +330,7 @@ def sums_within(names: Names, shape: Sequence[int], public: Sequence[PublicCount
                     for name in names
                 ]
             )
-            within.append(Sums(names, groups, counts))
+            within.append(KnownSums(names, groups, counts))
     return within
 
 
@@ -362,7 +366,9 @@ def whole_with_sums(
     Or with the rounded total, if no sums are public.
     """
     everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
-    total = Sums(product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim))
+    total = KnownSums(
+        product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim)
+    )
     known_sums = sums_within(product.attributes, cells.shape, public) or [total]
     floors = np.array(np.floor(cells + _EXACT), order="C")
     up = (cells - floors).reshape(-1)

@@ -17,12 +17,18 @@ from sys import float_info
 
 import numpy as np
 
-from leastnoise._accuracy import GivenNothing, block_variance
+from leastnoise._accuracy import ConstrainedLeastSquares, block_variance
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._estimate._expansion import Expanded, answers_of, chunks, evenly, operator_of
-from leastnoise._estimate._least_squares import Answer, Estimate, Sides
-from leastnoise._families import along_each, interval_ends
+from leastnoise._estimate._expansion import (
+    BucketExpansion,
+    answers_of,
+    chunks,
+    operator_of,
+    spread_evenly,
+)
+from leastnoise._estimate._least_squares import Answer, Estimate, OneSidedBounds
+from leastnoise._families import apply_along_axes, interval_ends
 from leastnoise._linop import Operator, apply, dense
 from leastnoise._measurements import Observation
 from leastnoise._workload import Product, identity
@@ -32,7 +38,7 @@ _ROUNDING = 1e-9  # of what enters an answer once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Truncated:
+class TruncatedSumsEstimate:
     """Least squares on truncated sums."""
 
     estimator: Estimate
@@ -42,7 +48,7 @@ class Truncated:
     @staticmethod
     def of(
         observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
-    ) -> "Truncated":
+    ) -> "TruncatedSumsEstimate":
         """Build the estimate from both measurements and the losses by clipping.
 
         Each loss is from one cell of the attribute to another.
@@ -50,7 +56,7 @@ class Truncated:
         excess = np.zeros(observation.measurements.domain.kind(attribute).size)
         for start, stop, loss in losses:
             excess[start:stop] = loss / max(stop - start, 1)
-        return Truncated(Estimate(observation), attribute, excess)
+        return TruncatedSumsEstimate(Estimate(observation), attribute, excess)
 
     def estimate(self, product: Product) -> Answer:
         """Return least squares answers about the clipped values.
@@ -82,31 +88,33 @@ class Truncated:
         )
         share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
         outer = np.multiply.outer(
-            along_each((product.operators[other] for other in other_axes), share), lost
+            apply_along_axes((product.operators[other] for other in other_axes), share), lost
         )
         return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeftOut:
+class DroppedBucketsEstimate:
     """Least squares on the cells that are kept."""
 
-    full: Expanded
-    kept: Expanded
-    given: GivenNothing
+    full: BucketExpansion
+    kept: BucketExpansion
+    given: ConstrainedLeastSquares
     missing: FloatArray
 
     @staticmethod
     def of(
         observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
-    ) -> "LeftOut":
+    ) -> "DroppedBucketsEstimate":
         """Build the estimate from the measurement and the range of kept cells.
 
         With sums that may be missing from other ranges.
         """
-        full = Expanded.of(observation, None)
+        full = BucketExpansion.of(observation, None)
         starts = full.buckets.starts
-        constrained = GivenNothing.of(full.covariance, (starts >= first) & (starts < stop))
+        constrained = ConstrainedLeastSquares.of(
+            full.covariance, (starts >= first) & (starts < stop)
+        )
         kept_buckets = replace(
             full, counts=constrained.estimates(full.counts), covariance=constrained.covariance
         )
@@ -115,8 +123,8 @@ class LeftOut:
             missing[start:behind] = loss / (behind - start)
         carried = constrained.carried @ np.add.reduceat(missing, starts)
         inside = np.repeat(constrained.kept, full.buckets.lengths)
-        missing[inside] = evenly(carried, full.buckets.lengths)[inside]
-        return LeftOut(full, kept_buckets, constrained, missing)
+        missing[inside] = spread_evenly(carried, full.buckets.lengths)[inside]
+        return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
 
     def estimate(self, product: Product) -> Answer:
         """Return answers of the kept cells with exact noise.
@@ -132,9 +140,9 @@ class LeftOut:
         noise = np.where(variances > 0, np.sqrt(variances), everything)
         raised, variance = (
             part.reshape(product.shape)
-            for part in self._taken(operator_of(product, self.full.buckets.size))
+            for part in self._omitted_amounts(operator_of(product, self.full.buckets.size))
         )
-        sides = Sides(
+        sides = OneSidedBounds(
             values - raised,
             np.sqrt(variances + variance),
             answers_of(product, self.full.even),
@@ -142,7 +150,7 @@ class LeftOut:
         )
         return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
 
-    def _taken(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
+    def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """Return by how much omitted cells raised each answer, with variances."""
         outside, raised = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
@@ -169,7 +177,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ByGroup:
+class GroupedBucketSumsEstimate:
     """Sums of each group over the lowest buckets, as many as it keeps."""
 
     names: tuple[str, ...]
@@ -184,7 +192,7 @@ class ByGroup:
         attribute: str,
         kept: Sequence[int] | IntArray,
         missing: Sequence[float] | FloatArray,
-    ) -> "ByGroup":
+    ) -> "GroupedBucketSumsEstimate":
         """Read the sums from the last measurement.
 
         With how many buckets each group keeps, and what may be missing.
@@ -206,7 +214,7 @@ class ByGroup:
         )
         shape = sums.shape[:-1]
         lost = np.array(missing, dtype=np.float64).reshape(shape)
-        return ByGroup(names, sums, noise, many.reshape(shape), lost)
+        return GroupedBucketSumsEstimate(names, sums, noise, many.reshape(shape), lost)
 
     def estimate(self, product: Product) -> Answer:
         """Return the sums with exact noise, and what may be missing.
@@ -227,7 +235,10 @@ class ByGroup:
         values = np.where(within, self.sums, 0.0).sum(axis=-1)
         noise = np.where(self.kept > 0, np.sqrt((within * self.noise**2).sum(axis=-1)), everything)
         return Answer(
-            values, noise, self.missing, Sides(values, noise, self.sums.sum(axis=-1), everything)
+            values,
+            noise,
+            self.missing,
+            OneSidedBounds(values, noise, self.sums.sum(axis=-1), everything),
         )
 
 

@@ -3,7 +3,7 @@
 Each file holds one family.
 
 For a planner a family is a `Fit`: a function from the `Gram` matrix of the workload and the norm of
-the noise to a strategy in whole numbers (``_gram``). Whoever needs errors uses the `Basis` of a
+the noise to a strategy in whole numbers (``_gram``). Whoever needs errors uses the `GramInverse` of a
 measured strategy, the inverse of its Gram matrix (``_inverse``), which is registered for the
 operator. Begin with these two files, then with a short family, ``_contrasts``.
 
@@ -20,12 +20,12 @@ clock, a descent, an iteration of dual weights.
 from leastnoise._families._blocks import p_identity_blocks
 from leastnoise._families._contrasts import (
     balanced_rounding,
-    basis_without_total,
+    best_tilt,
+    contrast_basis,
     contrast_strength,
-    leaves_out_total,
-    rest,
-    spread,
-    tilt,
+    contrast_variances,
+    excludes_total,
+    fit_contrast_rows,
 )
 from leastnoise._families._dense import (
     column_norm,
@@ -37,66 +37,66 @@ from leastnoise._families._dense import (
 )
 from leastnoise._families._gram import (
     Fit,
-    Fitted,
+    FittedFamily,
     Gram,
-    all_alike,
     dense_gram,
-    every_cell,
-    fitted_apart,
-    fitted_to,
+    fit_family,
+    fit_on_merged_cells,
     gram_of,
+    identity_family,
+    is_exchangeable,
     merge_equal_cells,
-    summed,
+    weighted_sum,
 )
 from leastnoise._families._inverse import (
     MOST_LISTED,
-    Basis,
-    CellsBasis,
-    DenseBasis,
-    Undetermined,
-    basis,
+    DenseInverse,
+    GramInverse,
+    IdentityInverse,
+    UndeterminedQuery,
+    invert_gram,
 )
 from leastnoise._families._levels import (
+    InvariantSubspace,
     LevelInverse,
     Levels,
     Orbits,
-    Part,
     nested_levels,
-    partition,
-    root_trace,
+    partition_groups,
+    trace_of_root,
 )
 from leastnoise._families._p_identity import fit_p_identity, p_identity, p_identity_seconds
 from leastnoise._families._queries import (
     MOST_DENSE,
     QUICKER_BY_GRAM,
     RowSpace,
-    along_each,
-    applied_in_parts,
+    apply_along_axes,
     apply_gram,
+    apply_in_parts,
     apply_weighted_gram,
-    columns,
-    everything,
+    column_weights,
     first_cells,
+    full_space,
     gram_diagonal,
     gram_generators,
     interval_ends,
-    inverted,
-    of_gram,
-    on_runs,
+    invert_within,
+    is_zero_one,
+    restrict_to_runs,
     row_space,
+    row_space_of_gram,
     singular_values,
     unit_rows,
     weighted_gram,
-    zero_one,
 )
 from leastnoise._families._search import (
-    Clock,
+    Deadline,
     NotApplicable,
-    descended,
+    check_deadline,
+    deadline_passed,
     dual_ascent,
-    go_on,
-    over,
-    running,
+    minimize_lbfgs,
+    time_limit,
 )
 from leastnoise._families._toeplitz import (
     causal_hierarchy,

@@ -35,19 +35,24 @@ from typing import NamedTuple
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import Fitted, Gram
-from leastnoise._families._inverse import Basis, basis, largest_between, structured
+from leastnoise._families._gram import FittedFamily, Gram
+from leastnoise._families._inverse import (
+    GramInverse,
+    invert_gram,
+    largest_range_variance,
+    structured_inverse,
+)
 from leastnoise._families._p_identity import (
     TALLEST,
     PIdentity,
     Support,
     Window,
-    bumps,
+    bump_rows,
     p_identity_objective,
     positive_inverse,
 )
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
-from leastnoise._families._search import NotApplicable, descended
+from leastnoise._families._search import NotApplicable, minimize_lbfgs
 from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
 from leastnoise._measurements import Factor
 
@@ -92,14 +97,14 @@ class BlockGram(NamedTuple):
     local: FloatArray  # coefficients that given ranges add to every M_bb, shape (blocks, 2, 2)
     across: FloatArray  # shape (blocks, blocks)
 
-    def within(self, weights: FloatArray) -> FloatArray:
+    def within_block_sum(self, weights: FloatArray) -> FloatArray:
         """Return the coefficients of sum_b weight_b M_bb, shape (2, 2)."""
         return np.asarray(
             np.tensordot(weights, self.local, 1)
             + sum((a * weights[:, None]).T @ b for a, b in self.pairs)
         )
 
-    def between(self, weights: FloatArray) -> FloatArray:
+    def between_blocks_sum(self, weights: FloatArray) -> FloatArray:
         """Return the coefficients of the weighted off-diagonal blocks, shape (2, 2).
 
         The sum runs over pairs of blocks b < c of weight times (M_bc + M_bc^T).
@@ -211,7 +216,7 @@ def blocks_objective(
     The inner Theta has ``values`` on ``support``; ``above`` stacks e and U.
     """
     width = support.size
-    theta = support.spread(values)
+    theta = support.to_matrix(values)
     sigma = 1 + theta.sum(axis=0)
     lifted = np.linalg.cholesky(positive_inverse(np.eye(len(theta)) + theta @ theta.T)).T @ (
         theta * sigma
@@ -232,8 +237,8 @@ def blocks_objective(
         float((sigma**2).sum() - (lifted**2).sum()),
     )  # of P instead of y y^T
     within, all_blocks = (
-        gram_blocks.within(squares),
-        gram_blocks.within(np.diag(w).copy()) + gram_blocks.between(w),
+        gram_blocks.within_block_sum(squares),
+        gram_blocks.within_block_sum(np.diag(w).copy()) + gram_blocks.between_blocks_sum(w),
     )
     coefficients, cell = (
         all_blocks - k * within,
@@ -318,8 +323,10 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
         )
         return error, np.concatenate([by_values, by_rows.reshape(-1)])
 
-    optimum, least = descended(objective, np.concatenate([values, above.reshape(-1)]), most, _STEPS)
-    theta, above = support.spread(optimum[:count]), optimum[count:].reshape(above.shape)
+    optimum, least = minimize_lbfgs(
+        objective, np.concatenate([values, above.reshape(-1)]), most, _STEPS
+    )
+    theta, above = support.to_matrix(optimum[:count]), optimum[count:].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
     return BlockPIdentity(
@@ -334,15 +341,15 @@ def _layers(size: int, finest: float, coarser: float, height: float) -> Iterator
     """
     spacing = finest
     while size / spacing >= 1.5 or spacing == finest:
-        yield from bumps(size, max(0, round(size / spacing - 1)), height, 1.25)
+        yield from bump_rows(size, max(0, round(size / spacing - 1)), height, 1.25)
         spacing *= coarser
 
 
-class NestedInverse(Basis):
+class NestedInverse(GramInverse):
     """The inverse of G for a strategy on two levels, never formed."""
 
     def __init__(
-        self, inner: Basis, last: Basis, weights: FloatArray, sums_inverse: FloatArray
+        self, inner: GramInverse, last: GramInverse, weights: FloatArray, sums_inverse: FloatArray
     ) -> None:
         """Build the inverse from the inverses within blocks and across blocks.
 
@@ -455,11 +462,13 @@ class NestedInverse(Basis):
             base.largest_variance(AllRanges(base.size)) / float(weight) ** 2
             for base, weight in lightest
         )
-        return max(within, largest_between(self.sums_inverse) + 2 * float(self._prefixes[2].max()))
+        return max(
+            within, largest_range_variance(self.sums_inverse) + 2 * float(self._prefixes[2].max())
+        )
 
 
-@structured.register
-def _(operator: Nested, factor: Factor) -> Basis | None:
+@structured_inverse.register
+def _(operator: Nested, factor: Factor) -> GramInverse | None:
     within, last, above = operator.split(factor.weights)
     if (
         operator.above.size > MOST_DENSE
@@ -469,10 +478,10 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
         return None
     weights = np.append(within[0], last[0]).astype(float)
     spans = [row_space(part) for part in (operator.inner, operator.last)]
-    if not all(span is not None and span.everything for span in spans):
+    if not all(span is not None and span.is_full for span in spans):
         return None
     bases = tuple(
-        basis(Factor(factor.attributes, part)) for part in (operator.inner, operator.last)
+        invert_gram(Factor(factor.attributes, part)) for part in (operator.inner, operator.last)
     )
     gram = weighted_gram(Factor(factor.attributes, operator.above, above))
     gram[np.diag_indices(len(gram))] += weights**2 / np.append(
@@ -482,7 +491,7 @@ def _(operator: Nested, factor: Factor) -> Basis | None:
     return NestedInverse(bases[0], bases[1], weights, inverse.T @ inverse)
 
 
-def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit two-level p-Identity for Laplace noise, in whole numbers.
 
     Row weights say how much heavier one block is than another.
@@ -509,7 +518,7 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> Fitted:
     unit = min(2**_BLOCK_BITS, 2**_MOST_BITS / least)  # for a total alone the divisors are large
     heights = np.rint(unit * least / fitted.divisors).astype(np.int64)
     rows = [within[0].rows] * (len(heights) - 1) + [within[1].rows]
-    return Fitted(
+    return FittedFamily(
         Nested(within[0], within[1], above),
         np.append(np.repeat(heights, rows), np.full(above.rows, round(unit * least))),
     )

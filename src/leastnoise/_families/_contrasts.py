@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._inverse import Basis, DenseBasis, Undetermined
+from leastnoise._families._inverse import DenseInverse, GramInverse, UndeterminedQuery
 from leastnoise._families._search import dual_ascent
 from leastnoise._linop import Contrasts, Dense, Operator, dense
 from leastnoise._measurements import Factor
@@ -32,7 +32,7 @@ _RIDGE = 1e-8  # a little weight on directions that nobody asks about keeps the 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rest:
+class ContrastRows:
     """Rows that determine everything along an attribute but its total."""
 
     rows: FloatArray  # F, shape (n - 1, n), largest column norm 1
@@ -40,28 +40,28 @@ class Rest:
     weights: FloatArray  # dual weights, shape (n,), sum 1
 
 
-def tilt(
+def best_tilt(
     gram: FloatArray, pull: float, weights: FloatArray | None = None, *, gap: float = 1e-3
 ) -> tuple[FloatArray, FloatArray]:
     """Return the tilt for a pull, and the dual weights."""
     n = len(gram)
-    optimum = _optimum(np.eye(n), gram + pull, weights, gap, 200)
+    optimum = _optimal_rows(np.eye(n), gram + pull, weights, gap, 200)
     # X^-1 1 by the rows of X = F^T F.
     mean = np.linalg.solve(optimum.rows, np.linalg.solve(optimum.rows.T, np.ones(n)))
     return mean / mean.sum(), optimum.weights
 
 
-def rest(
+def fit_contrast_rows(
     gram: FloatArray,
     mean: FloatArray,
     weights: FloatArray | None = None,
     *,
     gap: float = 1e-3,
     steps: int = 500,
-) -> Rest:
+) -> ContrastRows:
     """Find the best rows for a tilt."""
     columns = np.eye(len(gram))[:-1] - mean[:-1, None]
-    return _optimum(columns, _sum_zero(gram), weights, gap, steps)
+    return _optimal_rows(columns, _sum_zero(gram), weights, gap, steps)
 
 
 def _sum_zero(gram: FloatArray) -> FloatArray:
@@ -69,7 +69,7 @@ def _sum_zero(gram: FloatArray) -> FloatArray:
     return np.asarray(gram[:-1, :-1] - gram[:-1, -1:] - gram[-1:, :-1] + gram[-1, -1])
 
 
-def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
+def contrast_variances(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     """Return the summed query variances tr(M R) for every Gram matrix M.
 
     At unit noise on the rows, with the total known.
@@ -79,9 +79,9 @@ def spread(rows: FloatArray, grams: Iterable[FloatArray]) -> list[float]:
     return [float(np.vdot(_sum_zero(gram), covariance)) for gram in grams]
 
 
-def _optimum(
+def _optimal_rows(
     columns: FloatArray, gram: FloatArray, weights: FloatArray | None, gap: float, steps: int
-) -> Rest:
+) -> ContrastRows:
     """Minimise tr(N Y^-1) subject to c_j^T Y c_j <= 1.
 
     The rows are Y^(1/2) C, up to a rotation.
@@ -101,7 +101,7 @@ def _optimum(
         return (rows * rows).sum(axis=0), total, rows
 
     worst, weights, total, rows = dual_ascent(step, weights, gap, steps)
-    return Rest(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
+    return ContrastRows(rows=rows / math.sqrt(worst), lower=total**2, weights=weights)
 
 
 def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
@@ -124,7 +124,7 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     return rounded.astype(np.int64)
 
 
-def leaves_out_total(operator: Operator) -> bool:
+def excludes_total(operator: Operator) -> bool:
     """Return whether an operator has the form of a strategy without the total.
 
     That is contrasts, or a matrix with one row fewer than cells.
@@ -141,7 +141,7 @@ def contrast_strength(factor: Factor) -> float | None:
     operator = factor.operator
     if type(operator) is Contrasts:
         return 1.0
-    if not (leaves_out_total(operator) and factor.even):
+    if not (excludes_total(operator) and factor.even):
         return None
     rows, n = dense(operator).astype(float), operator.size
     gram = rows.T @ rows
@@ -156,7 +156,7 @@ def contrast_strength(factor: Factor) -> float | None:
 
 
 @lru_cache(maxsize=8)
-def basis_without_total(factor: Factor) -> Basis:
+def contrast_basis(factor: Factor) -> GramInverse:
     """Return the inverse for a factor that leaves out the total.
 
     Only its kappa depends on the chosen weight of the total.
@@ -172,8 +172,8 @@ def basis_without_total(factor: Factor) -> Basis:
         mean = unseen / total
         residual = lifted @ lifted.T
         kappa = float(np.trace(residual)) / float(mean @ mean)
-        return DenseBasis(residual + kappa * np.outer(mean, mean))
-    raise Undetermined(
+        return DenseInverse(residual + kappa * np.outer(mean, mean))
+    raise UndeterminedQuery(
         f"The queries measured on {' x '.join(factor.attributes)} do not determine its cells. Add "
         "the identity to them."
     )

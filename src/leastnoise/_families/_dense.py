@@ -43,7 +43,7 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import Fitted, Gram, dense_gram, kept, recognise
+from leastnoise._families._gram import FittedFamily, Gram, dense_gram, memoize_fit, order_cells
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
 from leastnoise._linop import Dense
@@ -207,13 +207,13 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
     return best
 
 
-@kept
+@memoize_fit
 def short_eigen_design(gram: Gram) -> FloatArray:
     """Rotate the eigen-design of a short attribute to a smaller L1 norm."""
     return reduce_l1_norm(fit_eigen_design(gram, 1))
 
 
-def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the eigen-design of the workload in whole numbers."""
     if gram.size > _MOST_EIGEN:
         raise NotApplicable(
@@ -225,7 +225,7 @@ def eigen_design(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         if norm == 1 and gram.size <= _MOST_TURNED
         else fit_eigen_design(gram, norm)
     )
-    return Fitted(Dense(to_dyadic(matrix, bits)))
+    return FittedFamily(Dense(to_dyadic(matrix, bits)))
 
 
 class GaussianOptimum(NamedTuple):
@@ -257,15 +257,20 @@ def _spectrum(gram: Gram) -> Spectrum:
         if (jump > 0).all() and a[0] > 0 and b[-1] > 0:
             inner = (a[2:] * b[:-2] - a[:-2] * b[2:]) / (jump[:-1] * jump[1:])
             return partial(
-                _tridiagonal,
+                _tridiagonal_spectrum,
                 gram,
                 np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]]),
                 jump,
             )
-    return partial(_mirrored if gram.mirrored and gram.size > 1 else _plain, gram.dense())
+    return partial(
+        _symmetric_spectrum
+        if gram.is_symmetric_under_reversal and gram.size > 1
+        else _full_spectrum,
+        gram.dense(),
+    )
 
 
-def _tridiagonal(
+def _tridiagonal_spectrum(
     gram: Gram, main: FloatArray, jump: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Compute the spectrum from the tridiagonal inverse of M.
@@ -280,11 +285,11 @@ def _tridiagonal(
     if (
         not values[0] > _LOST * values[-1]
     ):  # for very unequal weights the large singular values would drown in rounding
-        return _plain(gram.dense(), weights)
+        return _full_spectrum(gram.dense(), weights)
     return 1 / np.sqrt(values), vectors
 
 
-def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute the spectrum of a matrix that is symmetric under reversal.
 
     Symmetric and antisymmetric eigenvectors are computed separately.
@@ -314,7 +319,7 @@ def _mirrored(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatA
     return _roots(np.concatenate([plus, minus])), vectors
 
 
-def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _full_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     from scipy.linalg import eigh
 
     root = np.sqrt(weights)
@@ -322,7 +327,7 @@ def _plain(full: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
     return _roots(values), vectors
 
 
-def _refined(small: FloatArray, size: int) -> FloatArray:
+def _interpolate_duals(small: FloatArray, size: int) -> FloatArray:
     """Interpolate the dual weights of a coarser workload to ``size`` cells.
 
     They start the iteration.
@@ -341,15 +346,15 @@ def _refined(small: FloatArray, size: int) -> FloatArray:
     return np.asarray(weights / weights.sum())
 
 
-def _iterate(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
+def _iterate_duals(gram: Gram, gap: float) -> tuple[FloatArray, float, FloatArray]:
     """Run the dual iteration and return the step with the smallest gap.
 
     Returns its dual weights, t, and the root K of shape (n, n).
     """
     weights = np.full(gram.size, 1 / gram.size)
-    if gram.size > _COARSE_ABOVE and not gram.by_matrix:
-        small, _, _ = _iterate(gram.coarsen(4), gap)
-        weights = _refined(small, gram.size)
+    if gram.size > _COARSE_ABOVE and not gram.is_matrix_only:
+        small, _, _ = _iterate_duals(gram.coarsen(4), gap)
+        weights = _interpolate_duals(small, gram.size)
     spectrum = _spectrum(gram)
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, tuple[FloatArray, FloatArray]]:
@@ -379,13 +384,13 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
         factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
         factor[:, covered_cells], weights[covered_cells] = inner, dual
         return GaussianOptimum(factor, lower, weights)
-    if gram.by_matrix and gram.size > _COARSE_ABOVE:
-        short, order = recognise(gram)
-        if not short.by_matrix:
+    if gram.is_matrix_only and gram.size > _COARSE_ABOVE:
+        short, order = order_cells(gram)
+        if not short.is_matrix_only:
             factor, lower, weights = fit_gaussian_optimum(short, gap=gap)
             inverse_order = np.argsort(order)
             return GaussianOptimum(factor[:, inverse_order], lower, weights[inverse_order])
-    weights, total, root = _iterate(gram, gap)
+    weights, total, root = _iterate_duals(gram, gap)
     scale = 1 / np.sqrt(weights * total)
     matrix = root * scale[:, None] * scale
     matrix /= matrix.diagonal().max()
@@ -404,7 +409,7 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
     return GaussianOptimum(np.asarray(upper), total / math.sqrt(gram.queries), weights)
 
 
-def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the optimal Gaussian strategy in whole numbers.
 
     The duality gap is 1e-3, and 3e-3 beyond 1024 cells, where a step takes seconds.
@@ -422,4 +427,4 @@ def gaussian_optimum(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         # These rows do not determine the total: a millionth of the squared norm on every cell gives
         # least squares its product form.
         matrix = np.vstack([matrix * math.sqrt(1 - 1e-6), 1e-3 * np.eye(gram.size)])
-    return Fitted(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)
+    return FittedFamily(Dense(to_dyadic(matrix, bits)), bound=lower**2 * gram.queries)

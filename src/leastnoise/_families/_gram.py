@@ -26,9 +26,9 @@ from leastnoise._families._queries import (
     first_cells,
     gram_generators,
     interval_ends,
-    on_runs,
+    restrict_to_runs,
 )
-from leastnoise._families._search import NotApplicable, ended
+from leastnoise._families._search import NotApplicable, search_was_cut_short
 from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Total, dense
 from leastnoise._measurements import Factor
 
@@ -41,7 +41,7 @@ _AT_ONCE = 2**22  # numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
 
-def _covered(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+def _cover_sums(size: int, amounts: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     """Return for each cell the summed amounts of the ranges that contain it.
 
     A range with low > high is empty.
@@ -109,7 +109,7 @@ class Gram:
         return hash(self._key)
 
     @property
-    def by_matrix(self) -> bool:
+    def is_matrix_only(self) -> bool:
         """Whether only the matrix is known, so that its cells may be in any order."""
         return self.array is not None and not self.pairs and not self.alone and self.given is None
 
@@ -119,7 +119,7 @@ class Gram:
         return self.pairs if self.alone == 0 and self.given is None and self.array is None else ()
 
     @cached_property
-    def mirrored(self) -> bool:
+    def is_symmetric_under_reversal(self) -> bool:
         """Whether M is known to be unchanged by reversing the order of the cells."""
         symmetric = all(
             np.allclose(a[::-1] * b[0], b * a[-1], rtol=1e-12, atol=0) for a, b in self.pairs
@@ -151,7 +151,7 @@ class Gram:
         rows, columns, values = (np.concatenate(part) for part in zip(*corners, strict=True))
         return csr_array((values, (rows, columns)), shape=(self.size + 1,) * 2)
 
-    def rows(self, matrix: FloatArray) -> FloatArray:
+    def multiply_rows(self, matrix: FloatArray) -> FloatArray:
         """Return ``matrix @ M`` for a matrix of shape (p, n).
 
         Solvers use this form, in which a row is contiguous in memory.
@@ -178,15 +178,15 @@ class Gram:
         for a, b in self.pairs:
             total += a * b
         if self.given is not None:
-            total += _covered(self.size, *self.given)
+            total += _cover_sums(self.size, *self.given)
         return total if self.array is None else total + self.array.diagonal()
 
     def dense(self) -> FloatArray:
         """Return M as a matrix of shape (n, n)."""
         return (
             self.array
-            if self.array is not None and self.by_matrix
-            else self.rows(np.eye(self.size))
+            if self.array is not None and self.is_matrix_only
+            else self.multiply_rows(np.eye(self.size))
         )
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
@@ -220,7 +220,7 @@ class Gram:
             sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
             spanning = (
                 np.add.reduceat(vector, np.arange(0, self.size, width))
-                * _covered(self.size, amounts, first + 1, last - 1)[:blocks]
+                * _cover_sums(self.size, amounts, first + 1, last - 1)[:blocks]
             )
             product += np.repeat(spanning, width)[: self.size]
             # A range has a part in its first block, and one in its last block if that is another.
@@ -229,7 +229,9 @@ class Gram:
                 (amounts, low, np.minimum(high, (first + 1) * width - 1)),
                 (amounts[more], last[more] * width, high[more]),
             ):
-                product += _covered(self.size, each * (sums[stop + 1] - sums[start]), start, stop)
+                product += _cover_sums(
+                    self.size, each * (sums[stop + 1] - sums[start]), start, stop
+                )
         if self.array is not None:
             parts = [slice(start, start + width) for start in range(0, self.size, width)]
             product += np.concatenate([self.array[part, part] @ vector[part] for part in parts])
@@ -346,7 +348,7 @@ def gram_of(operator: Operator) -> Gram:
     return dense_gram((array + array.T) / 2, operator.rows)
 
 
-def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
+def weighted_sum(parts: Sequence[tuple[float, Gram]]) -> Gram:
     """Return ``M = sum weight * part`` of several query sets.
 
     A weight is the square of the factor of its queries.
@@ -372,12 +374,12 @@ def summed(parts: Sequence[tuple[float, Gram]]) -> Gram:
     )
 
 
-def recognise(gram: Gram) -> tuple[Gram, IntArray]:
+def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
     """Order the cells of a matrix workload along a line.
 
     Returns M in that order, in short form if it has one, and the order.
     """
-    order = line_order(gram)
+    order = seriate_cells(gram)
     ordered = gram.dense()[np.ix_(order, order)]
     for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
         if turned[0, -1] > 0:
@@ -392,7 +394,7 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
 
     Returns the smaller M, and the position of every cell in it.
     """
-    if all_alike(gram):
+    if is_exchangeable(gram):
         return dense_gram(gram.diagonal()[:1, None], gram.queries), np.zeros(
             gram.size, dtype=np.int64
         )
@@ -405,16 +407,18 @@ def merge_equal_cells(gram: Gram) -> tuple[Gram, IntArray]:
     )[group.reshape(-1)]
 
 
-def all_alike(gram: Gram) -> bool:
+def is_exchangeable(gram: Gram) -> bool:
     """Return whether all cells are exchangeable under the workload.
 
     Each is covered as often as the first one, alone and in pairs.
     """
     diagonal, first = gram.diagonal(), np.eye(1, gram.size)
-    return bool((diagonal == diagonal[0]).all() and (gram.rows(first)[0] == diagonal[0]).all())
+    return bool(
+        (diagonal == diagonal[0]).all() and (gram.multiply_rows(first)[0] == diagonal[0]).all()
+    )
 
 
-def line_order(gram: Gram) -> IntArray:
+def seriate_cells(gram: Gram) -> IntArray:
     """Order cells so that cells which few queries distinguish are neighbours."""
     # The distance of two cells is ``M_ii + M_jj - 2 M_ij``. The Fiedler vector of M itself (good
     # for ranges of one width) and that of the closeness (for prefix sums, whose cells are not asked
@@ -440,7 +444,7 @@ def line_order(gram: Gram) -> IntArray:
     return best
 
 
-class Fitted(NamedTuple):
+class FittedFamily(NamedTuple):
     """A strategy along one attribute in whole numbers."""
 
     operator: Operator
@@ -453,11 +457,11 @@ class Fitted(NamedTuple):
         return Factor((name,), self.operator, self.row_weights)
 
 
-Fit = Callable[[Gram, int, int], Fitted]
+Fit = Callable[[Gram, int, int], FittedFamily]
 """A family: fits a strategy to a Gram matrix for Laplace (1) or Gaussian (2) noise, and rounds real coefficients to so many bits."""
 
 
-def kept(fit: Fitting) -> Fitting:
+def memoize_fit(fit: Fitting) -> Fitting:
     """Memoize a fit to few cells.
 
     Other budgets, strategies and data-dependent mechanisms ask for the same fits again.
@@ -467,16 +471,16 @@ def kept(fit: Fitting) -> Fitting:
     @wraps(fit)
     def fitted(gram: Gram, *args: Any, **options: Any) -> Any:
         result = (cached if gram.size <= _MOST_KEPT else fit)(gram, *args, **options)
-        if ended():
+        if search_was_cut_short():
             cached.cache_clear()  # a search with more time would find a better strategy
         return result
 
     return cast(Fitting, fitted)
 
 
-def fitted_to(
+def fit_family(
     fit: Fit, weighted_queries: Sequence[tuple[float, Operator]], norm: int, bits: int
-) -> Fitted:
+) -> FittedFamily:
     """Fit a family to weighted queries along one attribute.
 
     Runs of cells that no query distinguishes are merged first, if the ends of ranges show such
@@ -484,21 +488,24 @@ def fitted_to(
     """
     size = weighted_queries[0][1].size
     starts = np.unique(np.concatenate([first_cells(operator) for _, operator in weighted_queries]))
-    grams = [(weight, gram_of(on_runs(operator, starts))) for weight, operator in weighted_queries]
+    grams = [
+        (weight, gram_of(restrict_to_runs(operator, starts)))
+        for weight, operator in weighted_queries
+    ]
     factor, gram = (
-        grams[0] if len(grams) == 1 else (1.0, summed(grams))
+        grams[0] if len(grams) == 1 else (1.0, weighted_sum(grams))
     )  # a weight of all queries changes no strategy
     operator, row_weights, bound = (
-        fit(gram, norm, bits) if gram.array is None else fitted_apart(fit, gram, norm, bits)
+        fit(gram, norm, bits) if gram.array is None else fit_on_merged_cells(fit, gram, norm, bits)
     )
-    return Fitted(
+    return FittedFamily(
         operator if len(starts) == size else Coarse(operator, starts, size),
         row_weights,
         factor * bound,
     )
 
 
-def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
+def fit_on_merged_cells(fit: Fit, gram: Gram, norm: int, bits: int) -> FittedFamily:
     """Fit a family after merging the cells that no query distinguishes."""
     # Under Laplace noise a family that measures every cell gains much if few queries are asked;
     # other families gain time.
@@ -506,9 +513,9 @@ def fitted_apart(fit: Fit, gram: Gram, norm: int, bits: int) -> Fitted:
     if group is None or small.size == gram.size:
         return fit(gram, norm, bits)
     narrow = fit(small, norm, bits)
-    return Fitted(Dense(dense(narrow.operator)[:, group]), narrow.row_weights, narrow.bound)
+    return FittedFamily(Dense(dense(narrow.operator)[:, group]), narrow.row_weights, narrow.bound)
 
 
-def every_cell(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def identity_family(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Measure every cell by itself."""
-    return Fitted(Identity(gram.size))
+    return FittedFamily(Identity(gram.size))

@@ -9,7 +9,7 @@ residual inverse R = G^-1 - kappa mean mean^T, for which R 1 = 0. For the identi
 G and 11^T are diagonal in one basis, so least squares over marginals of any such product strategies
 is.
 
-Every family registers its inverse with `structured` for its operator, in its own file. Here are
+Every family registers its inverse with `structured_inverse` for its operator, in its own file. Here are
 those of cells with a few rows, of any matrix and of runs of cells.
 
 The largest variance of all intervals is found without a list of them: an interval is the difference
@@ -31,16 +31,16 @@ from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
     apply_gram,
-    everything,
+    full_space,
     gram_diagonal,
     interval_ends,
-    inverted,
-    of_runs,
-    on_runs,
+    invert_within,
+    is_zero_one,
+    restrict_to_runs,
     row_space,
+    span_of_runs,
     triangle,
     weighted_gram,
-    zero_one,
 )
 from leastnoise._linop import (
     AllRanges,
@@ -60,11 +60,11 @@ MOST_LISTED = 2**22
 _NUMBERS = 2**22  # in memory at a time
 
 
-class Undetermined(InputError):
+class UndeterminedQuery(InputError):
     """The measured queries along an attribute do not determine a query."""
 
 
-class Basis(ABC):
+class GramInverse(ABC):
     """The inverse of a strategy's Gram matrix G along one attribute.
 
     All variances are at unit noise.
@@ -92,9 +92,9 @@ class Basis(ABC):
 
         The ranges are not listed.
         """
-        return largest_between(self.covariance())
+        return largest_range_variance(self.covariance())
 
-    def determined(self, operator: Operator) -> "tuple[Basis, Operator]":
+    def determined(self, operator: Operator) -> "tuple[GramInverse, Operator]":
         """Return the basis that answers for queries, and the queries to ask it.
 
         Raises:
@@ -190,7 +190,7 @@ class Basis(ABC):
         )
 
 
-class CellsBasis(Basis):
+class IdentityInverse(GramInverse):
     """The inverse for scaled cells and a few dense rows T, by Woodbury.
 
     Without any rows, only the cells are measured.
@@ -207,7 +207,7 @@ class CellsBasis(Basis):
         self._plain = not len(self.lifted) and bool((inverse_squares == 1).all())
 
     @classmethod
-    def plain(cls, size: int) -> "CellsBasis":
+    def of_identity(cls, size: int) -> "IdentityInverse":
         """Return the basis of every cell measured by itself, with equal noise."""
         return cls(np.broadcast_to(1.0, size))
 
@@ -227,7 +227,7 @@ class CellsBasis(Basis):
         squares = self.inverse_squares
         cell_part = (
             apply(operator, squares)
-            if zero_one(operator)
+            if is_zero_one(operator)
             else dense(operator).astype(float) ** 2 @ squares
         )
         return np.asarray(cell_part - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
@@ -270,7 +270,7 @@ class CellsBasis(Basis):
         )
 
 
-class DenseBasis(Basis):
+class DenseInverse(GramInverse):
     """The inverse for any strategy that determines the total.
 
     The Gram matrix is inverted within its row space.
@@ -281,9 +281,9 @@ class DenseBasis(Basis):
     def __init__(self, inverse: FloatArray, space: RowSpace | None = None) -> None:
         self.size, self.inverse, self.space = len(inverse), inverse, space
 
-    def determined(self, operator: Operator) -> tuple[Basis, Operator]:
-        if self.space is not None and not self.space.holds(operator):
-            raise Undetermined(
+    def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        if self.space is not None and not self.space.contains(operator):
+            raise UndeterminedQuery(
                 "The queries measured along an attribute do not determine what is asked along it."
             )
         return self, operator
@@ -295,21 +295,21 @@ class DenseBasis(Basis):
         return self.inverse
 
 
-class CoarseBasis(Basis):
+class CoarseInverse(GramInverse):
     """The inverse for a strategy on the sums of runs of cells.
 
     The estimate of a run is spread evenly over its cells, which has the least norm.
     """
 
-    def __init__(self, runs: Basis, coarse: Coarse) -> None:
+    def __init__(self, runs: GramInverse, coarse: Coarse) -> None:
         self.size, self.runs, self.coarse = coarse.size, runs, coarse
 
-    def determined(self, operator: Operator) -> tuple[Basis, Operator]:
-        if not of_runs(self.size, self.coarse.starts).holds(operator):
-            raise Undetermined(
+    def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
+        if not span_of_runs(self.size, self.coarse.starts).contains(operator):
+            raise UndeterminedQuery(
                 "The queries measured along an attribute do not determine what is asked along it."
             )
-        return self.runs.determined(on_runs(operator, self.coarse.starts))
+        return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:
         lengths = self.coarse.lengths
@@ -322,7 +322,7 @@ class CoarseBasis(Basis):
 
 
 @singledispatch
-def structured(operator: Operator, factor: Factor) -> Basis | None:
+def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None:
     """Return the inverse of a factor by the structure of its operator.
 
     None if it must be computed from the matrix.
@@ -330,40 +330,40 @@ def structured(operator: Operator, factor: Factor) -> Basis | None:
     return None
 
 
-@structured.register
-def _(operator: Identity, factor: Factor) -> Basis:
+@structured_inverse.register
+def _(operator: Identity, factor: Factor) -> GramInverse:
     return (
-        CellsBasis.plain(operator.size)
+        IdentityInverse.of_identity(operator.size)
         if factor.row_weights is None
-        else CellsBasis(1 / factor.weights.astype(float) ** 2)
+        else IdentityInverse(1 / factor.weights.astype(float) ** 2)
     )
 
 
-@structured.register
-def _(operator: DiagonalAndRows, factor: Factor) -> Basis:
+@structured_inverse.register
+def _(operator: DiagonalAndRows, factor: Factor) -> GramInverse:
     weights = factor.weights.astype(float)
     inverse_squares = 1 / (operator.diagonal * weights[: operator.size]) ** 2
     below = operator.below * weights[operator.size :, None]
     lower = np.linalg.cholesky(np.eye(len(below)) + (below * inverse_squares) @ below.T)
-    return CellsBasis(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
+    return IdentityInverse(inverse_squares, np.linalg.solve(lower, below * inverse_squares))
 
 
-@structured.register
-def _(operator: Coarse, factor: Factor) -> Basis:
-    return CoarseBasis(
-        basis(Factor(factor.attributes, operator.operator, factor.row_weights)), operator
+@structured_inverse.register
+def _(operator: Coarse, factor: Factor) -> GramInverse:
+    return CoarseInverse(
+        invert_gram(Factor(factor.attributes, operator.operator, factor.row_weights)), operator
     )
 
 
 @lru_cache(maxsize=8)
-def basis(factor: Factor) -> Basis:
+def invert_gram(factor: Factor) -> GramInverse:
     """Return the basis of a factor on one attribute.
 
     Raises:
         Undetermined: its queries do not determine the total, or their noise is too unequal.
     """
     operator = factor.operator
-    by_structure = structured(operator, factor)
+    by_structure = structured_inverse(operator, factor)
     if by_structure is not None:
         return by_structure
     if operator.size > MOST_DENSE:
@@ -379,27 +379,27 @@ def basis(factor: Factor) -> Basis:
         root = solve_triangular(
             dense(operator).astype(float), np.eye(operator.size), lower=shape[0]
         )
-        return DenseBasis(root @ root.T)
+        return DenseInverse(root @ root.T)
     gram = weighted_gram(factor)
-    inverse = inverted(gram, everything(operator.size))
+    inverse = invert_within(gram, full_space(operator.size))
     if inverse is not None:
-        return DenseBasis(inverse)
+        return DenseInverse(inverse)
     # The queries do not determine every cell. If they determine the total, everything holds within
     # their row space.
     space, attributes_text = row_space(operator), " x ".join(factor.attributes)
-    if space is None or space.everything or not space.holds(Total(space.size)):
-        raise Undetermined(
+    if space is None or space.is_full or not space.contains(Total(space.size)):
+        raise UndeterminedQuery(
             f"The queries measured on {attributes_text} do not determine its cells. Add the identity to them."
         )
-    inverse = inverted(gram, space)
+    inverse = invert_within(gram, space)
     if inverse is None:
-        raise Undetermined(
+        raise UndeterminedQuery(
             f"The noise of the queries measured on {attributes_text} is too unequal. Choose another strategy."
         )
-    return DenseBasis(inverse, space)
+    return DenseInverse(inverse, space)
 
 
-def largest_between(covariance: FloatArray) -> float:
+def largest_range_variance(covariance: FloatArray) -> float:
     """Return the exact largest variance of all intervals of cells.
 
     Takes the covariance of the cells, shape (size, size).

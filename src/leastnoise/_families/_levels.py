@@ -30,7 +30,7 @@ import numpy as np
 
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._families._queries import zero_one
+from leastnoise._families._queries import is_zero_one
 from leastnoise._linop import Identity, Operator, Total, apply, apply_transpose
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
@@ -41,12 +41,12 @@ Precision = float | FloatArray  # of all groups of a level, or one for each orbi
 
 
 @lru_cache(maxsize=256)
-def partition(operator: Operator) -> IntArray | None:
+def partition_groups(operator: Operator) -> IntArray | None:
     """Return the group of every cell if the rows partition the cells.
 
     The result has shape (size,); None if the rows are no partition.
     """
-    if operator.rows > operator.size or not zero_one(operator):
+    if operator.rows > operator.size or not is_zero_one(operator):
         return None
     if not (apply_transpose(operator, np.ones(operator.rows, dtype=np.int64)) == 1).all():
         return None
@@ -59,13 +59,14 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
     None if these are not nested partitions.
     """
     groups = [
-        partition(operator) for operator in dict.fromkeys([Identity(size), *operators, Total(size)])
+        partition_groups(operator)
+        for operator in dict.fromkeys([Identity(size), *operators, Total(size)])
     ]
     partitions = [group for group in groups if group is not None]
-    return _nested(partitions) if len(partitions) == len(groups) else None
+    return _are_nested(partitions) if len(partitions) == len(groups) else None
 
 
-def _nested(groups: Iterable[IntArray]) -> "Levels | None":
+def _are_nested(groups: Iterable[IntArray]) -> "Levels | None":
     finest_first = sorted(groups, key=lambda group: -int(group.max()))
     levels, parents = [finest_first[0]], []
     for coarser in finest_first[1:]:
@@ -94,7 +95,7 @@ class Levels:
     _including: dict[Operator, "Levels | None"] = field(default_factory=dict, repr=False)
 
     @staticmethod
-    def plain(size: int) -> "Levels":
+    def cells_and_total(size: int) -> "Levels":
         """Return the two levels of the cells and the total."""
         return Levels((np.zeros(size, dtype=np.int64),))
 
@@ -116,7 +117,7 @@ class Levels:
 
         None if there is no such level.
         """
-        labels = partition(operator)
+        labels = partition_groups(operator)
         return (
             None
             if labels is None
@@ -130,14 +131,16 @@ class Levels:
             )
         )
 
-    def including(self, operator: Operator) -> "Levels | None":
+    def with_level(self, operator: Operator) -> "Levels | None":
         """Return these levels together with that of an operator.
 
         None if its rows are no partition that is nested with the others.
         """
         if operator not in self._including:
-            labels = partition(operator)
-            self._including[operator] = None if labels is None else _nested([*self.groups, labels])
+            labels = partition_groups(operator)
+            self._including[operator] = (
+                None if labels is None else _are_nested([*self.groups, labels])
+            )
         return self._including[operator]
 
     @cached_property
@@ -164,7 +167,7 @@ class Levels:
             )
         return tuple(orders)
 
-    def summed(self, level: int, values: Array) -> Array:
+    def sum_groups(self, level: int, values: Array) -> Array:
         """Sum values of the groups of a level within each group of the next.
 
         The values have shape (groups, ...).
@@ -175,14 +178,14 @@ class Levels:
         )
 
     @cached_property
-    def spectrum(self) -> "list[Part]":
+    def spectrum(self) -> "list[InvariantSubspace]":
         """Return the common invariant subspaces of all levels.
 
         The subspace with the total comes first. Empty if that one is too large.
         """
         return self.weighted_spectrum(np.ones(len(self.orbits.numbers[0])))
 
-    def weighted_spectrum(self, weights: FloatArray) -> "list[Part]":
+    def weighted_spectrum(self, weights: FloatArray) -> "list[InvariantSubspace]":
         """Return the invariant subspaces of levels with weighted cells.
 
         The cells are scaled by roots of weights: one weight for each orbit of cells, of mean 1 over
@@ -191,7 +194,7 @@ class Levels:
         # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below
         # it, and the roots of the weights.
         orbits, depth = self.orbits, len(self.groups)
-        subspaces: dict[bytes, Part] = {}
+        subspaces: dict[bytes, InvariantSubspace] = {}
         below = [
             (weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight)))
             for weight in weights.tolist()
@@ -206,7 +209,7 @@ class Levels:
             ):
                 if number:
                     key = grams.tobytes()
-                    subspaces[key] = Part(
+                    subspaces[key] = InvariantSubspace(
                         grams / self.size,
                         number + (subspaces[key].often if key in subspaces else 0.0),
                     )
@@ -228,10 +231,10 @@ class Levels:
         turned = np.linalg.svd(cells[None])[2]
         grams = turned @ grams @ turned.T / self.size
         grams[-1] = np.diag(np.eye(len(cells))[0])
-        return [Part(grams, 1.0, total=True), *subspaces.values()]
+        return [InvariantSubspace(grams, 1.0, total=True), *subspaces.values()]
 
     @cached_property
-    def each(self) -> "Orbits":
+    def singleton_orbits(self) -> "Orbits":
         """Orbits of one group each, for precisions that differ from group to group."""
         once = tuple(np.broadcast_to(1.0, count) for count in self.counts[:-1])
         return Orbits(self.parents, once, tuple(map(np.arange, self.counts)))
@@ -249,7 +252,7 @@ class Levels:
             # each class.
             drawn = random.integers(1 << 62, size=(int(classes[-1].max()) + 1, 2))[classes[-1]]
             classes.append(
-                np.unique(self.summed(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
+                np.unique(self.sum_groups(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
             )
         orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
         for labels, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
@@ -362,7 +365,7 @@ class Orbits:
         return error, slopes
 
 
-def root_trace(gram: FloatArray) -> float:
+def trace_of_root(gram: FloatArray) -> float:
     """Return tr M^(1/2) of a positive semidefinite matrix."""
     if len(gram) == 1:
         return math.sqrt(max(0.0, float(gram[0, 0])))
@@ -371,7 +374,7 @@ def root_trace(gram: FloatArray) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class InvariantSubspace:
     """A subspace of dimension d that all matrices P_l^T P_l leave invariant.
 
     It occurs several times among the vectors of cells.
@@ -390,14 +393,14 @@ class Part:
         return self.grams.shape[1]
 
     @property
-    def across(self) -> "Part":
+    def without_total(self) -> "InvariantSubspace":
         """Return the part of the subspace orthogonal to equal cells.
 
         Its dimension is d or d - 1.
         """
-        return Part(self.grams[:, 1:, 1:], self.often) if self.total else self
+        return InvariantSubspace(self.grams[:, 1:, 1:], self.often) if self.total else self
 
-    def seen(self, level: int) -> IntArray:
+    def directions_of_level(self, level: int) -> IntArray:
         """Return the directions on which the matrix of a level is not zero."""
         return np.flatnonzero(self.grams[level].any(axis=0))
 
@@ -417,7 +420,7 @@ class LevelInverse:
         return (
             self.levels.orbits
             if all(np.ndim(precision) == 0 for precision in self.precisions)
-            else self.levels.each
+            else self.levels.singleton_orbits
         )
 
     @cached_property
@@ -430,7 +433,7 @@ class LevelInverse:
         level, (start, _, _, final) = self.levels.level(operator), self.passes
         if level is not None and level >= start:
             return final[level - start][self._orbits.of_groups[level]]
-        finer = self.levels.including(operator) if level is None else None
+        finer = self.levels.with_level(operator) if level is None else None
         if finer is not None:
             extra = finer.level(operator) or 0
             return LevelInverse(
@@ -452,7 +455,7 @@ class LevelInverse:
             answer[rows] = self.squares(rows_as_cells)
         return answer
 
-    def holds(self, operator: Operator) -> bool:
+    def determines(self, operator: Operator) -> bool:
         """Return whether the measured levels determine an operator's rows.
 
         That is, whether every row is a sum of groups of the finest measured level.
@@ -469,7 +472,7 @@ class LevelInverse:
         """Return the sum of q X^+ q over the rows q of an operator."""
         return float(self.variances(operator).sum())
 
-    def _gathered(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _group_sums(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums of v within the finest measured groups, and group sizes.
 
         v has shape (size, ...).
@@ -477,8 +480,8 @@ class LevelInverse:
         gathered, lengths = v, np.ones(self.levels.size)
         for level in range(self.passes[0]):
             gathered, lengths = (
-                self.levels.summed(level, gathered),
-                self.levels.summed(level, lengths),
+                self.levels.sum_groups(level, gathered),
+                self.levels.sum_groups(level, lengths),
             )
         return gathered, lengths
 
@@ -488,11 +491,11 @@ class LevelInverse:
         Needs the upward pass only.
         """
         (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
-        gathered, lengths = self._gathered(v)
+        gathered, lengths = self._group_sums(v)
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
         for level, (under, after) in enumerate(zip(below, upward[1:], strict=True), start):
-            groups, product = of_groups[level + 1], self.levels.summed(level, product)
+            groups, product = of_groups[level + 1], self.levels.sum_groups(level, product)
             answer -= ((under - after) / under**2)[groups] @ product**2
             product = product * (after / under)[groups][:, None]
         return answer
@@ -504,14 +507,14 @@ class LevelInverse:
             self.levels,
         )  # to multiply the first axis of v by a vector
         (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
-        gathered, lengths = self._gathered(v)
+        gathered, lengths = self._group_sums(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]
         for at, under in enumerate(below):
             shrink = (upward[at + 1] / under)[of_groups[start + at + 1]]
-            estimates.append(levels.summed(start + at, estimates[-1]) * shrink[column])
+            estimates.append(levels.sum_groups(start + at, estimates[-1]) * shrink[column])
         for at in range(len(below) - 1, -1, -1):
             level = start + at
-            missing = (estimates[at + 1] - levels.summed(level, estimates[at])) / below[at][
+            missing = (estimates[at + 1] - levels.sum_groups(level, estimates[at])) / below[at][
                 of_groups[level + 1]
             ][column]
             estimates[at] = (

@@ -29,8 +29,8 @@ import numpy as np
 from leastnoise._check import InputError, InternalError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import to_dyadic
-from leastnoise._families._gram import Fitted, Generators, Gram, kept, recognise
-from leastnoise._families._search import descended, over
+from leastnoise._families._gram import FittedFamily, Generators, Gram, memoize_fit, order_cells
+from leastnoise._families._search import deadline_passed, minimize_lbfgs
 from leastnoise._linop import DiagonalAndRows, Identity
 
 Window = tuple[
@@ -70,7 +70,7 @@ _MEDIUM = 2048  # cells up to which many bells are descended from
 _ALL_STARTS = 0.5  # effort from which on every shape of layers is compared
 
 
-def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
+def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[Window]:
     """Yield ``count`` overlapping parabolas on windows of equal width.
 
     Each overlaps half of its neighbours; windows are ``margin`` times as wide. Yields one flat row
@@ -92,7 +92,7 @@ def bumps(size: int, count: int, height: float, margin: float) -> Iterator[Windo
         )
 
 
-def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
+def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Iterator[Window]:
     """Yield a layer of bells about ``spacing`` cells apart.
 
     The shape is the one that descents end in.
@@ -110,11 +110,11 @@ def bells(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) -> Ite
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
     """Return the rows of all layers of bells of a shape."""
     finest, coarser, above = shape
-    rows, spacing = list(bells(size, finest, ends)), finest * coarser
+    rows, spacing = list(bell_rows(size, finest, ends)), finest * coarser
     while size / spacing >= 1.4:
-        rows += bells(size, spacing, ends)
+        rows += bell_rows(size, spacing, ends)
         spacing *= coarser
-    return [*rows, *bells(size, size, ends, 0.6)] if above else rows
+    return [*rows, *bell_rows(size, size, ends, 0.6)] if above else rows
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
@@ -143,7 +143,7 @@ def other_starts(size: int) -> Iterator[list[Window]]:
             for start in range(0, size, width)
         ]
         yield blocks
-        yield [*blocks, *bumps(size, 0, 0.5, 1)]
+        yield [*blocks, *bump_rows(size, 0, 0.5, 1)]
     # On short attributes one row more or less changes the error by parts in a thousand, and is
     # quickly tried.
     counts = sorted(
@@ -172,11 +172,11 @@ def total_start(gram: Gram) -> list[Window]:
     # With Theta one flat row of height c: ``f(c) = (1 + c)^2 (tr M - c^2 t / (1 + n c^2))``, t the
     # sum of all entries of M.
     heights = np.geomspace(1e-3, TALLEST, 400)
-    total = float(gram.rows(np.ones((1, gram.size))).sum())
+    total = float(gram.multiply_rows(np.ones((1, gram.size))).sum())
     error = (1 + heights) ** 2 * (
         gram.diagonal().sum() - heights**2 * total / (1 + gram.size * heights**2)
     )
-    return list(bumps(gram.size, 0, float(heights[np.argmin(error)]), 1))
+    return list(bump_rows(gram.size, 0, float(heights[np.argmin(error)]), 1))
 
 
 class _Layout(NamedTuple):
@@ -216,7 +216,7 @@ class Support:
             else np.zeros(0, np.int64)
         )
 
-    def spread(self, values: FloatArray) -> FloatArray:
+    def to_matrix(self, values: FloatArray) -> FloatArray:
         """Return the values as a matrix of shape (p, n)."""
         if self.full:
             return values.reshape(-1, self.size)
@@ -225,7 +225,7 @@ class Support:
             matrix[row, start:stop] = values[self.offsets[row] : self.offsets[row + 1]]
         return matrix
 
-    def gather(self, matrix: FloatArray) -> FloatArray:
+    def from_matrix(self, matrix: FloatArray) -> FloatArray:
         """Return the values of a matrix of shape (p, n)."""
         return np.concatenate(
             [matrix[row, start:stop] for row, (start, stop) in enumerate(self.windows)]
@@ -299,7 +299,7 @@ def p_identity_rmse(
     scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / diag
     inner = scaled / diag
-    lifted = gram.rows(inner) @ inner.T
+    lifted = gram.multiply_rows(inner) @ inner.T
     gain = (
         float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum())
         if len(sums)
@@ -349,10 +349,10 @@ def p_identity_objective(
     p, pairs = len(support.windows), gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
-    theta = support.spread(values)
+    theta = support.to_matrix(values)
     s = 1 + theta.sum(axis=0)
     weighted = theta * s
-    moved = gram.rows(weighted)
+    moved = gram.multiply_rows(weighted)
     is_dense = support.full or theta.size <= _SMALL
     if is_dense:
         inner, lifted = theta @ theta.T, weighted @ moved.T
@@ -375,7 +375,7 @@ def p_identity_objective(
         projected = inverse @ moved
         per_cell -= 2 * np.einsum("ij,ij->j", theta, projected)
         gradient = 2 * (both @ theta) - 2 * projected * s + per_cell
-        return error, gradient.reshape(-1) if support.full else support.gather(gradient)
+        return error, gradient.reshape(-1) if support.full else support.from_matrix(gradient)
     gradient = np.empty_like(values)
     for row, (a, b) in enumerate(support.windows):
         here = inverse[row] @ moved[:, a:b]
@@ -468,7 +468,7 @@ def _windowed_objective(
     return error, 2 * across(both, values) - 2 * here * s[cells] + per_cell[cells]
 
 
-class _Run:
+class _DescentRun:
     """A descent that can be continued: Theta on a support, and its unit RMSE."""
 
     def __init__(self, gram: Gram, rows: Iterable[Window]) -> None:
@@ -481,7 +481,7 @@ class _Run:
         error, _ = p_identity_objective(gram, self.support, self.values)
         self.rmse = math.sqrt(error / gram.queries) if error > 0 else math.inf
 
-    def further(self, steps: float) -> None:
+    def continue_descent(self, steps: float) -> None:
         """Descend by some steps, at least ten."""
         gram_diagonal = self.gram.diagonal()
 
@@ -495,52 +495,56 @@ class _Run:
                 return certain, 2 * (s * gram_diagonal)[self.support.cells]
             return error, gradient
 
-        self.values, least = descended(objective, self.values, TALLEST, max(10, round(steps)))
+        self.values, least = minimize_lbfgs(objective, self.values, TALLEST, max(10, round(steps)))
         self.rmse = math.sqrt(least / self.gram.queries)
 
 
-def _in_time(starts: Iterable[Start]) -> Iterator[Start]:
+def _starts_in_time(starts: Iterable[Start]) -> Iterator[Start]:
     """Yield the first start, and the others while there is time."""
     for number, start in enumerate(starts):
-        if number and over():
+        if number and deadline_passed():
             return
         yield start
 
 
-def _best(runs: Iterable[_Run], keep: int) -> list[_Run]:
+def _best_runs(runs: Iterable[_DescentRun], keep: int) -> list[_DescentRun]:
     return sorted(runs, key=lambda run: run.rmse)[:keep]
 
 
-def _halve(runs: list[_Run], rounds: Sequence[tuple[int, int]], scale: float) -> _Run:
+def _successive_halving(
+    runs: list[_DescentRun], rounds: Sequence[tuple[int, int]], scale: float
+) -> _DescentRun:
     """Descend by successive halving.
 
     Each round keeps the best runs. The last round takes all remaining steps at once.
     """
     for number, (keep, steps) in enumerate(rounds):
-        runs = _best(runs, keep)
+        runs = _best_runs(runs, keep)
         if len(runs) == 1:
-            runs[0].further(scale * sum(more for _, more in rounds[number:]))
+            runs[0].continue_descent(scale * sum(more for _, more in rounds[number:]))
             break
         for run in runs:
-            run.further(steps * scale)
-    return _best(runs, 1)[0]
+            run.continue_descent(steps * scale)
+    return _best_runs(runs, 1)[0]
 
 
-def _from_bells(gram: Gram, effort: float) -> _Run:
+def _descend_from_bells(gram: Gram, effort: float) -> _DescentRun:
     """Descend from the best layers of bells.
 
     All layers are compared before the first step.
     """
     keep, last = (8, 250) if gram.size <= _MEDIUM else (4, 120) if gram.size <= LARGE else (1, 20)
     ends = min(
-        _in_time(ENDS),
-        key=lambda end: _Run(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse,
+        _starts_in_time(ENDS),
+        key=lambda end: (
+            _DescentRun(gram, layers_of_bells(gram.size, (18.0, 15.0, False), end)).rmse
+        ),
     )
 
-    def best(shapes: Iterable[Shape]) -> tuple[_Run, Shape]:
+    def best(shapes: Iterable[Shape]) -> tuple[_DescentRun, Shape]:
         tried = (
-            (_Run(gram, layers_of_bells(gram.size, shape, ends)), shape)
-            for shape in _in_time(shapes)
+            (_DescentRun(gram, layers_of_bells(gram.size, shape, ends)), shape)
+            for shape in _starts_in_time(shapes)
         )
         return min(tried, key=lambda pair: pair[0].rmse)
 
@@ -551,47 +555,49 @@ def _from_bells(gram: Gram, effort: float) -> _Run:
         run, shape = best(group[0] for group in groups)
         runs = [run, best(next(group[1:] or group for group in groups if group[0] == shape))[0]]
     else:
-        runs = [best(group)[0] for group in _in_time(groups)]
-    return _halve(
+        runs = [best(group)[0] for group in _starts_in_time(groups)]
+    return _successive_halving(
         runs,
         ((max(1, round(keep * effort)), 20), (max(1, round(keep * effort / 3)), 60), (1, last)),
         effort,
     )
 
 
-def _from_others(gram: Gram, effort: float) -> _Run:
+def _descend_from_blocks(gram: Gram, effort: float) -> _DescentRun:
     """Descend from blocks and random rows.
 
     They can be compared only after some steps.
     """
-    runs: list[_Run] = []
-    for rows in _in_time(other_starts(gram.size)):
-        run = _Run(gram, rows)
-        run.further(25 * effort)
-        runs = _best([*runs, run], 8)
-    return _halve(runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort)
+    runs: list[_DescentRun] = []
+    for rows in _starts_in_time(other_starts(gram.size)):
+        run = _DescentRun(gram, rows)
+        run.continue_descent(25 * effort)
+        runs = _best_runs([*runs, run], 8)
+    return _successive_halving(
+        runs, ((5, 75), (2, 300)) if gram.size <= 1024 else ((4, 40), (1, 300)), effort
+    )
 
 
-@kept
+@memoize_fit
 def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     """Fit a p-Identity strategy of small error.
 
     The starts are bells and the total, and on short attributes blocks and random rows too.
     """
     order: IntArray = np.arange(gram.size)
-    runs: list[_Run] = []
+    runs: list[_DescentRun] = []
     if gram.size > 1:
-        if gram.by_matrix:
-            gram, order = recognise(gram)
-        runs = [_from_bells(gram, effort), _Run(gram, total_start(gram))]
-        if gram.size <= _SHORT or gram.by_matrix:
-            runs.append(_from_others(gram, (2 if gram.size <= _SHORT else 1) * effort))
+        if gram.is_matrix_only:
+            gram, order = order_cells(gram)
+        runs = [_descend_from_bells(gram, effort), _DescentRun(gram, total_start(gram))]
+        if gram.size <= _SHORT or gram.is_matrix_only:
+            runs.append(_descend_from_blocks(gram, (2 if gram.size <= _SHORT else 1) * effort))
     best = min(runs, key=lambda run: run.rmse, default=None)
     theta = np.zeros((0, gram.size))
     if best is not None and best.rmse < math.sqrt(gram.diagonal().sum() / gram.queries):
         # Rows that have vanished are left out; a row that has shrunk to one cell is better added to
         # that cell's own query.
-        theta = best.support.spread(np.where(best.values > 1e-9, best.values, 0.0))
+        theta = best.support.to_matrix(np.where(best.values > 1e-9, best.values, 0.0))
         single = (theta > 0).sum(axis=1) == 1
         theta = theta[~single & theta.any(axis=1)] / (1 + theta[single].sum(axis=0))
     s = 1 + theta.sum(axis=0)
@@ -615,10 +621,10 @@ def p_identity_seconds(size: int, *, in_line: bool = False) -> tuple[float, floa
     return begin, begin + (9 * min(1.0, size / 1024) if size <= 2048 else 55 * (size / 4096) ** 1.2)
 
 
-def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> Fitted:
+def p_identity(gram: Gram, norm: int, bits: int = 20, *, effort: float = 1.0) -> FittedFamily:
     """Fit p-Identity for Laplace noise in whole numbers.
 
     ``effort`` is the share of all steps to take.
     """
     diagonal, rows = fit_p_identity(gram, effort=effort).dyadic(bits)
-    return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))
+    return FittedFamily(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(gram.size))

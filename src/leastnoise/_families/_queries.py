@@ -137,7 +137,7 @@ def first_cells(operator: Operator) -> IntArray:
     return np.asarray(cells[cells < operator.size])
 
 
-def on_runs(operator: Operator, starts: IntArray) -> Operator:
+def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
     """Return the same queries over the sums of indistinguishable runs."""
     if len(starts) == operator.size:
         return operator
@@ -154,7 +154,7 @@ def apply_gram(operator: Operator, x: Array) -> Array:
     """Return A^T A x along the first axis, in floating point."""
     generators = gram_generators(operator) if operator.rows > operator.size else None
     if generators is not None:  # running sums instead of n^2 / 2 rows
-        up, down = (columns(part, x) for part in generators)
+        up, down = (column_weights(part, x) for part in generators)
         from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
         return np.asarray(down * np.cumsum(up * x, axis=0) + up * (from_here - down * x))
     if type(operator) is Dense and (operator.rows > 2 * operator.size or x.ndim > 1):
@@ -176,12 +176,12 @@ def gram_diagonal(operator: Operator) -> FloatArray:
     return column_sums(operator, np.ones(operator.rows, dtype=np.int64), 2).astype(float)
 
 
-def zero_one(operator: Operator) -> bool:
+def is_zero_one(operator: Operator) -> bool:
     """Whether all entries are 0 or 1."""
     return non_negative(operator) and largest_entry(operator) <= 1
 
 
-def columns(weights: FloatArray, x: FloatArray) -> FloatArray:
+def column_weights(weights: FloatArray, x: FloatArray) -> FloatArray:
     """Reshape weights of shape (n,) to multiply the first axis of an array."""
     return weights.reshape(-1, *([1] * (x.ndim - 1)))
 
@@ -194,7 +194,9 @@ def apply_weighted_gram(factor: Factor, x: FloatArray) -> FloatArray:
     if factor.even:
         return np.asarray(apply_gram(factor.operator, x))
     moved = apply(factor.operator, x)
-    return np.asarray(apply_transpose(factor.operator, moved * columns(factor.scaling**2, moved)))
+    return np.asarray(
+        apply_transpose(factor.operator, moved * column_weights(factor.scaling**2, moved))
+    )
 
 
 def weighted_gram(factor: Factor) -> FloatArray:
@@ -211,7 +213,7 @@ def weighted_gram(factor: Factor) -> FloatArray:
     )
 
 
-def along_each(
+def apply_along_axes(
     operators: Iterable[Operator],
     x: Array,
     function: Callable[[Operator, Array], Array] = apply,
@@ -226,7 +228,7 @@ def along_each(
     return x
 
 
-def applied_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
+def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
     """Yield A x as slices of rows with their values.
 
     There are several slices if the rows are very many ranges.
@@ -258,12 +260,12 @@ class RowSpace:
     )
 
     @property
-    def everything(self) -> bool:
+    def is_full(self) -> bool:
         """Whether every query lies in the space."""
         return self.dimension == self.size
 
     @cached_property
-    def joined(self) -> Ranges:
+    def interval_basis(self) -> Ranges:
         """Return a basis of a span of intervals.
 
         Its vectors reach from each node to the next one of its component.
@@ -282,39 +284,41 @@ class RowSpace:
         For sizes whose matrices fit into memory.
         """
         if self.unseen is None:
-            return np.asarray(np.linalg.qr(dense(self.joined).T.astype(float))[0], dtype=np.float64)
+            return np.asarray(
+                np.linalg.qr(dense(self.interval_basis).T.astype(float))[0], dtype=np.float64
+            )
         return np.asarray(
             np.linalg.qr(self.unseen, mode="complete")[0][:, self.size - self.dimension :],
             dtype=np.float64,
         )
 
-    def holds(self, operator: Operator) -> bool:
+    def contains(self, operator: Operator) -> bool:
         """Whether every row of an operator lies in the space."""
-        if self.everything:
+        if self.is_full:
             return True
-        span = known_span(operator)
+        span = structural_row_space(operator)
         if span is not None and span.components is not None:
             return self.includes(span)
         rows, step = dense(operator), max(1, _AT_ONCE // self.size)
         return all(
-            self.holds_rows(rows[start : start + step]) for start in range(0, len(rows), step)
+            self.contains_rows(rows[start : start + step]) for start in range(0, len(rows), step)
         )
 
     def includes(self, other: "RowSpace") -> bool:
         """Whether another space lies within this one."""
-        if self.everything or other.dimension > self.dimension:
-            return self.everything
+        if self.is_full or other.dimension > self.dimension:
+            return self.is_full
         if (
             self.unseen is not None and other.unseen is not None
         ):  # the null space of this one must lie in that of the other
             outside = self.unseen - other.unseen @ (other.unseen.T @ self.unseen)
             return self._sees(outside.T, np.ones(len(outside.T)))
         if other.components is None:
-            return other.dimension == 0 or self.holds_rows(other.basis.T)
+            return other.dimension == 0 or self.contains_rows(other.basis.T)
         if self.components is None:
             return self._sees(
-                apply(other.joined, np.asarray(self.unseen)),
-                apply(other.joined, np.ones(self.size)),
+                apply(other.interval_basis, np.asarray(self.unseen)),
+                apply(other.interval_basis, np.ones(self.size)),
             )
         first = np.zeros(self.size + 1, dtype=np.int64)
         first[other.components[::-1]] = np.arange(
@@ -322,9 +326,9 @@ class RowSpace:
         )  # the first node of every component
         return bool((self.components == self.components[first[other.components]]).all())
 
-    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+    def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
         """Whether given queries, shape (queries, size), lie in the space."""
-        if self.everything:
+        if self.is_full:
             return True
         squares = (rows.astype(float) ** 2).sum(axis=1)
         if self.components is None:
@@ -357,10 +361,10 @@ class _OnRuns(RowSpace):
         rows = np.repeat(self.runs.basis, np.diff(self.starts, append=self.size), axis=0)
         return np.asarray(np.linalg.qr(rows)[0], dtype=np.float64)
 
-    def holds(self, operator: Operator) -> bool:
+    def contains(self, operator: Operator) -> bool:
         """Whether every row of an operator lies in the space."""
-        return of_runs(self.size, self.starts).holds(operator) and self.runs.holds(
-            on_runs(operator, self.starts)
+        return span_of_runs(self.size, self.starts).contains(operator) and self.runs.contains(
+            restrict_to_runs(operator, self.starts)
         )
 
     def includes(self, other: RowSpace) -> bool:
@@ -370,28 +374,30 @@ class _OnRuns(RowSpace):
         if other.dimension > self.dimension:
             return False
         return (
-            self.holds_rows(other.basis.T) if other.components is None else self.holds(other.joined)
+            self.contains_rows(other.basis.T)
+            if other.components is None
+            else self.contains(other.interval_basis)
         )
 
-    def holds_rows(self, rows: npt.NDArray[np.generic]) -> bool:
+    def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
         """Whether given queries, shape (queries, size), lie in the space."""
         expanded = np.repeat(rows[:, self.starts], np.diff(self.starts, append=self.size), axis=1)
-        return bool(np.allclose(rows, expanded)) and self.runs.holds_rows(rows[:, self.starts])
+        return bool(np.allclose(rows, expanded)) and self.runs.contains_rows(rows[:, self.starts])
 
 
-def everything(size: int) -> RowSpace:
+def full_space(size: int) -> RowSpace:
     """Return the span of all queries."""
     return RowSpace(size, size, np.zeros(size + 1, dtype=np.int64))
 
 
-def of_runs(size: int, starts: IntArray) -> RowSpace:
+def span_of_runs(size: int, starts: IntArray) -> RowSpace:
     """Return the span of the sums of consecutive runs of cells."""
     components = np.arange(size + 1)
     components[starts] = size  # one component with the last node; every other node is alone
     return RowSpace(size, len(starts), components)
 
 
-def known_span(operator: Operator) -> RowSpace | None:
+def structural_row_space(operator: Operator) -> RowSpace | None:
     """Return the row space that an operator's class or intervals imply.
 
     None if it must be computed from the matrix.
@@ -399,24 +405,24 @@ def known_span(operator: Operator) -> RowSpace | None:
     n = operator.size
     match operator:
         case Identity() | Prefix() | AllRanges() | DiagonalAndRows() | Haar() | Toeplitz():
-            return everything(n)
+            return full_space(n)
         case Tree() if operator.widths[-1] == 1:
-            return everything(n)
+            return full_space(n)
         case Total():
-            return of_runs(n, np.zeros(1, dtype=np.int64))
+            return span_of_runs(n, np.zeros(1, dtype=np.int64))
         case Contrasts():
             return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
         case Nested():
             within = [row_space(part) for part in (operator.inner, operator.last)]
             return (
-                everything(n)
-                if all(space is not None and space.everything for space in within)
+                full_space(n)
+                if all(space is not None and space.is_full for space in within)
                 else None
             )
         case Coarse():
             space = row_space(operator.operator)
-            if space is None or space.everything:
-                return None if space is None else of_runs(n, operator.starts)
+            if space is None or space.is_full:
+                return None if space is None else span_of_runs(n, operator.starts)
             return _OnRuns(n, space.dimension, runs=space, starts=operator.starts)
     ends = interval_ends(operator)
     if ends is None:
@@ -437,14 +443,14 @@ def row_space(operator: Operator) -> RowSpace | None:
 
     None if its class does not imply it and its matrix has more than 4096 cells.
     """
-    by_class = known_span(operator)
+    by_class = structural_row_space(operator)
     if by_class is not None or operator.size > MOST_DENSE:
         return by_class
     shape = triangle(operator)
     if shape is not None and shape[1] > 1e-5:
-        return everything(operator.size)
+        return full_space(operator.size)
     rows = unit_rows(dense(operator))
-    return of_gram(rows.T @ rows)
+    return row_space_of_gram(rows.T @ rows)
 
 
 def unit_rows(rows: npt.NDArray[np.generic]) -> FloatArray:
@@ -467,28 +473,28 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
     return lower, float(diagonal.min() / diagonal.max())
 
 
-def of_gram(gram: FloatArray) -> RowSpace:
+def row_space_of_gram(gram: FloatArray) -> RowSpace:
     """Return the row space of queries by their Gram matrix, (size, size)."""
     n = len(gram)
     try:
         pivots = np.diag(np.linalg.cholesky(gram))
         if np.min(pivots) > 1e-5 * np.max(pivots):
-            return everything(n)
+            return full_space(n)
     except np.linalg.LinAlgError:
         pass
     values, vectors = np.linalg.eigh(gram)
     zero = values <= _ZERO_EIGENVALUE * max(float(values[-1]), 0.0)
     if not zero.any():
-        return everything(n)
+        return full_space(n)
     return RowSpace(n, n - int(zero.sum()), None, vectors[:, zero])
 
 
-def inverted(gram: FloatArray, space: RowSpace) -> FloatArray | None:
+def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     """Return the inverse of a Gram matrix within the row space of its queries.
 
     None if it is too badly conditioned.
     """
-    basis = None if space.everything else space.basis
+    basis = None if space.is_full else space.basis
     try:
         lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:

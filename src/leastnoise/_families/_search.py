@@ -49,7 +49,7 @@ _Memory = deque[
 
 
 @dataclass(slots=True)
-class Clock:
+class Deadline:
     """The CPU time of this thread at which a search must end.
 
     Also records whether a search reached it.
@@ -59,31 +59,31 @@ class Clock:
     now: Callable[[], float] = time.thread_time
     ended: bool = False
 
-    def over(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether the time is over."""
         self.ended = self.ended or self.now() >= self.end
         return self.ended
 
 
-_CLOCK: ContextVar[Clock] = ContextVar("clock", default=Clock())  # noqa: B039 - without an end it never changes
+_CLOCK: ContextVar[Deadline] = ContextVar("clock", default=Deadline())  # noqa: B039 - without an end it never changes
 
 
-def over() -> bool:
+def deadline_passed() -> bool:
     """Whether a search must end."""
-    return _CLOCK.get().over()
+    return _CLOCK.get().has_passed()
 
 
-def ended() -> bool:
+def search_was_cut_short() -> bool:
     """Whether the present clock has ended a search."""
     return _CLOCK.get().ended
 
 
-def go_on() -> None:
+def check_deadline() -> None:
     """Raise NotApplicable if the time limit has passed.
 
     Searches call it as long as they have no strategy.
     """
-    if over():
+    if deadline_passed():
         raise NotApplicable(
             "the time for planning was over before it had a strategy; give the plan more seconds, "
             "or ask for it by name"
@@ -91,7 +91,7 @@ def go_on() -> None:
 
 
 @contextmanager
-def running(clock: Clock) -> Iterator[Clock]:
+def time_limit(clock: Deadline) -> Iterator[Deadline]:
     """Let all searches within a ``with`` block look at a clock."""
     before = _CLOCK.set(clock)
     try:
@@ -100,7 +100,7 @@ def running(clock: Clock) -> Iterator[Clock]:
         _CLOCK.reset(before)
 
 
-def descended(
+def minimize_lbfgs(
     objective: Objective, start: FloatArray, most: float | FloatArray, steps: int
 ) -> tuple[FloatArray, float]:
     """Minimise an objective over coefficients in [0, ``most``].
@@ -116,10 +116,12 @@ def descended(
     value, slope = logarithm(point)
     memory: _Memory = deque(maxlen=_MEMORY)
     for _ in range(steps):
-        if over():
+        if deadline_passed():
             break
         free = ~(((point <= 0) & (slope > 0)) | ((point >= most) & (slope < 0)))
-        reached = _along(logarithm, (point, value, slope), _direction(slope, free, memory), most)
+        reached = _line_search(
+            logarithm, (point, value, slope), _descent_direction(slope, free, memory), most
+        )
         if reached is None:
             if not memory:
                 break
@@ -134,7 +136,7 @@ def descended(
     return point, math.exp(value)
 
 
-def _along(
+def _line_search(
     objective: Objective, start: _Point, direction: FloatArray, most: float | FloatArray
 ) -> _Point | None:
     """Search along a direction for a lower and flatter point.
@@ -163,7 +165,7 @@ def _along(
     return best
 
 
-def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
+def _descent_direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
     """Return the descent direction along the free coefficients."""
     down = np.where(free, -slope, 0.0)
     direction, shares = down.copy(), []
@@ -181,7 +183,7 @@ def _direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArra
     if float(slope @ direction) < 0 or not memory:
         return direction
     memory.clear()
-    return _direction(slope, free, memory)
+    return _descent_direction(slope, free, memory)
 
 
 Rest = TypeVar("Rest")
@@ -213,7 +215,7 @@ def dual_ascent(
         costs, value, details = step(weights)
         if best is None or costs.max() < best[0]:
             best = float(costs.max()), weights, value, details
-        if best[0] - 1 <= gap or over():
+        if best[0] - 1 <= gap or deadline_passed():
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it,
         # come back to that.

@@ -30,8 +30,8 @@ import numpy as np
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import fit_gaussian_optimum, to_dyadic
-from leastnoise._families._gram import Fitted, Gram
-from leastnoise._families._inverse import Basis, basis, structured
+from leastnoise._families._gram import FittedFamily, Gram
+from leastnoise._families._inverse import GramInverse, invert_gram, structured_inverse
 from leastnoise._families._queries import MOST_DENSE, gram_diagonal, interval_ends
 from leastnoise._families._search import NotApplicable
 from leastnoise._linop import (
@@ -82,7 +82,7 @@ def toeplitz_root(size: int, bits: int = _VALUE_BITS + _SCALE_BITS) -> Toeplitz:
     return Toeplitz(np.array(starts), values, np.repeat(scales, np.diff(bounds)))
 
 
-def convolved(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
+def convolve(array: FloatArray, other: FloatArray, size: int) -> FloatArray:
     """Return the first ``size`` entries of a convolution, along the first axis."""
     length = 1 << max(1, len(array) + len(other) - 2).bit_length()
     turned = np.fft.rfft(array, length, axis=0).reshape(-1, *([1] * (other.ndim - 1)))
@@ -99,13 +99,13 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
     size, series = len(coefficients), np.array([1 / coefficients[0]])
     while len(series) < size:
         most = min(size, 2 * len(series))
-        wrong = convolved(coefficients[:most], series, most)
+        wrong = convolve(coefficients[:most], series, most)
         wrong[0] -= 2
-        series = convolved(series, -wrong, most)
+        series = convolve(series, -wrong, most)
     return series
 
 
-class ToeplitzInverse(Basis):
+class ToeplitzInverse(GramInverse):
     """The inverse of G = A^T A for a Toeplitz strategy, never formed."""
 
     def __init__(self, strategy: Toeplitz) -> None:
@@ -130,11 +130,11 @@ class ToeplitzInverse(Basis):
         For a query v, its norm is the standard error of the answer.
         """
         scaled = v / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
-        return convolved(self.series, scaled[::-1], self.size)[::-1]
+        return convolve(self.series, scaled[::-1], self.size)[::-1]
 
     def solve(self, v: FloatArray) -> FloatArray:
         return np.asarray(
-            convolved(self.series, self.lifted(v), self.size)
+            convolve(self.series, self.lifted(v), self.size)
             / self.strategy.scales.reshape(-1, *([1] * (v.ndim - 1)))
         )
 
@@ -221,12 +221,12 @@ class ToeplitzInverse(Basis):
         return answer
 
 
-@structured.register
-def _(operator: Toeplitz, factor: Factor) -> Basis | None:
+@structured_inverse.register
+def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
     return ToeplitzInverse(operator) if factor.even else None
 
 
-def square_root(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the Toeplitz square root of the prefix sums, for Gaussian noise."""
     if (
         gram.size > MOST_DENSE
@@ -236,7 +236,7 @@ def square_root(gram: Gram, norm: int, bits: int = 20) -> Fitted:
             f"above {MOST_DENSE} cells it is made for prefix sums, all ranges, cells and few "
             "other ranges"
         )
-    return Fitted(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
+    return FittedFamily(toeplitz_root(gram.size, bits if bits < _MOST_ALONE else 24))
 
 
 MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
@@ -321,7 +321,7 @@ def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool =
         squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted_queries)
         candidates.append(weighted_cells(name, np.asarray(squares), 1))
     for branching in range(2, min(size, _MOST_BRANCHING) + 1):
-        candidates += [_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
+        candidates += [_block_hierarchy(name, size, branching, ratio) for ratio in _RATIOS]
 
     def error(factor: Factor) -> float:
         norms = (np.abs(dense(factor.operator)) * factor.weights[:, None]).sum(axis=0)
@@ -335,7 +335,7 @@ def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool =
     return min(candidates, key=error)
 
 
-def _hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
+def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Factor:
     """Build a hierarchy of runs of 1, b, b^2, ... cells, without the total.
 
     A level has ``ratio`` times the weight of the one below.
@@ -377,13 +377,15 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
     last = last_cells(operator)
     if factor.operator.rows == factor.operator.size:  # estimates never change
         every = np.bincount(
-            last, weights=basis(factor).variances(operator), minlength=operator.size
+            last, weights=invert_gram(factor).variances(operator), minlength=operator.size
         )
         return np.asarray(every[np.array(times) - 1])
     queries, variances = dense(operator), []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
         variances.append(
-            basis(first_rows(factor, cells)).total_variance(Dense(chosen)) if len(chosen) else 0.0
+            invert_gram(first_rows(factor, cells)).total_variance(Dense(chosen))
+            if len(chosen)
+            else 0.0
         )
     return np.array(variances)

@@ -30,11 +30,11 @@ from functools import cached_property
 import numpy as np
 
 from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._families._gram import Fitted, Gram, kept
-from leastnoise._families._inverse import _NUMBERS, Basis, structured
+from leastnoise._families._gram import FittedFamily, Gram, memoize_fit
+from leastnoise._families._inverse import _NUMBERS, GramInverse, structured_inverse
 from leastnoise._families._levels import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
-from leastnoise._families._search import NotApplicable, descended
+from leastnoise._families._search import NotApplicable, minimize_lbfgs
 from leastnoise._linop import Haar, Tree, run_spread, run_sums
 from leastnoise._measurements import Factor
 
@@ -122,7 +122,7 @@ def _slopes(
     return np.log(error) + 2 / norm * np.log(spent), slope
 
 
-def _bounded(logs: FloatArray, widths: FloatArray) -> FloatArray:
+def _clamp_logs(logs: FloatArray, widths: FloatArray) -> FloatArray:
     """Shift log weights to a largest of 0, and clip them from below."""
     used = np.where(widths > 0, logs, -np.inf)
     return np.maximum(used - used.max(axis=-1, keepdims=True), _LEAST)
@@ -146,7 +146,7 @@ def _parts_of(
     return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
 
 
-def _weigh(
+def _optimize_weights(
     parts: FloatArray, widths: FloatArray, norm: int, steps: int
 ) -> tuple[IntArray, FloatArray]:
     """Find the best weights of many chains; return the best chains first.
@@ -155,10 +155,10 @@ def _weigh(
     """
     # All chains take some gradient steps together. These few steps do not tell which chain is the
     # very best, so the best of each length are then descended from to the end.
-    logs = _bounded(np.zeros(parts.shape), widths)
+    logs = _clamp_logs(np.zeros(parts.shape), widths)
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
-        logs = _bounded(logs - (0.5 / (1 + step / 100)) * slope, widths)
+        logs = _clamp_logs(logs - (0.5 / (1 + step / 100)) * slope, widths)
     ranked, levels = (
         np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable"),
         (widths > 0).sum(axis=-1),
@@ -166,12 +166,12 @@ def _weigh(
     best = np.concatenate(
         [ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)]
     )
-    ends = [_descended(logs[chain], parts[chain], widths[chain], norm) for chain in best]
+    ends = [_descend(logs[chain], parts[chain], widths[chain], norm) for chain in best]
     order = np.argsort([error for _, error in ends], kind="stable")
     return best[order], np.array([weights for weights, _ in ends])[order]
 
 
-def _descended(
+def _descend(
     logs: FloatArray, parts: FloatArray, widths: FloatArray, norm: int
 ) -> tuple[FloatArray, float]:
     """Descend from given log weights of one chain.
@@ -184,13 +184,13 @@ def _descended(
         value, slope = _slopes(point + _LEAST, parts[used], widths[used], norm)
         return math.exp(value), math.exp(value) * slope
 
-    point, error = descended(objective, logs[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
+    point, error = minimize_lbfgs(objective, logs[used] - _LEAST, -_LEAST, _DESCENT_STEPS)
     weights = np.zeros(len(widths))
     weights[used] = np.exp(point + _LEAST)
     return weights, error
 
 
-def _chains(size: int, norm: int) -> list[tuple[int, ...]]:
+def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
     """Return the chains of widths to try."""
     if norm == 2:
         return [
@@ -277,14 +277,16 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
     return weighted_tree(gram, best, np.ones(len(best)), norm)
 
 
-@kept
+@memoize_fit
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find the widths and level weights of the best hierarchy."""
     plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
-    chains = sorted({*_chains(gram.size, norm), *plain}, key=len)
+    chains = sorted({*_candidate_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
-    best, weights = _weigh(*_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60)
+    best, weights = _optimize_weights(
+        *_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60
+    )
     # Levels that have shrunk to the least weight are left out, and the others get new weights.
     shorter = [
         tuple(
@@ -295,7 +297,7 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
         for index, row in zip(best, weights, strict=True)
     ]
     shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
-    best, weights = _weigh(*_parts_of(shorter, traces), norm, 20)
+    best, weights = _optimize_weights(*_parts_of(shorter, traces), norm, 20)
     trees = [
         weighted_tree(gram, shorter[index], row[: len(shorter[index])], norm)
         for index, row in zip(best, weights, strict=True)
@@ -317,38 +319,38 @@ def haar_weights(gram: Gram, norm: int) -> FloatArray:
     return np.asarray(weights / np.linalg.norm(weights, ord=norm))
 
 
-def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> Fitted:
+def tree_factor(size: int, widths: Sequence[int], scales: Sequence[FloatArray]) -> FittedFamily:
     """Round a hierarchy with a scale for each node to whole row weights.
 
     Levels without any weight are left out.
     """
     used = [level for level in reversed(range(len(widths))) if scales[level].max() > 0]
     tree = Tree(size, tuple(int(widths[level]) for level in used))
-    return _in_whole_numbers(tree, np.concatenate([scales[level] for level in used]))
+    return _round_row_weights(tree, np.concatenate([scales[level] for level in used]))
 
 
-def _in_whole_numbers(operator: Haar | Tree, weights: FloatArray) -> Fitted:
+def _round_row_weights(operator: Haar | Tree, weights: FloatArray) -> FittedFamily:
     """Round row weights to whole numbers.
 
     A weight that would vanish becomes the least one, which costs next to nothing.
     """
     rounded = np.maximum(1, np.rint(weights / weights.max() * 2**_WEIGHT_BITS)).astype(np.int64)
-    return Fitted(operator, None if (rounded == rounded[0]).all() else rounded)
+    return FittedFamily(operator, None if (rounded == rounded[0]).all() else rounded)
 
 
-def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def best_hierarchy(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the hierarchy without weights, of the best branching."""
     widths = uniform_tree(gram, norm).widths
     return tree_factor(gram.size, widths, [np.ones(-(-gram.size // width)) for width in widths])
 
 
-def level_tree(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def level_tree(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the hierarchy with the best weight for every level."""
     tree = fit_level_tree(gram, norm)
     return tree_factor(gram.size, tree.widths, tree.scales)
 
 
-def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def haar(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Fit the Haar wavelet with the best weight for every level."""
     if gram.size > MOST_DENSE:
         raise NotApplicable(
@@ -357,10 +359,10 @@ def haar(gram: Gram, norm: int, bits: int = 20) -> Fitted:
         )
     operator = Haar(gram.size)
     counts = [1, *(-(-gram.size // width) for width in operator.widths)]
-    return _in_whole_numbers(operator, np.repeat(haar_weights(gram, norm), counts))
+    return _round_row_weights(operator, np.repeat(haar_weights(gram, norm), counts))
 
 
-class TreeInverse(Basis):
+class TreeInverse(GramInverse):
     """The inverse of G = F^T diag(precision) F for a hierarchy F.
 
     It is never formed. It is the inverse of levels whose groups are blocks of cells.
@@ -493,7 +495,7 @@ class TreeInverse(Basis):
                 _runs(to_end, upward, width, parents * ratio),
                 _runs(from_start, upward, width, parents * ratio),
             )
-            best = max(best, _largest_at(nodes, summed, above, starts, ends))
+            best = max(best, _bound_ranges_across(nodes, summed, above, starts, ends))
             ahead = np.cumsum(nodes, axis=1) - nodes
             behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
             expanded = np.repeat(summed, ratio * width)[:cells]
@@ -529,7 +531,7 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
     return most.reshape(nodes, runs, -1).max(axis=2), least.reshape(nodes, runs, -1).min(axis=2)
 
 
-def _largest_at(
+def _bound_ranges_across(
     nodes: FloatArray, summed: FloatArray, above: FloatArray, starts: Part, ends: Part
 ) -> float:
     """Bound the variances of ranges across two children of a node.
@@ -559,8 +561,8 @@ def _largest_at(
     return best
 
 
-@structured.register
-def _(operator: Tree, factor: Factor) -> Basis | None:
+@structured_inverse.register
+def _(operator: Tree, factor: Factor) -> GramInverse | None:
     return (
         TreeInverse(operator, factor.weights.astype(float) ** 2)
         if operator.widths[-1] == 1

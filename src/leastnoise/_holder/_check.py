@@ -27,7 +27,7 @@ from leastnoise._domain import (
     Domain,
     Kind,
     Measure,
-    PerCell,
+    PerCellBound,
     Reading,
     Unknown,
     kind_from_json,
@@ -127,7 +127,7 @@ def rows_fit(
     measures: Sequence[str],
     unit_column: str | None = None,
     max_rows: int = 1,
-    max_per_cell: PerCell | None = None,
+    max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
     values: int = 0,
     tables: Sequence[tuple[str, ...]] = (),
@@ -210,11 +210,11 @@ def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
 def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     """Return why lines of CSV files are no record, and of how many lines it is the reason."""
     from leastnoise._adapters._files import KINDS, line_fault, open_csv, opened_file, whole_lines
-    from leastnoise._adapters._places import files
+    from leastnoise._adapters._places import find_files
 
     layout = path if isinstance(path, CSV) else CSV(path)
     faults: Counter[str] = Counter()
-    for file, _ in files(layout.path, KINDS):
+    for file, _ in find_files(layout.path, KINDS):
         source = open_csv(file, layout)
         delimiter, width = str(source.delimiter).encode(), len(source.names)
         with opened_file(file) as opened:
@@ -230,9 +230,9 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    from leastnoise._adapters._read import SEVERAL, Partners
+    from leastnoise._adapters._read import SEVERAL, PartnerRows
 
-    partners = Partners(open_source(source.second), source.key, [], source.reading)
+    partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})
     for _, (partner,), _ in open_source(source.data).encoded([(source.own, partners.of)]):
         counts["matched"] += int(np.count_nonzero(partner >= 0))
@@ -377,7 +377,7 @@ def check(
     *,
     unit_column: str | None = None,
     max_rows: int = 1,
-    max_per_cell: PerCell | None = None,
+    max_per_cell: PerCellBound | None = None,
     values: int = 0,
 ) -> Checked:
     """Read the data and say how their rows fit the domain.

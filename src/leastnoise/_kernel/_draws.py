@@ -42,14 +42,14 @@ def random_signs(count: int, entropy: Entropy) -> BoolArray:
     return np.unpackbits(entropy.words(-(-count // 64)).view(np.uint8))[:count].view(np.bool_)
 
 
-def signed(magnitudes: Words, negative: BoolArray) -> IntArray:
+def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
     """Return the magnitudes with their signs, modulo 2^64 as int64 (D2).
 
     Args:
         magnitudes: uint64 array of shape (count,); overwritten.
         negative: which of them to negate, shape (count,).
 
-    >>> signed(np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])).tolist()
+    >>> apply_signs(np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])).tolist()
     [-3, 0, -1]
     """
     np.negative(magnitudes, out=magnitudes, where=negative)
@@ -121,7 +121,7 @@ def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
     return part.astype(np.uint64)
 
 
-def at(scale: Scale, index: Index | slice | int) -> Scale:
+def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
     """Return the entries of a scale for the given draws; a single scale serves them all."""
     return scale[index] if scale.ndim else scale
 
@@ -174,16 +174,18 @@ class Ratios:
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
         rest, denominators = (
-            at(self.numerators, index) << np.uint64(8),
-            at(self.denominators, index),
+            scale_at(self.numerators, index) << np.uint64(8),
+            scale_at(self.denominators, index),
         )
         digits = rest // denominators
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
         tied = np.flatnonzero(drawn == digits)
         if tied.size:  # the rest of these, times 256
-            same = at(denominators, tied)
-            later = Ratios(numerators=at(rest, tied) - at(digits, tied) * same, denominators=same)
+            same = scale_at(denominators, tied)
+            later = Ratios(
+                numerators=scale_at(rest, tied) - scale_at(digits, tied) * same, denominators=same
+            )
             heads[tied] = later.toss(np.arange(tied.size), entropy)
         return heads
 
@@ -257,9 +259,9 @@ def toss_exp(
         # B3b: slot s < linear stands for x, slot s == linear for x^2 (or for nothing), the others
         #     for 0
         slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
-        limit = at(linear, alive)
+        limit = scale_at(linear, alive)
         hit = np.flatnonzero(slot <= limit if square else slot < limit)
-        chosen, squared = alive[hit], slot[hit] == at(limit, hit)
+        chosen, squared = alive[hit], slot[hit] == scale_at(limit, hit)
         heads = coins.toss(index[chosen], entropy)
         if square:
             again = np.flatnonzero(heads & squared)

@@ -41,7 +41,7 @@ from leastnoise._kernel._ledger_file import (
     writing,
 )
 from leastnoise._kernel._ledger_run import Pending, Receipt
-from leastnoise._kernel._ledger_signs import free_room, is_running, running, settled
+from leastnoise._kernel._ledger_signs import free_room, hold_run_lock, is_running, release_states
 from leastnoise._kernel._words import check_path, checked_seconds, ledger_facts, wait_for
 
 
@@ -170,7 +170,7 @@ class Ledger:
         Raises:
             LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
         """
-        return running(self.path, room)
+        return hold_run_lock(self.path, room)
 
     def reserve(
         self,
@@ -622,7 +622,7 @@ class Ledger:
             A release that another process is still making is left alone, as is one that is
             resumable.
         """
-        ended = settled(self.path, self.entries(), is_published)
+        ended = release_states(self.path, self.entries(), is_published)
         if not ended:
             return ()
         with writing(self.path, self.timeout) as connection:

@@ -448,7 +448,9 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     except FileExistsError:
         raise LedgerError(words.TAKEN.format(path=file)) from None
     except OSError as error:
-        raise LedgerError(words.NOT_MADE.format(path=file, why=words.reason(error))) from None
+        raise LedgerError(
+            words.NOT_MADE.format(path=file, why=words.os_error_reason(error))
+        ) from None
     return row[2]
 
 

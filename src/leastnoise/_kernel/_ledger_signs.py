@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._check import LedgerError
-from leastnoise._kernel._words import reason
+from leastnoise._kernel._words import os_error_reason
 
 
 def run_file(ledger: Path, run: str) -> Path:
@@ -26,7 +26,7 @@ def run_file(ledger: Path, run: str) -> Path:
 
 
 @contextmanager
-def running(ledger: Path, room: int) -> Iterator[str]:
+def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
     """Hold the locked file of a new run; the system frees the lock when the process ends, however it ends."""
     handle, file, run = -1, ledger, ""
     try:
@@ -34,23 +34,23 @@ def running(ledger: Path, room: int) -> Iterator[str]:
             while handle < 0:
                 run = secrets.token_hex(16)
                 file = run_file(ledger, run)
-                handle = _locked(file)
+                handle = _lock_new_file(file)
             _keep_room(handle, room)
         except OSError as error:
             raise LedgerError(
                 f"A release needs a file of {room} bytes beside the ledger {ledger} while it is "
-                f"made: {reason(error)}. Nothing was spent. "
+                f"made: {os_error_reason(error)}. Nothing was spent. "
                 "Free space there, or check that you may write to that folder."
             ) from None
         yield run
     finally:
         if handle >= 0:
-            with suppress(OSError):  # else `settled` removes it later
+            with suppress(OSError):  # else `release_states` removes it later
                 file.unlink()
             os.close(handle)
 
 
-def _locked(file: Path) -> int:
+def _lock_new_file(file: Path) -> int:
     """Return a handle of a new file that this process has locked; -1 if another process has removed the file meanwhile."""
     handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     with suppress(BlockingIOError):
@@ -61,7 +61,7 @@ def _locked(file: Path) -> int:
     return -1
 
 
-def settled(
+def release_states(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
     """Return, by entry, whether releases that no process makes any more are published; those that can still be finished are left out.

@@ -67,7 +67,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     """Return the noisy answers of every block; the caller has verified the measurements and paid for them."""
     values: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
-    kinds = _kinds(measurements)
+    kinds = _operator_groups(measurements)
     rows = 0
     for index, exact in exact_answers(measurements, table):
         if (
@@ -81,7 +81,7 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     return tuple(value for value in values if value is not None)
 
 
-def _kinds(measurements: Measurements) -> list[int]:
+def _operator_groups(measurements: Measurements) -> list[int]:
     """Return for every block the number of its group in ``alike``, whose blocks have the same operators and noise scales."""
     numbers = {
         id(block): number for number, group in enumerate(measurements.alike) for block in group
@@ -108,7 +108,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
         groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(
             block.attributes, []
         ).append(index)
-    kinds = _kinds(measurements)
+    kinds = _operator_groups(measurements)
     held: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), blocks_of in groups.items():
@@ -189,7 +189,7 @@ def _add_noise(
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
     numerators, denominators = (
-        _one(np.concatenate([scales[kinds[index]][part] for index, _ in pending]))
+        _single_if_equal(np.concatenate([scales[kinds[index]][part] for index, _ in pending]))
         for part in (0, 1)
     )
     noise = SAMPLERS[measurements.noise](
@@ -203,6 +203,6 @@ def _add_noise(
         start += len(exact)
 
 
-def _one(terms: IntArray) -> int | IntArray:
+def _single_if_equal(terms: IntArray) -> int | IntArray:
     """Return a single number where all terms are equal: the samplers are faster with it."""
     return int(terms[0]) if (terms == terms[0]).all() else terms

@@ -13,14 +13,14 @@ from leastnoise._kernel._draws import (
     LazyReals,
     Ratios,
     Scale,
-    at,
+    apply_signs,
     coin_exp,
     draw_in_blocks,
     geometric_table,
     half_normal_table,
     random_signs,
     read_scale,
-    signed,
+    scale_at,
     toss_exp,
     uniform_below,
 )
@@ -69,7 +69,7 @@ def discrete_laplace(
     one = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, divisor = at(p, index), at(q, index) * np.uint64(_PARTS)
+        mine, divisor = scale_at(p, index), scale_at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(mine, largest, size, entropy)  # L1
         accepted &= toss_exp(
             Ratios(numerators=u, denominators=mine),
@@ -83,11 +83,13 @@ def discrete_laplace(
         magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            exact = (int(u[i]) + int(at(mine, i)) * _far_number(entropy)) // int(at(divisor, i))
+            exact = (int(u[i]) + int(scale_at(mine, i)) * _far_number(entropy)) // int(
+                scale_at(divisor, i)
+            )
             magnitude[i], zero[i] = exact % 2**64, exact == 0
         negative = random_signs(size, entropy)
         accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
-        return signed(magnitude, negative), accepted
+        return apply_signs(magnitude, negative), accepted
 
     return draw_in_blocks(count, attempt)
 
@@ -138,15 +140,19 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, step = at(p, index), at(unit, index)
+        mine, step = scale_at(p, index), scale_at(unit, index)
         k = _part_numbers(parts, table.draw(size, entropy), entropy)
-        j, accepted = uniform_below(at(width, index), widest, size, entropy)
+        j, accepted = uniform_below(scale_at(width, index), widest, size, entropy)
         start = k * mine
         y = (start + (step - np.uint64(1))) // step + j  # G2
         x = y * step - start
         far = k >= np.uint64(8 * parts)
         for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
-            p_i, step_i, start_i = int(at(mine, i)), int(at(step, i)), int(k[i]) * int(at(mine, i))
+            p_i, step_i, start_i = (
+                int(scale_at(mine, i)),
+                int(scale_at(step, i)),
+                int(k[i]) * int(scale_at(mine, i)),
+            )
             exact = -(-start_i // step_i) + int(j[i])
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < mine
@@ -156,7 +162,7 @@ def discrete_gaussian(
         )  # G4
         negative = random_signs(size, entropy)
         accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
-        return signed(y, negative), accepted
+        return apply_signs(y, negative), accepted
 
     return draw_in_blocks(count, attempt)
 
@@ -186,7 +192,7 @@ def rounded_gaussian(
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, half_step = at(p, index), at(q, index) * np.uint64(_FINE)
+        mine, half_step = scale_at(p, index), scale_at(q, index) * np.uint64(_FINE)
         k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
         x = LazyReals(leading=entropy.words(size))  # R1
         accepted = _accept(_FINE, k, x, np.arange(size), entropy)
@@ -195,8 +201,15 @@ def rounded_gaussian(
         y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
         doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
-            y[i] = _round(int(at(mine, i)), int(at(half_step, i)), int(k[i]), x, i, entropy=entropy)
-        return signed(
+            y[i] = _round(
+                int(scale_at(mine, i)),
+                int(scale_at(half_step, i)),
+                int(k[i]),
+                x,
+                i,
+                entropy=entropy,
+            )
+        return apply_signs(
             y, random_signs(size, entropy)
         ), accepted  # R4: both signs of 0 belong to the cell around 0
 

@@ -30,7 +30,7 @@ PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never pub
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
+class ClosedPeriods:
     """Exact counts and noise that later periods of a series need; private.
 
     Attributes:
@@ -41,7 +41,7 @@ class Closed:
             when a period was closed; it is 0 unless late rows count on arrival.
         noise: the noise of the rows of the last closed period: an int64 array for each block.
 
-    >>> Closed().number
+    >>> ClosedPeriods().number
     0
     """
 
@@ -95,14 +95,14 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             raise InputError(words.NOT_BY_PERIOD.format(along=along))
 
 
-def close(
+def close_period(
     measurements: Measurements,
     along: str,
     late: str,
     table: Table,
-    before: Closed,
+    before: ClosedPeriods,
     entropy: Entropy,
-) -> Closed:
+) -> ClosedPeriods:
     """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
 
     Args:
@@ -118,7 +118,7 @@ def close(
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
-    >>> close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1)).tables
+    >>> close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1)).tables
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
@@ -141,15 +141,17 @@ def close(
             np.maximum(most[: period + 1], now[: period + 1], out=most[: period + 1])
     noise = []
     for block in measurements.blocks:
-        rows = due(block, along, period)
+        rows = rows_due(block, along, period)
         top, bottom = (
             part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid)
         )
         noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
-    return Closed(number=period + 1, tables=tables, noise=tuple(noise))
+    return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise))
 
 
-def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[SignedArray, ...]:
+def answers(
+    measurements: Measurements, along: str, closed: ClosedPeriods
+) -> tuple[SignedArray, ...]:
     """Return the noisy answers of the last closed period: a function of ``closed``, so the same however often it is called (P3).
 
     Args:
@@ -162,7 +164,7 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
-    >>> closed = close(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), Closed(), SeededEntropy(1))
+    >>> closed = close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1))
     >>> [len(values) for values in answers(made, "month", closed)]
     [1]
     """
@@ -172,7 +174,7 @@ def answers(measurements: Measurements, along: str, closed: Closed) -> tuple[Sig
         {key: counts for key, (counts, _) in closed.tables.items()},
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
-    rows = [due(block, along, closed.number - 1) for block in measurements.blocks]
+    rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
     if [int(drawn.sum()) for drawn in rows] != [
         *map(len, closed.noise)
     ]:  # else one draw would be added to several answers
@@ -247,7 +249,7 @@ def measured_tables(measurements: Measurements) -> list[Wanted]:
     return list(dict.fromkeys(tables))
 
 
-def due(block: Block, along: str, period: int) -> BoolArray:
+def rows_due(block: Block, along: str, period: int) -> BoolArray:
     """Tell which rows of a block are drawn when a period is closed: each row in the last period where it has a coefficient (P1).
 
     Args:
@@ -272,7 +274,7 @@ def due(block: Block, along: str, period: int) -> BoolArray:
     )
 
 
-def write_closed(file: Path, owner: str, closed: Closed) -> None:
+def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     """Write the closed periods to the disk, whole or not at all, for the data's holder alone.
 
     Args:
@@ -284,7 +286,7 @@ def write_closed(file: Path, owner: str, closed: Closed) -> None:
         OSError: it cannot be written; the old file is as it was.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_closed(Path(folder, "state"), "ab12", Closed())
+    ...     write_closed(Path(folder, "state"), "ab12", ClosedPeriods())
     ...     read_closed(Path(folder, "state"), "ab12", 0).number
     0
     """
@@ -302,7 +304,7 @@ def write_closed(file: Path, owner: str, closed: Closed) -> None:
     flush_folder(file.parent)
 
 
-def read_closed(file: Path, owner: str, drawn: int) -> Closed:
+def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
     """Read what `write_closed` wrote.
 
     Args:
@@ -334,7 +336,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> Closed:
         }
     except (OSError, ValueError, TypeError):
         raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
-    return Closed(number=number, tables=kept, noise=tuple(map(_array, noise)))
+    return ClosedPeriods(number=number, tables=kept, noise=tuple(map(_array, noise)))
 
 
 def _text(array: IntArray) -> str:

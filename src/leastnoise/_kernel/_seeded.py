@@ -9,7 +9,7 @@ import numpy as np
 
 from leastnoise._check import InputError, whole
 from leastnoise._kernel._entropy import Words
-from leastnoise._kernel._series import Terms, UnpaidSeries
+from leastnoise._kernel._series import ReleaseContract, UnpaidSeries
 from leastnoise._measurements import Measurements, Observation
 
 
@@ -64,5 +64,7 @@ def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> 
             "simulate is for seeded noise, which protects nobody; got another source. Use a paid "
             "series, with a ledger."
         )
-    terms = Terms(domain=measurements.domain, privacy=measurements.privacy, only=measurements)
+    terms = ReleaseContract(
+        domain=measurements.domain, privacy=measurements.privacy, only=measurements
+    )
     return UnpaidSeries(terms, table, entropy).measure(measurements)

@@ -42,10 +42,10 @@ from leastnoise._kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._kernel._measure import check_table, draw, verify
 from leastnoise._kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._kernel._periods import (
-    Closed,
+    ClosedPeriods,
     answers,
     check_along,
-    close,
+    close_period,
     fingerprint,
     read_closed,
     write_closed,
@@ -57,7 +57,7 @@ from leastnoise._table import Keyed, Table, columns_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ReleaseContract:
     """What a release may do with private rows, and the budget that it declares.
 
     Args:
@@ -81,7 +81,7 @@ class Terms:
             cannot be drawn period by period; or a mu squared is given with another budget, or
             beside an only step.
 
-    >>> Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
+    >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
     'a27fa2ba'
     """
 
@@ -176,7 +176,7 @@ class Series(Immutable):
     Guarantees: all outputs of all steps together satisfy the budget of the terms for their
         neighbours and unit; (K1) to (K6).
 
-    >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
     >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
     >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
     >>> str(series.left())
@@ -188,7 +188,7 @@ class Series(Immutable):
 
     __slots__ = ("__weakref__", "receipt", "terms")
 
-    terms: Terms
+    terms: ReleaseContract
     receipt: Receipt | None
 
     def __init__(self) -> None:
@@ -199,7 +199,7 @@ class Series(Immutable):
 
     @staticmethod
     def paid(
-        terms: Terms,
+        terms: ReleaseContract,
         table: Table | None,
         ledger: Ledger,
         *,
@@ -249,7 +249,9 @@ class Series(Immutable):
         )
 
     @staticmethod
-    def resumed(terms: Terms, table: Table | None, ledger: Ledger, receipt: Receipt) -> "Series":
+    def resumed(
+        terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
+    ) -> "Series":
         """Go on with a series that another process paid for and began.
 
         Args:
@@ -429,11 +431,13 @@ class Series(Immutable):
                 raise InputError(words.CHANGED)
             if len(private_state.charges) != number + 1:
                 raise InputError(words.TWO_THREADS)
-            closed = read_closed(state, owner, number) if number or state.exists() else Closed()
+            closed = (
+                read_closed(state, owner, number) if number or state.exists() else ClosedPeriods()
+            )
             # else a process that was killed before the ledger had its rows has closed it
             if closed.number == number:
                 entropy = private_state.entropy
-                closed = close(only, terms.along, terms.late, table, closed, entropy)
+                closed = close_period(only, terms.along, terms.late, table, closed, entropy)
                 write_closed(state, owner, closed)
             return answers(only, terms.along, closed)
 
@@ -462,14 +466,14 @@ class UnpaidSeries(Series):
     Raises:
         InputError: the table does not belong to the terms.
 
-    >>> terms = Terms(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
     >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
     False
     """
 
     __slots__ = ()
 
-    def __init__(self, terms: Terms, table: Table, entropy: Entropy) -> None:
+    def __init__(self, terms: ReleaseContract, table: Table, entropy: Entropy) -> None:
         _initialise(self, terms, _PrivateState(table, entropy, _checked_cost(terms, table)), None)
 
 
@@ -493,7 +497,7 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
 
 
 def _initialise(
-    series: Series, terms: Terms, state: _PrivateState, receipt: Receipt | None
+    series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
 ) -> Series:
     """Fill a series that is being made, once."""
     object.__setattr__(series, "terms", terms)
@@ -502,9 +506,9 @@ def _initialise(
     return series
 
 
-def _checked_cost(terms: Terms, table: Table | None) -> Cost:
+def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
     """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
-    if type(terms) is not Terms:
+    if type(terms) is not ReleaseContract:
         raise refuse("terms", type(terms).__name__, "Terms")
     if table is not None:
         check_table(terms.domain, terms.privacy, table)

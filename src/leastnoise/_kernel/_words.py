@@ -156,7 +156,7 @@ def no_ledger(path: Path) -> str:
     return f"{path} is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy that has all its releases."
 
 
-def reason(error: OSError) -> str:
+def os_error_reason(error: OSError) -> str:
     """Return the reason of an error of the operating system."""
     return (error.strerror or type(error).__name__).lower()
 
@@ -217,7 +217,7 @@ def wait_for(file: Path, timeout: float) -> None:
         ) from None
     except OSError as error:
         raise LedgerError(
-            f"The ledger {file} cannot be read: {reason(error)}. Check its path and permissions."
+            f"The ledger {file} cannot be read: {os_error_reason(error)}. Check its path and permissions."
         ) from None
     if size == 0:
         raise LedgerError(

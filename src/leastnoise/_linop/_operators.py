@@ -113,7 +113,7 @@ class Operator(Protocol):
     def __hash__(self) -> int: ...
 
 
-class ByValue:
+class ValueEquality:
     """Base of operators that hold arrays, with equality by value.
 
     Two are equal if they are of one class and of equal parts.
@@ -129,7 +129,7 @@ class ByValue:
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
-            and isinstance(other, ByValue)
+            and isinstance(other, ValueEquality)
             and self._parts() == other._parts()
         )
 
@@ -206,7 +206,7 @@ class AllRanges(Sized):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ranges(ByValue, Sized):
+class Ranges(ValueEquality, Sized):
     """Given intervals: row i sums the cells low[i]..high[i], both included.
 
     >>> Ranges(5, [0, 2], [1, 4]).rows
@@ -329,7 +329,7 @@ class Dense:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DiagonalAndRows(ByValue):
+class DiagonalAndRows(ValueEquality):
     """A multiple of every cell and a few dense rows.
 
     The shape of p-Identity strategies.

@@ -17,7 +17,7 @@ from leastnoise._linop._functions import (
     refuse_overflow,
     run_sums,
 )
-from leastnoise._linop._operators import ByValue, Operator, Sized, Tree, frozen
+from leastnoise._linop._operators import Operator, Sized, Tree, ValueEquality, frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _(operator: Haar) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Toeplitz(ByValue):
+class Toeplitz(ValueEquality):
     """A scaled lower triangular Toeplitz matrix.
 
     Row i is the sum over the cells j <= i of a coefficient of i - j times a scale of the cell j.
@@ -230,7 +230,7 @@ def _(operator: Toeplitz) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Coarse(ByValue):
+class Coarse(ValueEquality):
     """Queries on the sums of buckets, which are runs of consecutive cells.
 
     Args:
@@ -282,7 +282,7 @@ class Coarse(ByValue):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ordered(ByValue):
+class Ordered(ValueEquality):
     """Queries on reordered cells.
 
     Cells that are far apart in the table may be neighbours in the order.
@@ -353,10 +353,10 @@ def _(operator: Ordered, x: Array) -> Array:
 @column_sums.register
 def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
     # The columns are those of the inner operator in another order.
-    return put_back(operator, column_sums(operator.operator, weights, power))
+    return inverse_permute(operator, column_sums(operator.operator, weights, power))
 
 
-def put_back(operator: Ordered, x: Array) -> Array:
+def inverse_permute(operator: Ordered, x: Array) -> Array:
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer

@@ -15,7 +15,7 @@ from leastnoise._linop._structured import (
     Nested,
     Ordered,
     Toeplitz,
-    put_back,
+    inverse_permute,
     row_of,
     running,
     scaled,
@@ -74,7 +74,7 @@ def _(operator: Coarse, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Ordered, y: Array) -> Array:
-    return put_back(operator, apply_transpose(operator.operator, y))
+    return inverse_permute(operator, apply_transpose(operator.operator, y))
 
 
 @apply_transpose.register

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from leastnoise._accounting import Cost, Privacy
 from leastnoise._check import InternalError
 from leastnoise._check.arrays import IntArray
-from leastnoise._domain import Domain, PerCell, UnitCount
+from leastnoise._domain import Domain, PerCellBound, UnitCount
 from leastnoise._linop import (
     Coarse,
     Contrasts,
@@ -158,7 +158,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
     if not isinstance(counted, UnitCount):
         return privacy
     rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
-    bound = PerCell(1, counted.attributes) if counted.attributes else None
+    bound = PerCellBound(1, counted.attributes) if counted.attributes else None
     return replace(privacy, max_rows=rows, max_per_cell=bound)
 
 
@@ -171,8 +171,8 @@ class _RowsInCells:
         within: the rows of one such cell that are in one cell of other attributes; None for all.
     """
 
-    bound: PerCell
-    within: PerCell | None = None
+    bound: PerCellBound
+    within: PerCellBound | None = None
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
@@ -186,10 +186,12 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
         other = tuple(name for name in counted.attributes if name not in bound.attributes)
         rows = min(bound.rows, math.prod(map(plan.domain.cells, other)))
         bounds = [
-            _RowsInCells(PerCell(rows, bound.attributes), PerCell(1, other) if other else None)
+            _RowsInCells(
+                PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
+            )
         ]
     if counted.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
-        bounds.append(_RowsInCells(PerCell(1, counted.attributes)))
+        bounds.append(_RowsInCells(PerCellBound(1, counted.attributes)))
     return bounds
 
 
@@ -472,7 +474,7 @@ def _worth(plan: Measurements, beside: _Beside) -> int:
     return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
 
 
-def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
+def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     """Bound the largest L2 shift of a unit with bounded rows per cell.
 
     This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
@@ -486,7 +488,7 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
         An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a
         bound on one attribute.
 
-    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCell(1, "month"))
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month"))
     >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
     >>> plan = Measurements(domain=Domain(month=Coded(24)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
     >>> spread_distance(plan, privacy.max_per_cell)
@@ -513,7 +515,7 @@ def spread_distance(plan: Measurements, bound: PerCell) -> Fraction:
 
 
 def apart_distance(
-    plan: Measurements, bound: PerCell, within: PerCell | None = None
+    plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
     """Bound the largest |shift|_p^p of a unit from what its rows do in each cell of the bound (S5).
 
@@ -526,7 +528,7 @@ def apart_distance(
         An exact fraction, or one that is rounded up; None where the matrices along the attributes
         of the bound are too large to look at.
 
-    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCell(1, "month"))
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month"))
     >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
     >>> plan = Measurements(domain=Domain(month=Coded(3)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
     >>> apart_distance(plan, privacy.max_per_cell)
@@ -585,7 +587,7 @@ def apart_distance(
     return distance
 
 
-def _along(block: Block, bound: PerCell) -> tuple[Factor, ...] | None:
+def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
     """Return a block's factors on attributes of a bound; None if one is on others too."""
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
@@ -593,7 +595,7 @@ def _along(block: Block, bound: PerCell) -> tuple[Factor, ...] | None:
 
 
 def _split_along(
-    plan: Measurements, bound: PerCell
+    plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
     """Return, by the factors along the attributes of a bound, the blocks of the other factors.
 

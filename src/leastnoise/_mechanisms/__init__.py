@@ -15,23 +15,29 @@ from leastnoise._mechanisms._choose import (
     Comparison,
     Progress,
     Search,
-    candidates,
-    choose,
-    crowded,
-    noises,
+    choose_plan,
+    memory_error_reason,
+    noise_kinds,
     planning_seconds,
-    reweighted,
-    searched_again,
-    sharpened,
-    too_large,
+    reweight_plan,
+    search_again,
+    tables_with_high_error,
+    try_strategies,
+    with_best_lower_bounds,
 )
 
 if TYPE_CHECKING:
-    from leastnoise._mechanisms._protocol import Explanation, Mechanism, Reference, Run, terms_of
+    from leastnoise._mechanisms._protocol import (
+        Explanation,
+        Mechanism,
+        Reference,
+        Run,
+        release_contract,
+    )
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
 
 _HOMES = {
-    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "terms_of"),
+    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "release_contract"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

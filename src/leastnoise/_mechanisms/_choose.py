@@ -17,24 +17,24 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leastnoise._accounting import Noise, Privacy, parameters
-from leastnoise._accuracy import bound_seconds, lower_bound, promised
+from leastnoise._accuracy import bound_seconds, evaluate_plan, lower_bound
 from leastnoise._check import InputError, InternalError, message, one_of, readable, refuse
-from leastnoise._families import NotApplicable, partition
-from leastnoise._fitting import NOISES, fit
-from leastnoise._frames import Columns, Framed
+from leastnoise._families import NotApplicable, partition_groups
+from leastnoise._fitting import NOISES, fit_noise_scales
+from leastnoise._frames import Columns, TabularMixin
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._plan import Plan
 from leastnoise._planner import (
     PLANNERS,
-    Clock,
+    Deadline,
     Planner,
+    PlanningProblem,
     Strategy,
-    Task,
-    over,
+    counts_and_sums,
+    deadline_passed,
     reweighted_strategy,
-    running,
-    shared,
-    together,
+    split_units_budget,
+    time_limit,
 )
 from leastnoise._workload import Workload
 
@@ -136,7 +136,7 @@ class Candidate:
         return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
 
 
-class Comparison(Framed, tuple[Candidate, ...]):
+class Comparison(TabularMixin, tuple[Candidate, ...]):
     """Strategies side by side: a tuple of candidates that prints as a table."""
 
     __slots__ = ()
@@ -160,13 +160,13 @@ class Comparison(Framed, tuple[Candidate, ...]):
         }
 
 
-def noises(privacy: Privacy) -> tuple[Noise, ...]:
+def noise_kinds(privacy: Privacy) -> tuple[Noise, ...]:
     """Return the kinds of noise to try for a budget, the usual one first."""
     kinds = NOISES[type(privacy.budget)]
     return kinds[:1] if kinds[0] is Noise.DISCRETE_GAUSSIAN else kinds
 
 
-def candidates(
+def try_strategies(
     workload: Workload,
     privacy: Privacy,
     strategy: str | Planner = "auto",
@@ -181,34 +181,41 @@ def candidates(
     # all searches at 1.3 times the given seconds. Estimates decide the order and what others may
     # need; planners without a share of the time are tried last, in the time that is left.
     if strategy == "auto":
-        tasks = _within(workload, privacy, seconds)
+        tasks = _allocate_time(workload, privacy, seconds)
     else:
         chosen = (
             strategy
             if isinstance(strategy, Planner)
             else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
         )
-        tasks = [(chosen, Task(workload, privacy, noise)) for noise in noises(privacy)]
+        tasks = [
+            (chosen, PlanningProblem(workload, privacy, noise)) for noise in noise_kinds(privacy)
+        ]
     many = len(workload.products) > _MANY_TABLES
     if many:
         tasks.sort(key=lambda pair: not pair[0].contains(workload))
     contained: dict[tuple[str, Noise], str] = {}
     begun = now()
-    least, proved = dict.fromkeys(noises(privacy), math.inf), dict.fromkeys(noises(privacy), 0.0)
+    least, proved = (
+        dict.fromkeys(noise_kinds(privacy), math.inf),
+        dict.fromkeys(noise_kinds(privacy), 0.0),
+    )
     ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
-        if not ordered and _slow(
+        if not ordered and _is_slow(
             *tasks[0], seconds
         ):  # slow planners begin with the noise for which quick ones promise more
             order = sorted(
                 least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0)
             )
-            ordered, tasks = True, _within(workload, privacy, seconds, order)[-len(tasks) :]
+            ordered, tasks = True, _allocate_time(workload, privacy, seconds, order)[-len(tasks) :]
         planner, task = tasks.pop(0)
-        slow, best = _slow(planner, task, seconds), min(least.values())
+        slow, best = _is_slow(planner, task, seconds), min(least.values())
         start = time.perf_counter()
         clock, plan = (
-            _clock(planner, task, tasks, begun, seconds, now) if strategy == "auto" else Clock(),
+            _search_deadline(planner, task, tasks, begun, seconds, now)
+            if strategy == "auto"
+            else Deadline(),
             None,
         )
         needless = (
@@ -221,12 +228,12 @@ def candidates(
             reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
         elif slow and best < math.inf:  # quick planners are always tried
             no_time = f"too little of the {seconds:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
-            reason = _NEEDLESS if needless and not every else no_time if clock.over() else ""
+            reason = _NEEDLESS if needless and not every else no_time if clock.has_passed() else ""
         if not reason:
             if tell is not None:
                 tell(planner.name)
-            with running(clock):
-                plan, error = _best(planner, task, iterate=strategy != "auto")
+            with time_limit(clock):
+                plan, error = _best_candidate_plan(planner, task, iterate=strategy != "auto")
             reason = "" if error is None else str(error)
             unsuited = isinstance(error, NotApplicable)
             needless = needless and plan is not None
@@ -257,31 +264,31 @@ def candidates(
         )
 
 
-def _slow(planner: Planner, task: Task, seconds: float) -> bool:
+def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
     """Return whether a planner needs more than a small part of the time.
 
     Or has no share of it.
     """
-    cost = _ways(task.workload) * planner.least_seconds(task.workload, task.norm)
+    cost = _planning_passes(task.workload) * planner.least_seconds(task.workload, task.norm)
     return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
 
 
-def _clock(
+def _search_deadline(
     planner: Planner,
-    task: Task,
-    other_searches: Sequence[tuple[Planner, Task]],
+    task: PlanningProblem,
+    other_searches: Sequence[tuple[Planner, PlanningProblem]],
     begun: float,
     seconds: float,
     now: Callable[[], float],
-) -> Clock:
+) -> Deadline:
     """Return the deadline of a search.
 
     It leaves others their shares, but its own share may be underestimated by a factor.
     """
     # The last step of a search, which no clock ends, must be over by then.
-    ways, end = _ways(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
-    if not _slow(planner, task, seconds):
-        return Clock(end, now)
+    ways, end = _planning_passes(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
+    if not _is_slow(planner, task, seconds):
+        return Deadline(end, now)
     if task.seconds > 0:
         needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
         end = max(
@@ -290,27 +297,29 @@ def _clock(
         )
     else:
         end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
-    return Clock(end - planner.step(task.workload), now)
+    return Deadline(end - planner.step(task.workload), now)
 
 
-def _best(planner: Planner, task: Task, *, iterate: bool) -> tuple[Plan | None, InputError | None]:
+def _best_candidate_plan(
+    planner: Planner, task: PlanningProblem, *, iterate: bool
+) -> tuple[Plan | None, InputError | None]:
     """Return the better plan of counts and sums, measured jointly or apart.
 
     Jointly is usually better. Or None and the reason.
     """
     both, separate_plan, error = None, None, None
     if task.workload.counted_sums:
-        both, _ = _planned(partial(together, planner), task, iterate=iterate)
-    if both is None or not over():
-        separate_plan, error = _planned(planner.strategy, task, iterate=iterate)
+        both, _ = _plan_proposal(partial(counts_and_sums, planner), task, iterate=iterate)
+    if both is None or not deadline_passed():
+        separate_plan, error = _plan_proposal(planner.strategy, task, iterate=iterate)
     plans = [plan for plan in (separate_plan, both) if plan is not None]
     if not plans:
         return None, error
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error), None
 
 
-def _planned(
-    propose: Callable[[Task], Strategy], task: Task, *, iterate: bool
+def _plan_proposal(
+    propose: Callable[[PlanningProblem], Strategy], task: PlanningProblem, *, iterate: bool
 ) -> tuple[Plan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
@@ -318,16 +327,16 @@ def _planned(
             # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
             with np.errstate(all="ignore"):
                 proposal = propose(task)
-            blocks = shared(task, proposal.blocks)
-            fitted = fit(task.workload.domain, task.privacy, task.noise, blocks)
-            plan = promised(
+            blocks = split_units_budget(task, proposal.blocks)
+            fitted = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+            plan = evaluate_plan(
                 task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
             )
             _check_finite(plan)
     except InputError as error:
         return None, error
     except MemoryError as error:
-        return None, InputError(too_large(error))
+        return None, InputError(memory_error_reason(error))
     return plan, None
 
 
@@ -355,9 +364,9 @@ def _check_finite(plan: Plan) -> None:
         raise FloatingPointError(f"the expected error is {total}")
 
 
-def _within(
+def _allocate_time(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
-) -> list[tuple[Planner, Task]]:
+) -> list[tuple[Planner, PlanningProblem]]:
     """Share the time among planners: quick ones first.
 
     Then by their seconds over the likelihood that they find the best plan.
@@ -365,10 +374,10 @@ def _within(
     # Further steps of a search count as one more planner. Shares are parts of estimates, so the
     # same workload has the same plan on every machine. Planners without a share come last, in the
     # same order.
-    seconds_left, ways = seconds - bound_seconds(workload), _ways(workload)
+    seconds_left, ways = seconds - bound_seconds(workload), _planning_passes(workload)
     parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
-    for noise in noises(privacy):
-        likely = _SECOND ** [*order, *noises(privacy)].index(noise)
+    for noise in noise_kinds(privacy):
+        likely = _SECOND ** [*order, *noise_kinds(privacy)].index(noise)
         for planner in (planner for planner in PLANNERS.values() if planner.automatic):
             cost, most = (
                 ways * estimate(workload, noise.norm)
@@ -401,13 +410,13 @@ def _within(
         shares[tried] = shares.get(tried, 0.0) + share
         seconds_left -= share
     tasks = [
-        (planner, Task(workload, privacy, noise, share / ways))
+        (planner, PlanningProblem(workload, privacy, noise, share / ways))
         for (planner, noise), share in shares.items()
     ]
     return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
 
 
-def reweighted(plan: Plan, workload: Workload) -> Plan:
+def reweight_plan(plan: Plan, workload: Workload) -> Plan:
     """Reweight the measured tables of a plan for another workload.
 
     There is no search, so it takes little time.
@@ -417,19 +426,19 @@ def reweighted(plan: Plan, workload: Workload) -> Plan:
         proposal = reweighted_strategy(
             plan.strategy, workload, measured.blocks, measured.noise.norm
         )
-        fitted = fit(workload.domain, plan.privacy, measured.noise, proposal.blocks)
-        return promised(workload, fitted, proposal.name)
+        fitted = fit_noise_scales(workload.domain, plan.privacy, measured.noise, proposal.blocks)
+        return evaluate_plan(workload, fitted, proposal.name)
 
 
-def searched_again(
-    plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
-) -> Plan:
+def search_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
     """Plan another workload with the strategy, budget and noise of a plan."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
-    time_limit_seconds = max(seconds / _ways(workload), planner.least_seconds(workload, noise.norm))
-    best, error = _best(
-        planner, Task(workload, plan.privacy, noise, time_limit_seconds), iterate=True
+    time_limit_seconds = max(
+        seconds / _planning_passes(workload), planner.least_seconds(workload, noise.norm)
+    )
+    best, error = _best_candidate_plan(
+        planner, PlanningProblem(workload, plan.privacy, noise, time_limit_seconds), iterate=True
     )
     if best is None:
         raise error if error is not None else InputError("No strategy can be used.")
@@ -442,18 +451,18 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     0 for a data-dependent mechanism.
     """
     if search.strategy == "auto":
-        return _ways(workload) * sum(
-            task.seconds for _, task in _within(workload, privacy, search.seconds)
+        return _planning_passes(workload) * sum(
+            task.seconds for _, task in _allocate_time(workload, privacy, search.seconds)
         )
     planner = search.planner
     if planner is None:
         return 0.0
-    return _ways(workload) * sum(
-        planner.most_seconds(workload, noise.norm) for noise in noises(privacy)
+    return _planning_passes(workload) * sum(
+        planner.most_seconds(workload, noise.norm) for noise in noise_kinds(privacy)
     )
 
 
-def _ways(workload: Workload) -> int:
+def _planning_passes(workload: Workload) -> int:
     """Return how often each strategy is planned.
 
     Twice if counts and sums may be measured apart or jointly.
@@ -461,7 +470,7 @@ def _ways(workload: Workload) -> int:
     return 2 if workload.counted_sums else 1
 
 
-def too_large(error: MemoryError) -> str:
+def memory_error_reason(error: MemoryError) -> str:
     """Say what ran out of memory."""
     size = str(error).split(" for an array", 1)[0][:80]
     at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
@@ -471,7 +480,7 @@ def too_large(error: MemoryError) -> str:
     )
 
 
-def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
+def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
     """Give all candidates of a kind of noise the largest lower bound.
 
     A bound that one of them computed holds for all.
@@ -494,7 +503,7 @@ def sharpened(tried: Sequence[Candidate]) -> list[Candidate]:
     ]
 
 
-def _reasons(tried: Sequence[Candidate]) -> str:
+def _failure_reasons(tried: Sequence[Candidate]) -> str:
     """Return sentences on why nothing can be used, those first that this workload or budget can change.
 
     Reasons that differ only in numbers are listed once, with the names of their strategies. Of
@@ -517,7 +526,7 @@ def _reasons(tried: Sequence[Candidate]) -> str:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Pause the collector of reference cycles.
 
     The millions of values of a large plan contain no cycles, and scanning them is slow.
@@ -539,7 +548,7 @@ def _uncollected() -> Iterator[None]:
             enable()
 
 
-def choose(
+def choose_plan(
     workload: Workload, privacy: Privacy, search: Search | None = None
 ) -> tuple[Plan, tuple[Candidate, ...]]:
     """Return the plan of least expected total squared error, and all candidates."""
@@ -559,10 +568,10 @@ def choose(
             "No unit has more rows than can be read.",
         )
     search = search or Search()
-    with _uncollected() if len(workload.products) > _MANY_TABLES else nullcontext():
+    with _gc_paused() if len(workload.products) > _MANY_TABLES else nullcontext():
         requested_strategy = search.own or search.strategy
         listed = [
-            *candidates(
+            *try_strategies(
                 workload,
                 privacy,
                 requested_strategy,
@@ -572,19 +581,19 @@ def choose(
                 now=search.now,
             )
         ]
-    tried = sharpened(listed)
+    tried = with_best_lower_bounds(listed)
     best = min(tried, key=lambda candidate: candidate.rank)
     if best.plan is None and search.own is not None:
         raise InputError(best.reason)
     if best.plan is None:
-        raise InputError(f"No strategy can be used for this workload. {_reasons(tried)}")
+        raise InputError(f"No strategy can be used for this workload. {_failure_reasons(tried)}")
     ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
     return replace(
         best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}
     ), tuple(tried)
 
 
-def crowded(plan: Plan, search: Search) -> dict[str, float]:
+def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     """Return the tables with over twice the error of a plan by themselves.
 
     That plan has an equal share of the budget. Returns the ratios by name.
@@ -597,7 +606,7 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
     even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         single_workload = Workload(plan.domain, (product,))
-        least = min(lower_bound(single_workload, even, noise) for noise in noises(even)) / (
+        least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (
             product.importance * product.rows
         )
         if (
@@ -611,11 +620,12 @@ def crowded(plan: Plan, search: Search) -> dict[str, float]:
             break
         # For disjoint sums of cells the best strategy is to measure them.
         disjoint = all(
-            partition(operator) is not None for operator in single_workload.products[0].operators
+            partition_groups(operator) is not None
+            for operator in single_workload.products[0].operators
         )
         strategy = "marginals" if disjoint else "auto"
         with suppress(InputError):
-            tried, _ = choose(
+            tried, _ = choose_plan(
                 single_workload,
                 even,
                 Search(strategy, seconds=search.seconds * _QUICK, now=search.now),

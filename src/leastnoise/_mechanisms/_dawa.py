@@ -24,33 +24,33 @@ from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError, refuse
 from leastnoise._domain import Domain
 from leastnoise._estimate import (
+    AdaptiveGridEstimate,
+    BucketExpansion,
+    DeviationBound,
     Estimator,
-    Expanded,
-    Grid,
-    Halving,
-    Hidden,
+    HalvingTree,
     Outcome,
     Posterior,
     Said,
-    Smoothed,
+    SmoothedEstimate,
     can_be_smoothed,
     cheapest_blocks,
-    join,
+    join_observations,
     shrunk_levels,
 )
-from leastnoise._families import Gram, gram_of, summed
-from leastnoise._fitting import fit, pure_share, rescaled
+from leastnoise._families import Gram, gram_of, weighted_sum
+from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
 from leastnoise._kernel import LeastCost, Series
 from leastnoise._linop import Coarse, Identity, Ordered, Ranges, Total, Tree, block_tree, pack
 from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Progress, Search, noises
+from leastnoise._mechanisms._choose import Progress, Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
-    Looked,
+    DataDependentFinding,
     Mechanism,
+    NoStructureFinding,
     Run,
-    Unused,
-    fallback,
-    looking,
+    adaptive_plan,
+    reference_measurements,
     reference_plan,
     require_details,
 )
@@ -59,14 +59,14 @@ from leastnoise._planner import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
     PLANE_TEST_SHARE,
+    bucket_strategy,
     difference_costs,
-    divided,
+    divide_parts,
     first_level,
     first_levels,
-    on_buckets,
+    has_narrow_queries,
     plane_regime,
     records_a_part,
-    single_cells,
     total_cost,
 )
 from leastnoise._workload import Workload
@@ -92,7 +92,7 @@ _MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Smooth(Looked):
+class NoEmptinessFinding(DataDependentFinding):
     """The test did not find the data nearly empty.
 
     The data-independent plan, shrunk as far as its own noisy answers allow.
@@ -100,11 +100,11 @@ class Smooth(Looked):
 
     regime, earlier = "smoothed", ("shrunk", "sloped")
     interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
-    estimate = Smoothed.of  # the posterior mean, with the intervals of least squares
+    estimate = SmoothedEstimate.of  # the posterior mean, with the intervals of least squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adaptive(Looked):
+class NearlyEmptyFinding(DataDependentFinding):
     """The test found the data nearly empty.
 
     Levels, then buckets that follow from their noisy answers.
@@ -119,13 +119,13 @@ class Adaptive(Looked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets(Looked):
+class Buckets(DataDependentFinding):
     """A private partition into buckets, in releases of earlier versions."""
 
     regime = "buckets"
 
     buckets: int
-    hidden: Hidden | None = None
+    hidden: DeviationBound | None = None
     starts: Any = None
 
     def not_covered(self, domain: Domain) -> list[Said]:
@@ -133,15 +133,19 @@ class Buckets(Looked):
 
         If the release has no estimate of it.
         """
-        return [("aware_unknown", {})] if self.hidden is None else Looked.not_covered(self, domain)
+        return (
+            [("aware_unknown", {})]
+            if self.hidden is None
+            else DataDependentFinding.not_covered(self, domain)
+        )
 
     def estimator(self, observation: Observation) -> Estimator:
         """Spread the count of a bucket evenly over its cells."""
-        return Expanded.of(observation, self.hidden)
+        return BucketExpansion.of(observation, self.hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveGrid(Looked):
+class AdaptiveGridFinding(DataDependentFinding):
     """The test found structure.
 
     Blocks, then parts and groups of parts that follow from their noisy counts.
@@ -159,11 +163,11 @@ class AdaptiveGrid(Looked):
 
         Shrunk if queries are of few cells.
         """
-        return Grid.of(observation, shrunk=self.shrunk)
+        return AdaptiveGridEstimate.of(observation, shrunk=self.shrunk)
 
 
 @dataclass(frozen=True)
-class Setting:
+class DawaSetting:
     """The public facts of a release on one attribute or two, from its plan."""
 
     plan: Plan
@@ -186,10 +190,10 @@ class Setting:
                     gram_of(product.operators[0] if product.attributes else Total(size)),
                 )
             )
-        return summed(parts)
+        return weighted_sum(parts)
 
     @cached_property
-    def narrow(self) -> bool:
+    def has_narrow_queries(self) -> bool:
         """Whether all queries on the two attributes are of few cells."""
         queries = []
         for product in self.plan.workload:
@@ -199,7 +203,7 @@ class Setting:
                 for name, size in zip(self.attributes, self.shape, strict=True)
             )
             queries.append((product.importance, (first, second)))
-        return single_cells(queries)
+        return has_narrow_queries(queries)
 
     @property
     def choice(self) -> Fraction:
@@ -232,14 +236,14 @@ class Setting:
 
     def fitted(self, factor: Factor, budget: Budget) -> Measurements:
         """Measure one block within a part of the budget."""
-        return fit(
+        return fit_noise_scales(
             self.plan.domain,
             self.plan.privacy.within(budget),
             self.noise,
             [(Block((factor,), Fraction(1)), 1.0)],
         )
 
-    def ask(self, series: Series) -> tuple[Fraction, dict[str, float]]:
+    def test_structure(self, series: Series) -> tuple[Fraction, dict[str, float]]:
         """Pay for the test, and return the noisy least cost of any partition.
 
         Also returns the numbers about it that are published.
@@ -252,7 +256,9 @@ class Setting:
 
     def without_structure(self, series: Series) -> Observation:
         """Measure the data-independent plan with what the test left."""
-        return series.measure(rescaled(fallback(self.plan), self.plan.privacy.within(self.rest)))
+        return series.measure(
+            rescale_noise(reference_measurements(self.plan), self.plan.privacy.within(self.rest))
+        )
 
 
 def plan_dawa(
@@ -273,11 +279,11 @@ def plan_dawa(
     attributes = attributes_of(
         workload, privacy, strategy
     )  # refused before the reference is searched for
-    details = details_of(attributes, privacy, strategy)
+    details = plan_details(attributes, privacy, strategy)
     remaining_privacy = privacy.within(
         privacy.budget.without(_choice(attributes, privacy.budget, strategy))
     )
-    return looking(
+    return adaptive_plan(
         reference or reference_plan(workload, privacy, progress),
         remaining_privacy,
         strategy,
@@ -354,7 +360,7 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
     )
 
 
-def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
+def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
     """Return the details of a plan, with its steps and what each may spend."""
     choice, two = _choice(attributes, privacy.budget, strategy), len(attributes) == 2
     remaining = privacy.budget.without(choice)
@@ -373,34 +379,34 @@ def details_of(attributes: Sequence[str], privacy: Privacy, strategy: str) -> di
         steps = [{"step": "test", "epsilon": str(choice)}, {"step": "one of", **ways}]
     return {
         **({"attributes": list(attributes)} if two else {"attribute": attributes[0]}),
-        "mechanism": noises(privacy)[0].value,
+        "mechanism": noise_kinds(privacy)[0].value,
         "steps": steps,
         **({"borders": {"easy": EASY, "clear": CLEAR}} if choice and not two else {}),
     }
 
 
-def setting_of(plan: Plan) -> Setting:
+def setting_from_plan(plan: Plan) -> DawaSetting:
     """Read a plan and check it before anything is paid.
 
     The plan may come from a file.
     """
     attributes = attributes_of(plan.workload, plan.privacy, plan.strategy)
-    details = details_of(attributes, plan.privacy, plan.strategy)
+    details = plan_details(attributes, plan.privacy, plan.strategy)
     require_details(plan, lambda: details if plan.strategy in STRATEGIES else {"steps": []})
-    return Setting(plan, attributes, noises(plan.privacy)[0])
+    return DawaSetting(plan, attributes, noise_kinds(plan.privacy)[0])
 
 
 # On one attribute.
 
 
-def carry_out(setting: Setting, series: Series) -> Outcome:
+def run_dawa(setting: DawaSetting, series: Series) -> Outcome:
     """Run the test, then levels and buckets or the data-independent plan.
 
     Levels and buckets if the test finds the data nearly empty, or if requested.
     """
     plan, test = setting.plan, None
     if setting.choice:
-        _, test = setting.ask(series)
+        _, test = setting.test_structure(series)
         test["blur"] = (
             float(1 / setting.choice / setting.unit) * plan.privacy.distance / setting.asked.size
         )
@@ -408,9 +414,11 @@ def carry_out(setting: Setting, series: Series) -> Outcome:
             observed = setting.without_structure(series)
             # answers are shrunk if the measurements determine the cells
             finding = (
-                Smooth(test=test) if can_be_smoothed(observed.measurements) else Unused(test=test)
+                NoEmptinessFinding(test=test)
+                if can_be_smoothed(observed.measurements)
+                else NoStructureFinding(test=test)
             )
-            return Outcome(plan, join([observed], plan.privacy), finding)
+            return Outcome(plan, join_observations([observed], plan.privacy), finding)
     return _adaptive(setting, series, setting.rest, test)
 
 
@@ -419,12 +427,12 @@ def nearly_empty(per_cell: float, blur: float) -> bool:
     return per_cell < EASY and CLEAR * blur <= EASY
 
 
-def levels(setting: Setting, budget: Budget) -> Measurements:
+def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
     """Choose the levels of blocks for the workload, and scale their noise.
 
     To the given budget.
     """
-    weighted_queries, halving = setting.asked, Halving(setting.asked.size)
+    weighted_queries, halving = setting.asked, HalvingTree(setting.asked.size)
     costs = difference_costs(weighted_queries, halving.left, halving.right)
     widths, weights = first_levels(
         [float(cost.sum()) for cost in costs], total_cost(weighted_queries), setting.noise.norm
@@ -437,13 +445,13 @@ def levels(setting: Setting, budget: Budget) -> Measurements:
 
 
 def _adaptive(
-    setting: Setting, series: Series, budget: Budget, test: Mapping[str, float] | None
+    setting: DawaSetting, series: Series, budget: Budget, test: Mapping[str, float] | None
 ) -> Outcome:
     """Measure levels, choose a partition from them, measure its buckets.
 
     Both are used for the answers.
     """
-    first = series.measure(levels(setting, budget.share(FIRST_SHARE)))
+    first = series.measure(fit_levels(setting, budget.share(FIRST_SHARE)))
     second = budget.share(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
     costs = difference_costs(setting.asked, halving.left, halving.right)
@@ -456,13 +464,15 @@ def _adaptive(
     while len(starts) > most:
         noise *= 2
         starts = cheapest_blocks(squares, costs, noise, halving)
-    buckets = on_buckets(setting.attributes, setting.asked, starts, setting.noise.norm)
+    buckets = bucket_strategy(setting.attributes, setting.asked, starts, setting.noise.norm)
     observed = series.measure(setting.fitted(buckets, second))
-    finding = Adaptive(buckets=len(starts), starts=pack(starts), test=test)
-    return Outcome(setting.plan, join([first, observed], setting.plan.privacy), finding)
+    finding = NearlyEmptyFinding(buckets=len(starts), starts=pack(starts), test=test)
+    return Outcome(
+        setting.plan, join_observations([first, observed], setting.plan.privacy), finding
+    )
 
 
-def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
+def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     """Estimate the relative noise variance of a difference of halves.
 
     As the second step measures it, over the variance of the cells.
@@ -481,25 +491,27 @@ def split_noise(setting: Setting, costs: list[np.ndarray]) -> float:
 # On two attributes.
 
 
-def carry_out_plane(setting: Setting, series: Series) -> Outcome:
+def run_plane(setting: DawaSetting, series: Series) -> Outcome:
     """Run the test, then the adaptive grid or the data-independent plan."""
     # The number of the first blocks, and whether their deviations are shrunk, depend on the test's
     # paid answer and the plan alone; the second round depends on the noisy counts of the first one
     # besides.
     plan = setting.plan
-    value, test = setting.ask(series)
+    value, test = setting.test_structure(series)
     regime, blocks = plane_regime(
-        value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.narrow
+        value, 1 / setting.unit, math.prod(setting.shape), narrow=setting.has_narrow_queries
     )
     if regime == "fixed":
         return Outcome(
-            plan, join([setting.without_structure(series)], plan.privacy), Unused(test=test)
+            plan,
+            join_observations([setting.without_structure(series)], plan.privacy),
+            NoStructureFinding(test=test),
         )
     return _adaptive_grid(blocks, float(value / setting.unit), setting, series, test)
 
 
 def _adaptive_grid(
-    blocks: int, cost: float, setting: Setting, series: Series, test: Mapping[str, float]
+    blocks: int, cost: float, setting: DawaSetting, series: Series, test: Mapping[str, float]
 ) -> Outcome:
     """Measure blocks, then parts and groups that follow from their counts.
 
@@ -516,7 +528,9 @@ def _adaptive_grid(
     counts, remaining = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
-    (parts, groups), (many, joined) = divided(tree, base, counts, rate, narrow=setting.narrow)
+    (parts, groups), (many, joined) = divide_parts(
+        tree, base, counts, rate, narrow=setting.has_narrow_queries
+    )
     is_unmerged = joined == 1
     low = np.concatenate([parts, groups[is_unmerged]])
     high = (
@@ -532,17 +546,25 @@ def _adaptive_grid(
     )
     fine = Factor(setting.attributes, Ordered(Ranges(size, low, high), tree.order), weights)
     second = series.measure(setting.fitted(fine, remaining))
-    finding = AdaptiveGrid(blocks=len(starts), buckets=len(parts), shrunk=setting.narrow, test=test)
-    return Outcome(setting.plan, join([first, second], setting.plan.privacy), finding)
+    finding = AdaptiveGridFinding(
+        blocks=len(starts), buckets=len(parts), shrunk=setting.has_narrow_queries, test=test
+    )
+    return Outcome(setting.plan, join_observations([first, second], setting.plan.privacy), finding)
 
 
 class Dawa(Mechanism):
     """The mechanism on one attribute or two."""
 
     names = STRATEGIES
-    findings = (Unused, Smooth, Adaptive, Buckets, AdaptiveGrid)
+    findings = (
+        NoStructureFinding,
+        NoEmptinessFinding,
+        NearlyEmptyFinding,
+        Buckets,
+        AdaptiveGridFinding,
+    )
 
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
+    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
         """Take its strategies, also that of earlier releases."""
         return strategy in {*STRATEGIES, EARLIER}
 
@@ -550,19 +572,19 @@ class Dawa(Mechanism):
         """Make the plan by `plan_dawa`."""
         return plan_dawa(workload, privacy, search.strategy, search.tell)
 
-    def ready(self, plan: Plan) -> Run:
+    def prepare(self, plan: Plan) -> Run:
         """Check the plan, and return its run.
 
         Refuses budgets whose levels need so fine a grid that the buckets would overflow.
         """
-        setting = setting_of(plan)
-        rescaled(
-            fallback(plan), plan.privacy.within(setting.rest)
+        setting = setting_from_plan(plan)
+        rescale_noise(
+            reference_measurements(plan), plan.privacy.within(setting.rest)
         )  # refused now, and not when the test has been paid for
         if len(setting.attributes) == 2:
-            return partial(carry_out_plane, setting)
-        first = levels(setting, setting.rest.share(FIRST_SHARE))
+            return partial(run_plane, setting)
+        first = fit_levels(setting, setting.rest.share(FIRST_SHARE))
         if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
             advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
             raise refuse("the budget", plan.privacy.budget, "one that leaves more noise", advice)
-        return partial(carry_out, setting)
+        return partial(run_dawa, setting)

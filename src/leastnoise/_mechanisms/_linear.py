@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from leastnoise._accounting import Privacy
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._check import InputError, quoted
-from leastnoise._estimate import Finding, Outcome, public_of
+from leastnoise._estimate import Finding, Outcome, public_counts_of_plan
 from leastnoise._kernel import Series
-from leastnoise._mechanisms._choose import Search, choose
+from leastnoise._mechanisms._choose import Search, choose_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
 from leastnoise._plan import Plan, Promise
 from leastnoise._workload import Workload
@@ -23,20 +23,23 @@ class Linear(Mechanism):
 
     names = ()
 
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
+    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - all of them
         """Take whatever no other mechanism takes."""
         return True
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Choose the plan of least expected error."""
-        return choose(workload, privacy, search)[0]
+        return choose_plan(workload, privacy, search)[0]
 
-    def ready(self, plan: Plan) -> Run:
+    def prepare(self, plan: Plan) -> Run:
         """Check that the measurements answer the workload with the promised errors."""
-        measurements, exact = plan.measured(), [public.block for public in public_of(plan)]
+        measurements, exact = (
+            plan.measured(),
+            [public.block for public in public_counts_of_plan(plan)],
+        )
         _check_promise(
             plan.expected_error(),
-            promised(plan.workload, measurements, exact=exact).expected_error(),
+            evaluate_plan(plan.workload, measurements, exact=exact).expected_error(),
         )
 
         def run(series: Series) -> Outcome:
@@ -64,7 +67,7 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
         and not isinstance(bound, bool)
         and 0 <= bound <= total * (1 + 1e-6)
     )
-    if not (_near(stated.total_squared_error, total) and is_bound):
+    if not (_nearly_equal(stated.total_squared_error, total) and is_bound):
         raise InputError(
             f"The plan promises a total squared error of {quoted(stated.total_squared_error)}, at "
             f"least {quoted(stated.lower_bound)}; "
@@ -72,10 +75,10 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
         )
     if len(stated.tables) != len(computed.tables) or not all(
         (promised.name, promised.largest_is_bound) == (other.name, other.largest_is_bound)
-        and _near(promised.queries, other.queries)
-        and _near(promised.weight, other.weight)
-        and _near(promised.rmse, other.rmse)
-        and _near(promised.largest_std, other.largest_std)
+        and _nearly_equal(promised.queries, other.queries)
+        and _nearly_equal(promised.weight, other.weight)
+        and _nearly_equal(promised.rmse, other.rmse)
+        and _nearly_equal(promised.largest_std, other.largest_std)
         for promised, other in zip(stated.tables, computed.tables, strict=True)
     ):
         raise InputError(
@@ -84,7 +87,7 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
         )
 
 
-def _near(stated: object, computed: float) -> bool:
+def _nearly_equal(stated: object, computed: float) -> bool:
     return (
         isinstance(stated, (int, float))
         and not isinstance(stated, bool)

@@ -26,34 +26,34 @@ from leastnoise._estimate import (
     Combination,
     Estimate,
     Estimator,
-    Modelled,
-    Moved,
+    ModelEstimator,
     NoisyTables,
     Outcome,
     PublicCounts,
-    join,
+    ShrunkToModel,
+    join_observations,
     read_combinations,
     read_public,
 )
-from leastnoise._fitting import fit, rescaled
+from leastnoise._fitting import fit_noise_scales, rescale_noise
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, choose, noises
+from leastnoise._mechanisms._choose import Search, choose_plan, noise_kinds
 from leastnoise._mechanisms._protocol import (
-    Looked,
+    DataDependentFinding,
     Mechanism,
     Reference,
     Run,
-    fallback,
-    part_of,
+    gaussian_composition_details,
+    reference_measurements,
     require_details,
-    shared_out,
-    squares_added,
-    within,
+    rescale_plan,
+    step_budget_details,
+    step_privacy,
 )
 from leastnoise._plan import Plan
-from leastnoise._planner import binned_tables, precisions
+from leastnoise._planner import binned_tables, table_precisions
 from leastnoise._workload import Workload, table_of_all_cells
 
 STRATEGY = "model"
@@ -81,7 +81,7 @@ _MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FromModel(Looked):
+class _FromModel(DataDependentFinding):
     """A release from a model.
 
     The widest requested tables, the public facts, and the noisy number of rows if it decided.
@@ -100,7 +100,7 @@ class _FromModel(Looked):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnBins(_FromModel):
+class BinnedModelFinding(_FromModel):
     """The model was fitted to attributes alone and pairs on bins."""
 
     regime, hides = "model_bins", "aware_model_bins"
@@ -111,7 +111,7 @@ class OnBins(_FromModel):
     def estimator(self, observation: Observation) -> Estimator:
         """Return the model."""
         impossible, public = self._stated(observation.measurements.domain)
-        return Modelled(
+        return ModelEstimator(
             NoisyTables.of(observation, impossible, public),
             tuple(map(tuple, self.asked)),
             impossible,
@@ -120,14 +120,14 @@ class OnBins(_FromModel):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnThrees(OnBins):
+class ThreeWayModelFinding(BinnedModelFinding):
     """The model was fitted to one-way, pair and three-way tables on bins."""
 
     regime, hides = "model_threes", "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnTables(_FromModel):
+class TableModelFinding(_FromModel):
     """The model was fitted to least squares tables.
 
     The answers lie between both.
@@ -138,11 +138,13 @@ class OnTables(_FromModel):
     def estimator(self, observation: Observation) -> Estimator:
         """Return tables between the model and least squares."""
         impossible, public = self._stated(observation.measurements.domain)
-        return Moved(Estimate(observation, public), tuple(map(tuple, self.asked)), impossible)
+        return ShrunkToModel(
+            Estimate(observation, public), tuple(map(tuple, self.asked)), impossible
+        )
 
 
 @dataclass(frozen=True)
-class Setting:
+class ModelSetting:
     """The public facts of a release from a model, from its plan."""
 
     plan: Plan
@@ -202,7 +204,7 @@ class Setting:
             / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
         )
 
-    def case(self, rows: int | None) -> str:
+    def case_for_rows(self, rows: int | None) -> str:
         """Return what is measured for a number of rows.
 
         None if the rows are not counted.
@@ -216,7 +218,7 @@ class Setting:
         )
 
     @cached_property
-    def counting(self) -> Fraction:
+    def counting_share(self) -> Fraction:
         """The share of the budget that counts the rows.
 
         0 if no count would change what is measured.
@@ -232,17 +234,17 @@ class Setting:
         return share
 
     @property
-    def may_not_look(self) -> bool:
+    def may_use_reference(self) -> bool:
         """Whether the data-independent plan may be carried out."""
-        return bool(self.counting) or self.case(self.public_rows) == "model_tables"
+        return bool(self.counting_share) or self.case_for_rows(self.public_rows) == "model_tables"
 
     def shares(self, case: str) -> dict[str, Fraction]:
         """Return the part of the budget of each step of a case."""
-        remaining = 1 - self.counting
+        remaining = 1 - self.counting_share
         if case == "model_tables":
             return {"independent": remaining}
         one_way_share = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
-        if case == "model_bins" or not self.threes:
+        if case == "model_bins" or not self.three_way_tables:
             return {"alone": remaining * one_way_share, "pairs": remaining * (1 - one_way_share)}
         return {
             "alone": remaining * one_way_share,
@@ -252,13 +254,15 @@ class Setting:
 
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Scale the noise of blocks to a part of the budget."""
-        return fit(self.plan.domain, shared_out(self.plan).share(share), self.noise, blocks)
+        return fit_noise_scales(
+            self.plan.domain, step_privacy(self.plan).share(share), self.noise, blocks
+        )
 
     def total(self, share: Fraction) -> Measurements:
         """Measure the number of rows."""
         return self.fitted(share, [(Block((), Fraction(1)), 1.0)])
 
-    def alone(self, case: str) -> Measurements:
+    def one_way_marginals(self, case: str) -> Measurements:
         """Measure the one-way marginal of every requested attribute.
 
         Also of attributes that are in no pair.
@@ -271,13 +275,13 @@ class Setting:
         blocks = [
             Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()
         ]
-        relative = precisions([*sizes.values()], [1.0] * len(sizes))
+        relative = table_precisions([*sizes.values()], [1.0] * len(sizes))
         return self.fitted(
             self.shares(case)["alone"], list(zip(blocks, map(float, relative), strict=True))
         )
 
     @cached_property
-    def threes(self) -> dict[tuple[str, ...], float]:
+    def three_way_tables(self) -> dict[tuple[str, ...], float]:
         """The requested tables of three attributes, with their weights.
 
         Weights of squared errors.
@@ -290,7 +294,7 @@ class Setting:
                 threes[product.attributes] += product.importance
         return threes
 
-    def together(
+    def binned_tables(
         self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
     ) -> Measurements:
         """Measure binned tables, with bins from noisy one-way counts."""
@@ -346,100 +350,111 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     return pairs
 
 
-def _steps(setting: Setting) -> list[dict[str, Any]]:
+def _steps(setting: ModelSetting) -> list[dict[str, Any]]:
     """Return the steps as entries of the details.
 
     For every case that the number of rows may decide.
     """
     cases = {
         case: [
-            {"step": name, "budget": part_of(setting.plan, share)}
+            {"step": name, "budget": step_budget_details(setting.plan, share)}
             for name, share in setting.shares(case).items()
         ]
         for case in ("model_bins", "model_fuller", "model_tables")
     }
-    if not setting.counting:
-        return cases[setting.case(setting.public_rows)]
+    if not setting.counting_share:
+        return cases[setting.case_for_rows(setting.public_rows)]
     return [
-        {"step": "total", "budget": part_of(setting.plan, setting.counting)},
+        {"step": "total", "budget": step_budget_details(setting.plan, setting.counting_share)},
         {"step": "one of", **cases},
     ]
 
 
-def setting_of(plan: Plan) -> Setting:
+def setting_from_plan(plan: Plan) -> ModelSetting:
     """Read a plan and check it before anything is paid.
 
     The plan may come from a file.
     """
-    setting = Setting(plan, pairs_of(plan.workload))
+    setting = ModelSetting(plan, pairs_of(plan.workload))
 
     def details() -> dict[str, Any]:
         read_combinations(plan.domain, setting.stated["impossible"])
         read_public(plan.domain, setting.stated["public"])
-        if plan.details.get("gaussian") != squares_added(plan.privacy, setting.noise).get(
-            "gaussian"
-        ):
+        if plan.details.get("gaussian") != gaussian_composition_details(
+            plan.privacy, setting.noise
+        ).get("gaussian"):
             raise ValueError("its steps do not share out what their noise adds up")
         return {
             "steps": _steps(setting),
             "mechanism": (
-                fallback(plan).noise if setting.may_not_look else noises(plan.privacy)[0]
+                reference_measurements(plan).noise
+                if setting.may_use_reference
+                else noise_kinds(plan.privacy)[0]
             ).value,
         }
 
     require_details(plan, details)
-    rescaled(fallback(plan), shared_out(plan).share(1 - setting.counting))
+    rescale_noise(
+        reference_measurements(plan), step_privacy(plan).share(1 - setting.counting_share)
+    )
     for case in (
         {"model_bins", "model_fuller"}
-        if setting.counting
-        else {setting.case(setting.public_rows)} - {"model_tables"}
+        if setting.counting_share
+        else {setting.case_for_rows(setting.public_rows)} - {"model_tables"}
     ):
-        setting.alone(case)  # refused now, and not when the first step has been paid for
+        setting.one_way_marginals(
+            case
+        )  # refused now, and not when the first step has been paid for
     return setting
 
 
-def carry_out(setting: Setting, series: Series) -> Outcome:
+def run_model(setting: ModelSetting, series: Series) -> Outcome:
     """Count the rows if they decide, then measure.
 
     Tables on bins, or the data-independent plan.
     """
-    rows, share = setting.public_rows, setting.counting
+    rows, share = setting.public_rows, setting.counting_share
     if share:
         counted = series.measure(setting.total(share))
         rows = int(counted.values[0][0] / counted.measurements.grid)
-    case = setting.case(rows)
+    case = setting.case_for_rows(rows)
     if case != "model_tables":
-        return on_bins(setting, series, rows, case)
+        return fit_on_bins(setting, series, rows, case)
     observation = series.measure(
-        rescaled(fallback(setting.plan), shared_out(setting.plan).share(1 - share))
+        rescale_noise(
+            reference_measurements(setting.plan), step_privacy(setting.plan).share(1 - share)
+        )
     )
     return Outcome(
         setting.plan,
-        join([observation], setting.plan.privacy),
-        OnTables(rows=rows, asked=setting.asked, **setting.stated),
+        join_observations([observation], setting.plan.privacy),
+        TableModelFinding(rows=rows, asked=setting.asked, **setting.stated),
     )
 
 
-def on_bins(setting: Setting, series: Series, rows: int | None, case: str) -> Outcome:
+def fit_on_bins(setting: ModelSetting, series: Series, rows: int | None, case: str) -> Outcome:
     """Measure one-way marginals, then binned tables.
 
     In all cases but that of whole tables.
     """
-    first = series.measure(setting.alone(case))
-    tables = {"pairs": setting.pairs, "threes": setting.threes}
+    first = series.measure(setting.one_way_marginals(case))
+    tables = {"pairs": setting.pairs, "threes": setting.three_way_tables}
     steps = [
         (tables[name], share) for name, share in setting.shares(case).items() if name in tables
     ]
     measured = [
-        series.measure(setting.together(first, step_tables, share)) for step_tables, share in steps
+        series.measure(setting.binned_tables(first, step_tables, share))
+        for step_tables, share in steps
     ]
     blocks = [block for observation in measured for block in observation.measurements.blocks]
     cells = sum(block.rows for block in blocks)
-    kind = OnThrees if len(steps) > 1 else OnBins
+    kind = ThreeWayModelFinding if len(steps) > 1 else BinnedModelFinding
     finding = kind(
         rows=rows, tables=len(blocks), cells=cells, asked=setting.asked, **setting.stated
     )
-    return Outcome(setting.plan, join([first, *measured], setting.plan.privacy), finding)
+    return Outcome(
+        setting.plan, join_observations([first, *measured], setting.plan.privacy), finding
+    )
 
 
 def _reference_workload(workload: Workload) -> Workload:
@@ -466,7 +481,7 @@ class Model(Mechanism):
     """The mechanism for tables from a model."""
 
     names = (STRATEGY,)
-    findings = (OnBins, OnThrees, OnTables)
+    findings = (BinnedModelFinding, ThreeWayModelFinding, TableModelFinding)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Return the public plan.
@@ -474,7 +489,7 @@ class Model(Mechanism):
         Shares of the budget, and the best data-independent plan.
         """
         pairs = pairs_of(workload)
-        reference, _ = choose(
+        reference, _ = choose_plan(
             _reference_workload(workload), privacy, replace(search, strategy="auto")
         )
         details = {
@@ -487,7 +502,7 @@ class Model(Mechanism):
                 if facts
             },
         }
-        setting = Setting(
+        setting = ModelSetting(
             Plan(
                 workload=workload,
                 privacy=privacy,
@@ -497,12 +512,12 @@ class Model(Mechanism):
             ),
             pairs,
         )
-        if not setting.may_not_look:
-            details["mechanism"] = noises(privacy)[0].value
-        details |= squares_added(privacy, Noise(details["mechanism"]))
+        if not setting.may_use_reference:
+            details["mechanism"] = noise_kinds(privacy)[0].value
+        details |= gaussian_composition_details(privacy, Noise(details["mechanism"]))
         setting = replace(setting, plan=replace(setting.plan, details=details))
-        remaining_measurements = within(
-            reference, shared_out(setting.plan).share(1 - setting.counting)
+        remaining_measurements = rescale_plan(
+            reference, step_privacy(setting.plan).share(1 - setting.counting_share)
         )
         return replace(
             setting.plan,
@@ -510,6 +525,6 @@ class Model(Mechanism):
             fallback=remaining_measurements,
         )
 
-    def ready(self, plan: Plan) -> Run:
-        """Check the plan by `setting_of`, to be carried out by `carry_out`."""
-        return partial(carry_out, setting_of(plan))
+    def prepare(self, plan: Plan) -> Run:
+        """Check the plan by `setting_from_plan`, to be carried out by `run_model`."""
+        return partial(run_model, setting_from_plan(plan))

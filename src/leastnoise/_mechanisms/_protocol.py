@@ -17,11 +17,19 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
 from leastnoise._check import InputError, exact
 from leastnoise._domain import Domain
-from leastnoise._estimate import Estimate, Estimator, Finding, Hidden, Independent, Outcome, Said
-from leastnoise._fitting import allowed_mu_squared, rescaled
-from leastnoise._kernel import Series, Terms
+from leastnoise._estimate import (
+    DataIndependentEstimate,
+    DeviationBound,
+    Estimate,
+    Estimator,
+    Finding,
+    Outcome,
+    Said,
+)
+from leastnoise._fitting import allowed_mu_squared, rescale_noise
+from leastnoise._kernel import ReleaseContract, Series
 from leastnoise._measurements import Measurements, Observation
-from leastnoise._mechanisms._choose import Search, candidates
+from leastnoise._mechanisms._choose import Search, try_strategies
 from leastnoise._plan import Plan, Promise
 from leastnoise._planner import PLANNERS
 from leastnoise._workload import Workload
@@ -72,14 +80,14 @@ class Explanation:
     reference: Reference | None = None
 
 
-def terms_of(plan: Plan) -> Terms:
+def release_contract(plan: Plan) -> ReleaseContract:
     """Return what the kernel needs of a plan.
 
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
     series = plan.details.get("series", {})
-    return Terms(
+    return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
         attributes=attributes,
@@ -100,14 +108,14 @@ class Mechanism(Protocol):
 
     names: ClassVar[tuple[str, ...]]
     """The strategies that ask for it by name; none for the mechanism of all other strategies."""
-    findings: ClassVar[tuple[type["Looked"], ...]] = ()
+    findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
     """The kinds of its findings, also those of earlier releases of the program."""
 
-    def takes(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
+    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
         """Whether this is the mechanism for a strategy and a workload."""
         return strategy in self.names
 
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
+    def decision_attributes(self, workload: Workload) -> tuple[str, ...]:  # noqa: ARG002 - none that is not asked about
         """Return the attributes that decisions depend on.
 
         They are read even if no query is about them.
@@ -117,7 +125,7 @@ class Mechanism(Protocol):
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the public plan."""
 
-    def ready(self, plan: Plan) -> Run:
+    def prepare(self, plan: Plan) -> Run:
         """Check a plan before anything is paid, and return its run.
 
         The plan may come from a file.
@@ -143,7 +151,7 @@ class Mechanism(Protocol):
             if facts.get(field.name) is not None
         }
         if "hidden" in values:
-            values["hidden"] = Hidden(
+            values["hidden"] = DeviationBound(
                 scale=values["hidden"]["scale"], prior=values["hidden"]["prior"]
             )
         return kind(**values)
@@ -156,7 +164,7 @@ def reference_plan(
     """Return the best data-independent plan that takes seconds to find."""
     names = [planner.name for planner in PLANNERS.values() if planner.reference(workload)]
     tried = [
-        entry for name in names for entry in candidates(workload, privacy, name, tell=progress)
+        entry for name in names for entry in try_strategies(workload, privacy, name, tell=progress)
     ]
     best = min(tried, key=lambda candidate: candidate.total)
     if best.plan is None:
@@ -167,17 +175,19 @@ def reference_plan(
     return best.plan
 
 
-def within(plan: Plan, privacy: Privacy) -> Plan:
+def rescale_plan(plan: Plan, privacy: Privacy) -> Plan:
     """Return the measurements of a plan within another budget, without a promise."""
     return Plan(
         workload=plan.workload,
         privacy=privacy,
         strategy=plan.strategy,
-        measurements=rescaled(plan.measured(), privacy),
+        measurements=rescale_noise(plan.measured(), privacy),
     )
 
 
-def looking(reference: Plan, remaining: Privacy, strategy: str, details: Mapping[str, Any]) -> Plan:
+def adaptive_plan(
+    reference: Plan, remaining: Privacy, strategy: str, details: Mapping[str, Any]
+) -> Plan:
     """Return a data-dependent plan with its data-independent reference.
 
     The reference is kept for comparison, and rescaled to the rest of the budget as the fallback.
@@ -188,11 +198,11 @@ def looking(reference: Plan, remaining: Privacy, strategy: str, details: Mapping
         privacy=reference.privacy,
         strategy=strategy,
         details=details,
-        fallback=within(reference, remaining),
+        fallback=rescale_plan(reference, remaining),
     )
 
 
-def fallback(plan: Plan) -> Measurements:
+def reference_measurements(plan: Plan) -> Measurements:
     """Return the data-independent measurements of a plan.
 
     Within the budget that the first choice leaves.
@@ -211,7 +221,7 @@ def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> Non
     Also if they cannot be read.
     """
     try:
-        fallback(plan)
+        reference_measurements(plan)
         tables = len(Reference.read(plan.details["reference"]).rmse)
         same = all(
             json.dumps(plan.details[name]) == json.dumps(value) for name, value in details().items()
@@ -228,7 +238,7 @@ def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> Non
         )
 
 
-def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
+def gaussian_composition_details(privacy: Privacy, noise: Noise) -> dict[str, str]:
     """Return the details entry for Gaussian steps that compose in mu^2.
 
     If all steps have Gaussian noise within (epsilon, delta): the mu^2 that they share.
@@ -238,7 +248,7 @@ def squares_added(privacy: Privacy, noise: Noise) -> dict[str, str]:
     return {"gaussian": str(allowed_mu_squared(privacy.budget))}
 
 
-def shared_out(plan: Plan) -> Privacy:
+def step_privacy(plan: Plan) -> Privacy:
     """Return the privacy that the steps of a plan share.
 
     rho, half of mu^2, if Gaussian steps compose; else the budget.
@@ -251,16 +261,16 @@ def shared_out(plan: Plan) -> Privacy:
     )
 
 
-def part_of(plan: Plan, share: Fraction) -> dict[str, str]:
+def step_budget_details(plan: Plan, share: Fraction) -> dict[str, str]:
     """Return the budget of a step as an entry of the details."""
     return {
         name: str(number)
-        for name, number in parameters(shared_out(plan).budget.share(share)).items()
+        for name, number in parameters(step_privacy(plan).budget.share(share)).items()
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looked(Finding):
+class DataDependentFinding(Finding):
     """The decision that a mechanism made from noisy answers, and its numbers."""
 
     regime: ClassVar[str]  # its name in files
@@ -286,23 +296,23 @@ class Looked(Finding):
 
     def facts(self) -> dict[str, Any]:
         """Return the finding as a JSON value, without numbers that are None."""
-        return {"regime": self.regime, **_known(asdict(self))}
+        return {"regime": self.regime, **_is_known(asdict(self))}
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of the answers."""
         return type(self).estimate(observation)
 
 
-def _known(value: Mapping[str, Any]) -> dict[str, Any]:
+def _is_known(value: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: _known(inner) if isinstance(inner, Mapping) else inner
+        name: _is_known(inner) if isinstance(inner, Mapping) else inner
         for name, inner in value.items()
         if inner is not None
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unused(Looked):
+class NoStructureFinding(DataDependentFinding):
     """The data have no structure worth using.
 
     The answers are those of least squares.
@@ -312,4 +322,4 @@ class Unused(Looked):
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of least squares."""
-        return Independent(Estimate(observation))
+        return DataIndependentEstimate(Estimate(observation))

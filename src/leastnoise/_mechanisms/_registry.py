@@ -23,7 +23,7 @@ BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mecha
 
 def mechanism_for(strategy: str, workload: Workload) -> Mechanism:
     """Return the mechanism for a strategy and a workload."""
-    return next(mechanism for mechanism in MECHANISMS if mechanism.takes(strategy, workload))
+    return next(mechanism for mechanism in MECHANISMS if mechanism.supports(strategy, workload))
 
 
 def mechanism_of(plan: Plan) -> Mechanism:

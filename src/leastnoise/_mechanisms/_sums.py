@@ -30,29 +30,29 @@ from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
 from leastnoise._estimate import (
-    ByGroup,
+    BucketExpansion,
+    DroppedBucketsEstimate,
     Estimator,
-    Expanded,
-    LeftOut,
+    GroupedBucketSumsEstimate,
     Outcome,
     Said,
-    Truncated,
-    join,
-    joined,
+    TruncatedSumsEstimate,
+    join_measurements,
+    join_observations,
     measured_by_group,
 )
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import Series
 from leastnoise._linop import Identity, Ranges
 from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, noises
+from leastnoise._mechanisms._choose import Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
-    Looked,
+    DataDependentFinding,
     Mechanism,
     Run,
-    part_of,
-    shared_out,
-    squares_added,
+    gaussian_composition_details,
+    step_budget_details,
+    step_privacy,
 )
 from leastnoise._plan import Plan
 from leastnoise._planner import (
@@ -62,12 +62,12 @@ from leastnoise._planner import (
     SumBuckets,
     TailLaw,
     ThresholdChoice,
-    asked_along,
     candidate_cells,
     choose_group_threshold,
     choose_threshold,
+    estimated_rmse_along,
+    gram_matrices_along,
     limited_strategy,
-    noise_along,
 )
 from leastnoise._workload import Workload, identity
 
@@ -77,7 +77,11 @@ TAIL_SHARE = Fraction(1, 10)
 _MOST_GROUPS = 2**14
 
 
-def _left_out(finding: "Bucketed | Grouped | Cut", domain: Domain, **ends: int) -> list[Said]:
+def _describe_omitted_values(
+    finding: "RangeFinding | GroupedThresholdFinding | ThresholdFinding",
+    domain: Domain,
+    **ends: int,
+) -> list[Said]:
     """Describe which values the sums leave out, and their estimated sum.
 
     By ends in units of the measure.
@@ -102,7 +106,7 @@ def _three_digits(estimate: SupportsFloat) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bucketed(Looked):
+class RangeFinding(DataDependentFinding):
     """Sums of the values between two bounds; all other values are left out."""
 
     regime = "bucketed"
@@ -120,7 +124,7 @@ class Bucketed(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """Say what is left out."""
-        return _left_out(self, domain, low=self.low, high=self.high)
+        return _describe_omitted_values(self, domain, low=self.low, high=self.high)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return least squares on the kept buckets, with estimated losses.
@@ -128,11 +132,11 @@ class Bucketed(Looked):
         The losses are added to the errors.
         """
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
-        return LeftOut.of(observation, int(self.first), int(self.stop), losses)
+        return DroppedBucketsEstimate.of(observation, int(self.first), int(self.stop), losses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped(Looked):
+class GroupedThresholdFinding(DataDependentFinding):
     """Values above a threshold are clipped, and groups keep some buckets.
 
     The buckets lie under the threshold.
@@ -151,7 +155,7 @@ class Grouped(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """Say what the cut and the buckets that were left out do to sums."""
-        return _left_out(self, domain, cut=self.threshold)
+        return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Add up the buckets that each group keeps."""
@@ -166,11 +170,11 @@ class Grouped(Looked):
             (self.attribute, self.threshold),
         ) or not 0 <= self.estimated_loss <= float_info.max:
             raise ValueError(self.threshold)
-        return ByGroup.of(observation, self.attribute, self.kept, self.missing)
+        return GroupedBucketSumsEstimate.of(observation, self.attribute, self.kept, self.missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cut(Looked):
+class ThresholdFinding(DataDependentFinding):
     """Values above a threshold are cut to it."""
 
     regime = "truncated"
@@ -185,16 +189,16 @@ class Cut(Looked):
 
     def not_covered(self, domain: Domain) -> list[Said]:
         """Say what the cut does to sums."""
-        return _left_out(self, domain, cut=self.threshold)
+        return _describe_omitted_values(self, domain, cut=self.threshold)
 
     def estimator(self, observation: Observation) -> Estimator:
         """Use least squares, and add the estimated loss by the cut to the errors."""
         losses = ((int(start), int(stop), float(loss)) for start, stop, loss in self.losses)
-        return Truncated.of(observation, self.attribute, losses)
+        return TruncatedSumsEstimate.of(observation, self.attribute, losses)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SumsSetting:
     """The public facts of a release of sums, from its plan."""
 
     plan: Plan
@@ -205,7 +209,7 @@ class Setting:
     @property
     def noise(self) -> Noise:
         """The noise of all steps."""
-        return noises(self.plan.privacy)[0]
+        return noise_kinds(self.plan.privacy)[0]
 
     @property
     def candidates(self) -> IntArray:
@@ -213,7 +217,7 @@ class Setting:
         return candidate_cells(self.edges)
 
 
-def setting(workload: Workload, privacy: Privacy) -> Setting:
+def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
     """Make the plan of a release of sums; refuse what cannot be carried out."""
     if (
         len(workload.measures) != 1
@@ -235,27 +239,27 @@ def setting(workload: Workload, privacy: Privacy) -> Setting:
         )
     measure = workload.measures[0]
     attribute, edges = _cells_of(workload, measure)
-    noise = noises(privacy)[0]
+    noise = noise_kinds(privacy)[0]
     details = {
         "measure": measure,
         "attribute": attribute,
         "mechanism": noise.value,
-        **squares_added(privacy, noise),
+        **gaussian_composition_details(privacy, noise),
     }
     plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
     steps = [
-        {"step": name, "budget": part_of(plan, share)}
-        for name, share in _way(workload, attribute).items()
+        {"step": name, "budget": step_budget_details(plan, share)}
+        for name, share in _step_shares(workload, attribute).items()
     ]
-    return Setting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
+    return SumsSetting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
 
 
-def setting_of(plan: Plan) -> Setting:
+def setting_from_plan(plan: Plan) -> SumsSetting:
     """Read a plan and check it before anything is paid.
 
     The plan may come from a file.
     """
-    expected = setting(plan.workload, plan.privacy)
+    expected = plan_sums(plan.workload, plan.privacy)
     if expected.plan.digest() != plan.digest():
         raise InputError(
             "The details of the plan are not those of this version. Make the plan again; nothing "
@@ -325,7 +329,7 @@ def _cells_of(workload: Workload, name: str) -> tuple[str, IntArray]:
     return measure.column, np.maximum.accumulate(np.array(upper_ends, dtype=np.int64))
 
 
-def tail_counts(setting: Setting) -> Measurements | None:
+def tail_counts(setting: SumsSetting) -> Measurements | None:
     """Count the rows between consecutive candidate thresholds.
 
     None if there is only one candidate.
@@ -337,24 +341,24 @@ def tail_counts(setting: Setting) -> Measurements | None:
     # nulls are no large values, and the hidden cell holds them among others
     last[-1] = kind.regular - 1 if kind.outside_cell is None else kind.published - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
-    return fit(
+    return fit_noise_scales(
         plan.domain,
-        shared_out(plan).share(TAIL_SHARE),
+        step_privacy(plan).share(TAIL_SHARE),
         setting.noise,
         [(Block((factor,), Fraction(1)), 1.0)],
     )
 
 
-def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
+def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]]) -> Measurements:
     """Scale the noise of the second step to the remaining budget.
 
     What the counts of the tail leave.
     """
-    measurements = fit(
-        setting.plan.domain, shared_out(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks
+    measurements = fit_noise_scales(
+        setting.plan.domain, step_privacy(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks
     )
     tail = tail_counts(setting)
-    joined(
+    join_measurements(
         [measurements] if tail is None else [tail, measurements], setting.plan.privacy
     )  # what cannot be joined is refused before anything is paid
     return measurements
@@ -363,8 +367,11 @@ def after_the_tail(setting: Setting, blocks: Sequence[tuple[Block, float]]) -> M
 Chooser = Callable[[FloatArray], ThresholdChoice]
 
 
-def under_a_threshold(
-    setting: Setting, series: Series, choose: Chooser, measurements: Callable[[int], Measurements]
+def measure_under_threshold(
+    setting: SumsSetting,
+    series: Series,
+    choose: Chooser,
+    measurements: Callable[[int], Measurements],
 ) -> tuple[ThresholdChoice, list[Observation]]:
     """Count the tail, choose the threshold, and measure the sums under it."""
     tail = tail_counts(setting)
@@ -385,7 +392,7 @@ def _deviation(measurements: Measurements | None) -> float:
 # Along the number alone.
 
 
-def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
+def fit_bucket_sums(setting: SumsSetting) -> tuple[SumBuckets, Measurements]:
     """Choose buckets of the number, and scale the noise of their sums.
 
     To the whole budget.
@@ -393,22 +400,22 @@ def measured(setting: Setting) -> tuple[SumBuckets, Measurements]:
     buckets = SumBuckets.of(setting.plan.workload, setting.attribute, setting.edges)
     limits = Limits(buckets.limits, setting.attribute)
     block = Block((buckets.factor(setting.noise.norm),), Fraction(1), setting.measure, limits)
-    return buckets, fit(
-        setting.plan.domain, shared_out(setting.plan), setting.noise, [(block, 1.0)]
+    return buckets, fit_noise_scales(
+        setting.plan.domain, step_privacy(setting.plan), setting.noise, [(block, 1.0)]
     )
 
 
-def sums_along(
-    setting: Setting, buckets: SumBuckets, measurements: Measurements, series: Series
+def measure_bucket_sums(
+    setting: SumsSetting, buckets: SumBuckets, measurements: Measurements, series: Series
 ) -> Outcome:
     """Measure the sums of buckets, and choose which of them to keep.
 
     From the noisy answers.
     """
     observation = series.measure(measurements)
-    groups = Expanded.of(observation, None)
+    groups = BucketExpansion.of(observation, None)
     kept_range = buckets.choices(groups.covariance).kept(groups.counts)
-    finding = Bucketed(
+    finding = RangeFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         first=kept_range.first,
@@ -425,7 +432,7 @@ def sums_along(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Under:
+class BucketsBelowThreshold:
     """The buckets under a threshold, their measurements and standard errors."""
 
     buckets: GroupBuckets
@@ -433,7 +440,7 @@ class Under:
     noise: FloatArray
 
 
-def under(setting: Setting, threshold: int) -> Under:
+def buckets_below(setting: SumsSetting, threshold: int) -> BucketsBelowThreshold:
     """Choose the buckets under a threshold, and scale their noise.
 
     To the second part of the budget.
@@ -443,7 +450,7 @@ def under(setting: Setting, threshold: int) -> Under:
     along = {name: Factor((name,), Identity(domain.kind(name).size)) for name in product.attributes}
     along[setting.attribute] = buckets.factor(setting.noise.norm)
     factors = tuple(along[name] for name in domain.names if name in along)
-    measurements = after_the_tail(
+    measurements = fit_second_step(
         setting,
         [
             (
@@ -454,18 +461,20 @@ def under(setting: Setting, threshold: int) -> Under:
             )
         ],
     )
-    return Under(buckets, measurements, _deviation(measurements) / along[setting.attribute].weights)
+    return BucketsBelowThreshold(
+        buckets, measurements, _deviation(measurements) / along[setting.attribute].weights
+    )
 
 
-def measurable(setting: Setting) -> dict[int, Under]:
+def measurable_thresholds(setting: SumsSetting) -> dict[int, BucketsBelowThreshold]:
     """Return the buckets and measurements for every threshold that may be chosen."""
     return {
-        threshold: under(setting, threshold)
+        threshold: buckets_below(setting, threshold)
         for threshold in setting.edges[setting.candidates].tolist()
     }
 
 
-def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
+def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThreshold]) -> Chooser:
     """Return the function that chooses a threshold from noisy counts.
 
     The threshold of least predicted error.
@@ -480,20 +489,23 @@ def group_chooser(setting: Setting, thresholds: Mapping[int, Under]) -> Chooser:
     )
 
 
-def sums_by_group(
-    setting: Setting, thresholds: Mapping[int, Under], choose: Chooser, series: Series
+def measure_sums_by_group(
+    setting: SumsSetting,
+    thresholds: Mapping[int, BucketsBelowThreshold],
+    choose: Chooser,
+    series: Series,
 ) -> Outcome:
     """Choose the threshold, measure buckets, and choose those to keep.
 
     From the noisy sums, for each group.
     """
-    choice, observed = under_a_threshold(
+    choice, observed = measure_under_threshold(
         setting, series, choose, lambda threshold: thresholds[threshold].measurements
     )
     values, noise = measured_by_group(observed[-1], setting.attribute)
     kept_buckets = thresholds[choice.threshold].buckets.kept(values.reshape(-1, len(noise)), noise)
     missing = kept_buckets.missing + kept_buckets.shares * choice.excess.sum()
-    finding = Grouped(
+    finding = GroupedThresholdFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
@@ -501,29 +513,29 @@ def sums_by_group(
         missing=tuple(map(_three_digits, missing)),
         estimated_loss=float(choice.excess.sum()),
     )
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
+    return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 
 
 # By all other tables and queries.
 
 
-def chooser(setting: Setting) -> Chooser:
+def threshold_chooser(setting: SumsSetting) -> Chooser:
     """Return the function that chooses the threshold of least error.
 
     What it needs is computed before anything is paid.
     """
     cells, edges, workload = setting.candidates, setting.edges, setting.plan.workload
     try:
-        after_the_tail(setting, [(_every_cell(setting, edges), 1.0)])
+        fit_second_step(setting, [(_every_cell(setting, edges), 1.0)])
     except InputError:  # for too many cells by themselves there may still be a strategy
-        sums(setting, int(edges[-1]))
-    gram, lost = asked_along(workload, setting.attribute)
+        fit_limited_sums(setting, int(edges[-1]))
+    gram, lost = gram_matrices_along(workload, setting.attribute)
     rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
     unit, sure = (
-        _deviation(after_the_tail(setting, [(rows, 1.0)])),
+        _deviation(fit_second_step(setting, [(rows, 1.0)])),
         SURE * _deviation(tail_counts(setting)),
     )
-    quick = noise_along(workload, setting.attribute, setting.noise.norm)
+    quick = estimated_rmse_along(workload, setting.attribute, setting.noise.norm)
     rmse_by_threshold = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
     def choose(counts: FloatArray) -> ThresholdChoice:
@@ -541,7 +553,7 @@ def chooser(setting: Setting) -> Chooser:
     return choose
 
 
-def sums(setting: Setting, threshold: int) -> Measurements:
+def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """Measure the sums under a threshold.
 
     By the first of three strategies whose noise can be drawn exactly.
@@ -557,11 +569,11 @@ def sums(setting: Setting, threshold: int) -> Measurements:
             strategy = limited_strategy(
                 candidate_workload, setting.attribute, limits, setting.noise.norm
             )
-            return after_the_tail(setting, strategy.blocks)
-    return after_the_tail(setting, [(_every_cell(setting, limits), 1.0)])
+            return fit_second_step(setting, strategy.blocks)
+    return fit_second_step(setting, [(_every_cell(setting, limits), 1.0)])
 
 
-def _every_cell(setting: Setting, limits: IntArray) -> Block:
+def _every_cell(setting: SumsSetting, limits: IntArray) -> Block:
     """Return the block of the sums of all cells of the workload's attributes."""
     domain, attributes = (
         setting.plan.domain,
@@ -578,26 +590,26 @@ def _every_cell(setting: Setting, limits: IntArray) -> Block:
     return Block(factors, Fraction(1), setting.measure, Limits(limits, setting.attribute))
 
 
-def sums_of_cut_values(setting: Setting, choose: Chooser, series: Series) -> Outcome:
+def measure_clipped_sums(setting: SumsSetting, choose: Chooser, series: Series) -> Outcome:
     """Choose the threshold, and measure the sums under it."""
-    choice, observed = under_a_threshold(
-        setting, series, choose, lambda threshold: sums(setting, threshold)
+    choice, observed = measure_under_threshold(
+        setting, series, choose, lambda threshold: fit_limited_sums(setting, threshold)
     )
     intervals = [
         (start + 1, stop + 1) for start, stop in itertools.pairwise(setting.candidates.tolist())
     ]
     losses = [(start, stop, float(choice.excess[start:stop].sum())) for start, stop in intervals]
-    finding = Cut(
+    finding = ThresholdFinding(
         measure=setting.measure,
         attribute=setting.attribute,
         threshold=choice.threshold,
         losses=tuple(entry for entry in losses if entry[2] > 0),
         estimated_loss=float(choice.excess.sum()),
     )
-    return Outcome(setting.plan, join(observed, setting.plan.privacy), finding)
+    return Outcome(setting.plan, join_observations(observed, setting.plan.privacy), finding)
 
 
-def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
+def _step_shares(workload: Workload, attribute: str) -> dict[str, Fraction]:
     """Return the budget share of each step for a workload.
 
     Raises for workloads that cannot be answered.
@@ -617,7 +629,7 @@ def _way(workload: Workload, attribute: str) -> dict[str, Fraction]:
         and workload.products[0].rows <= _MOST_GROUPS
     ):
         return {"tail": TAIL_SHARE, "groups": 1 - TAIL_SHARE}
-    noise_along(workload, attribute, 1)  # refuses what could not be planned later
+    estimated_rmse_along(workload, attribute, 1)  # refuses what could not be planned later
     return {"tail": TAIL_SHARE, "sums": 1 - TAIL_SHARE}
 
 
@@ -625,9 +637,9 @@ class TruncatedSums(Mechanism):
     """The mechanism for sums of one measure."""
 
     names = (STRATEGY,)
-    findings = (Bucketed, Grouped, Cut)
+    findings = (RangeFinding, GroupedThresholdFinding, ThresholdFinding)
 
-    def decides_along(self, workload: Workload) -> tuple[str, ...]:
+    def decision_attributes(self, workload: Workload) -> tuple[str, ...]:
         """Return the columns that are summed."""
         columns = {
             workload.domain.measure(name).column for name in workload.measures if name is not None
@@ -636,23 +648,26 @@ class TruncatedSums(Mechanism):
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the plan: one step if only the number is asked about, else two."""
-        plan = setting(workload, privacy).plan
+        plan = plan_sums(workload, privacy).plan
         if search.tell is not None:
             search.tell(STRATEGY)
         return plan
 
-    def ready(self, plan: Plan) -> Run:
+    def prepare(self, plan: Plan) -> Run:
         """Check that this version would plan the same, and prepare its run.
 
         The measurements of all thresholds are prepared or tried.
         """
-        sums_setting = setting_of(plan)
-        step_shares = _way(plan.workload, sums_setting.attribute)
+        sums_setting = setting_from_plan(plan)
+        step_shares = _step_shares(plan.workload, sums_setting.attribute)
         if "number" in step_shares:
-            return partial(sums_along, sums_setting, *measured(sums_setting))
+            return partial(measure_bucket_sums, sums_setting, *fit_bucket_sums(sums_setting))
         if "groups" in step_shares:
-            thresholds = measurable(sums_setting)
+            thresholds = measurable_thresholds(sums_setting)
             return partial(
-                sums_by_group, sums_setting, thresholds, group_chooser(sums_setting, thresholds)
+                measure_sums_by_group,
+                sums_setting,
+                thresholds,
+                group_chooser(sums_setting, thresholds),
             )
-        return partial(sums_of_cut_values, sums_setting, chooser(sums_setting))
+        return partial(measure_clipped_sums, sums_setting, threshold_chooser(sums_setting))

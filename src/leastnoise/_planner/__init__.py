@@ -1,6 +1,6 @@
 """Planners turn a workload into a strategy and never see data.
 
-A planner is a record (`Planner` in ``_strategy``) with a function from a `Task` to a `Strategy`.
+A planner is a record (`Planner` in ``_strategy``) with a function from a `PlanningProblem` to a `Strategy`.
 ``_tables`` decides which tables are measured with which weights, by the programme of
 ``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
 levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy
@@ -12,22 +12,22 @@ mechanisms that look at the data.
 
 from collections.abc import Mapping
 
-from leastnoise._families import Clock, NotApplicable, over, running
+from leastnoise._families import Deadline, NotApplicable, deadline_passed, time_limit
 from leastnoise._planner._aware import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
     PLANE_TEST_SHARE,
     binned_tables,
     bucket_gram,
+    bucket_strategy,
     difference_costs,
-    divided,
+    divide_parts,
     first_level,
     first_levels,
-    on_buckets,
+    has_narrow_queries,
     plane_regime,
-    precisions,
     records_a_part,
-    single_cells,
+    table_precisions,
     total_cost,
 )
 from leastnoise._planner._covering import COVERING
@@ -42,9 +42,9 @@ from leastnoise._planner._kronecker import (
     TOEPLITZ_ROOT,
 )
 from leastnoise._planner._marginals import MARGINALS
-from leastnoise._planner._own import OWN, Own, own_planner
+from leastnoise._planner._own import OWN, Own, user_planner
 from leastnoise._planner._papers import CUBOIDS, CUBOIDS_EVEN, FOURIER, FOURIER_EVEN, RESIDUAL_MAX
-from leastnoise._planner._strategy import Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy
 from leastnoise._planner._sums import (
     MOST_SUM_CELLS,
     SURE,
@@ -52,12 +52,12 @@ from leastnoise._planner._sums import (
     SumBuckets,
     TailLaw,
     ThresholdChoice,
-    asked_along,
     candidate_cells,
     choose_group_threshold,
     choose_threshold,
+    estimated_rmse_along,
+    gram_matrices_along,
     limited_strategy,
-    noise_along,
 )
 from leastnoise._planner._tables import (
     IDENTITY,
@@ -67,7 +67,7 @@ from leastnoise._planner._tables import (
     reweighted_strategy,
 )
 from leastnoise._planner._tilted import TILTED
-from leastnoise._planner._together import shared, together
+from leastnoise._planner._together import counts_and_sums, split_units_budget
 from leastnoise._planner._union import UNION
 
 # All planners, in the order in which they are shown: a new one is an import and a line here.

@@ -27,7 +27,7 @@ import numpy as np
 from leastnoise._check import Exact, InputError, InternalError, exact_positive
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
-    Fitted,
+    FittedFamily,
     Gram,
     dense_gram,
     fit_gaussian_optimum,
@@ -69,7 +69,7 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
         shares = (
             np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
         ) / lengths[part, None]
-        result[part] = np.add.reduceat(gram.rows(shares), starts, axis=1) / lengths
+        result[part] = np.add.reduceat(gram.multiply_rows(shares), starts, axis=1) / lengths
     return dense_gram((result + result.T) / 2, gram.queries)
 
 
@@ -97,34 +97,34 @@ def difference_costs(
     return costs
 
 
-def on_buckets(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
+def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
     """Return the strategy of least expected error on buckets.
 
     p-Identity or the Gaussian optimum; a level tree if there are many buckets.
     """
-    factor = _fitted(bucket_gram(gram, starts), norm)
+    factor = _bucket_factor(bucket_gram(gram, starts), norm)
     return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)
 
 
-def _fitted(gram: Gram, norm: int) -> Fitted:
+def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
     """Return what to measure on buckets."""
     k = gram.size
     if k == 1:
-        return Fitted(Total(1))
+        return FittedFamily(Total(1))
     if not gram.diagonal().sum() > 0:  # queries of zeros
-        return Fitted(Identity(k))
+        return FittedFamily(Identity(k))
     # The budget is already paid when this runs, so it must not fail: the fallback is to measure
     # every bucket.
     with suppress(*_FAULTS):
         if norm == 1 and k <= _MOST_P_IDENTITY:
             diagonal, rows = fit_p_identity(gram).dyadic()
-            return Fitted(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
+            return FittedFamily(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
         if norm == 2 and k <= _MOST_OPTIMUM:
             optimum = fit_gaussian_optimum(gram).factor
             stacked_rows = np.vstack(
                 [optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)]
             )
-            return Fitted(Dense(to_dyadic(stacked_rows)))
+            return FittedFamily(Dense(to_dyadic(stacked_rows)))
     with suppress(*_FAULTS):
         tree = fit_level_tree(gram, norm)
         # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
@@ -133,7 +133,7 @@ def _fitted(gram: Gram, norm: int) -> Fitted:
             return tree_factor(
                 k, tree.widths, [np.maximum(tree.scales[0], floor), *tree.scales[1:]]
             )
-    return Fitted(Identity(k))
+    return FittedFamily(Identity(k))
 
 
 def total_cost(gram: Gram) -> float:
@@ -141,7 +141,7 @@ def total_cost(gram: Gram) -> float:
 
     The error is spread evenly over the cells.
     """
-    return float(gram.rows(np.ones((1, gram.size))).sum()) / gram.size**2
+    return float(gram.multiply_rows(np.ones((1, gram.size))).sum()) / gram.size**2
 
 
 def first_levels(
@@ -233,7 +233,7 @@ def plane_regime(
     )
 
 
-def single_cells(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
+def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
     """Return whether every query is of at most 4 cells."""
     return all(
         math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
@@ -267,7 +267,7 @@ def first_level(tree: BlockTree, blocks: int) -> int:
     )
 
 
-def divided(
+def divide_parts(
     tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
 ) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
     """Return the starts of the parts and groups of the second round.
@@ -278,7 +278,7 @@ def divided(
     noisy count; light blocks are joined.
     """
     shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
-    first = _joined(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
+    first = _join_blocks(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
     depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
@@ -287,14 +287,14 @@ def divided(
     many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
     inner = starts[first != np.arange(len(starts))]
     layers = tuple(
-        np.setdiff1d(_refined(tree, base, most), inner, assume_unique=True)
+        np.setdiff1d(_refine_blocks(tree, base, most), inner, assume_unique=True)
         for most in (depth, depth // 2)
     )
     parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
     return (layers[0], layers[1]), (parts, groups)
 
 
-def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
+def _join_blocks(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
     """Return for each base block the first block that it is merged with.
 
     Merges are the largest blocks of the tree that deserve few parts.
@@ -310,7 +310,7 @@ def _joined(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> In
     return first
 
 
-def _refined(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
+def _refine_blocks(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
     """Return the starts of the blocks ``depth`` levels below each base block."""
     starts = np.zeros(len(tree.order), dtype=np.bool_)
     for level in range(base, len(tree.starts)):
@@ -326,7 +326,7 @@ _HELD = 0.5
 _ROUNDS = 3
 
 
-def precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
+def table_precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
     """Return the relative precision (1 / std) of each table, at most 1.
 
     Computed from numbers of cells and importances.
@@ -335,7 +335,7 @@ def precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArra
     return np.asarray(weights / weights.max())
 
 
-def bins(shares: FloatArray, least: float) -> IntArray:
+def bin_starts(shares: FloatArray, least: float) -> IntArray:
     """Return the starts of runs of cells that hold at least ``least`` each.
 
     There are at least two runs if there are two cells.
@@ -361,8 +361,8 @@ def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...
     """
     even = share ** (1 / len(parts))
     starts: dict[int, IntArray] = {}
-    for side in sorted(range(len(parts)), key=lambda axis: len(bins(parts[axis], even))):
-        starts[side] = bins(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
+    for side in sorted(range(len(parts)), key=lambda axis: len(bin_starts(parts[axis], even))):
+        starts[side] = bin_starts(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
         share = min(share * len(starts[side]), 1.0)
     return tuple(starts[side] for side in range(len(parts)))
 
@@ -395,7 +395,7 @@ def binned_tables(
         ]
         last, relative = (
             relative,
-            precisions(
+            table_precisions(
                 [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())
             ),
         )

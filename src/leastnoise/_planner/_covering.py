@@ -42,7 +42,7 @@ from leastnoise._families import NotApplicable
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
-    Closure,
+    DownwardClosure,
     Errors,
     attribute_sets,
     diagonal_errors,
@@ -53,8 +53,19 @@ from leastnoise._planner._residual_algebra import (
     locate,
     table_sizes,
 )
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm, tables_of_cells
-from leastnoise._planner._tables import Names, factor_along, residual_programme, weighted_strategy
+from leastnoise._planner._strategy import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    block_norm,
+    tables_of_cells,
+)
+from leastnoise._planner._tables import (
+    Names,
+    factor_along,
+    residual_coefficients,
+    weighted_strategy,
+)
 from leastnoise._workload import Workload
 
 Blocks = tuple[tuple[int, ...], ...]
@@ -140,7 +151,7 @@ _LAID = 60  # blocks of all layings of one design, of which there are at least t
 _SEED = 4  # of the random order in which attributes are laid on the points of a design
 
 
-def _shifted(points: int, base_blocks: Blocks) -> Blocks:
+def _shifted_blocks(points: int, base_blocks: Blocks) -> Blocks:
     return tuple(
         tuple((at + shift) % points for at in block)
         for block in base_blocks
@@ -166,7 +177,7 @@ def designs(strength: int, attributes: int) -> Iterator[tuple[str, int, Blocks]]
             yield (
                 f"{'projective' if strength == 2 else 'inversive'} plane of order {order}",
                 points,
-                _shifted(points, base_blocks),
+                _shifted_blocks(points, base_blocks),
             )
     for points in (
         (8, 16, 32, 64) if strength == 3 else ()
@@ -233,7 +244,7 @@ def greedy_cover(
     ).tolist():  # each suffices: every asked marginal is itself a candidate
         if not threshold < least:
             break
-        chosen = _greedy(added <= threshold)
+        chosen = _greedy_cover(added <= threshold)
         largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
         if largest < least:
             least, best = largest, chosen
@@ -297,7 +308,7 @@ def _cells_added(
     return ratio
 
 
-def _greedy(covers: BoolArray) -> list[int]:
+def _greedy_cover(covers: BoolArray) -> list[int]:
     """Take the column that covers most of the uncovered rows, repeatedly.
 
     The first of equal columns is taken. Ends if no column covers another row.
@@ -325,7 +336,7 @@ class Design(NamedTuple):
     origin: str  # the name of the start
 
 
-def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
+def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design:
     """Return the tables and weights of least error under a pure budget.
 
     The tables come from the best start.
@@ -355,7 +366,9 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
         if not covered
     ]
     best: tuple[float, str, list[AttributeSet], Errors, FloatArray] | None = None
-    for origin, tables in _proposed(closure, coefficient, needed, large=len(requested) > _LARGE):
+    for origin, tables in _candidate_starts(
+        closure, coefficient, needed, large=len(requested) > _LARGE
+    ):
         errors, count = diagonal_errors(incidence(closure, tables), coefficient), len(tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
@@ -381,8 +394,8 @@ def covering_design(closure: Closure, coefficient: FloatArray) -> Design:
     )
 
 
-def _proposed(
-    closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
+def _candidate_starts(
+    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield name and tables of every start that may be the best.
 
@@ -390,7 +403,7 @@ def _proposed(
     """
     at = locate(closure, needed)
     most = math.inf
-    for origin, proposed in _starts(closure, coefficient, needed, large=large):
+    for origin, proposed in _start_families(closure, coefficient, needed, large=large):
         if not proposed:
             continue
         # Skip what is far worse than the asked tables by a rough guess of the error: if every asked
@@ -415,8 +428,8 @@ def _proposed(
             yield origin, tables
 
 
-def _starts(
-    closure: Closure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
+def _start_families(
+    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet], *, large: bool
 ) -> Iterator[tuple[str, list[AttributeSet]]]:
     """Yield families of tables with their names.
 
@@ -426,7 +439,7 @@ def _starts(
     used = sorted({i for attributes in needed for i in attributes})
     yield "asked tables", needed
     if 1 < len(needed) <= _MOST_MERGED:
-        yield "merged tables", _merged(closure, coefficient, needed)
+        yield "merged tables", _merge_tables(closure, coefficient, needed)
         if len(needed) << len(used) <= _MOST_CHOSEN:
             yield "greedy cuboids", list(greedy_cover(closure.shape, needed).tables)
     if not used:
@@ -436,7 +449,7 @@ def _starts(
         for name, points, blocks in designs(strength, len(used)):
             if len(blocks) <= _MOST_TABLES // 4:
                 for turn in range(1 if large else max(3, _LAID // len(blocks))):
-                    yield name, _laid(closure.shape, used, (points, blocks), rng, turn)
+                    yield name, _place_attributes(closure.shape, used, (points, blocks), rng, turn)
     for size in (width + 1, width):
         if 2 <= size <= len(used) and math.comb(len(used), size - 1) <= _MOST_TABLES:
             order = rng.permutation(len(used))
@@ -444,8 +457,8 @@ def _starts(
             yield f"zero-sum blocks of {size}", [tuple(row) for row in rows.tolist()]
 
 
-def _merged(
-    closure: Closure, coefficient: FloatArray, needed: list[AttributeSet]
+def _merge_tables(
+    closure: DownwardClosure, coefficient: FloatArray, needed: list[AttributeSet]
 ) -> list[AttributeSet]:
     """Merge pairs of tables as long as the error without recovery falls.
 
@@ -492,7 +505,7 @@ def _merged(
     return [tuple(np.flatnonzero(row).tolist()) for row in member[alive]]
 
 
-def _laid(
+def _place_attributes(
     shape: Sequence[float],
     attributes: list[int],
     design: tuple[int, Blocks],
@@ -542,9 +555,9 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
     start: dict[str | None, list[float]] = {}
     for measure, sets in workload.tables.items():
         factors = {axis: factor_along(domain, axis, along) for names in sets for axis in names}
-        closure, coefficient = residual_programme(workload.of(measure), factors)
+        closure, coefficient = residual_coefficients(workload.of(measure), factors)
         shape = tuple(max(2, round(kappa)) for kappa in closure.shape)
-        design = _design(
+        design = _cached_design(
             shape, tuple(rows.tobytes() for rows in closure.blocks[1:]), coefficient.tobytes()
         )
         tables = [tuple(domain.names[at] for at in table) for table in design.tables]
@@ -571,7 +584,7 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
 
 
 @lru_cache(maxsize=64)
-def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
+def _cached_design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: bytes) -> Design:
     """Return `covering_design`, cached by content.
 
     Several strategies, budgets and neighbour relations need the same design.
@@ -581,11 +594,12 @@ def _design(shape: tuple[int, ...], blocks: tuple[bytes, ...], coefficient: byte
         for size, block in enumerate(blocks, 1)
     ]
     return covering_design(
-        Closure(shape, (np.zeros((1, 0), dtype=np.int64), *rows)), np.frombuffer(coefficient)
+        DownwardClosure(shape, (np.zeros((1, 0), dtype=np.int64), *rows)),
+        np.frombuffer(coefficient),
     )
 
 
-def covering(task: Task) -> Strategy:
+def covering(task: PlanningProblem) -> Strategy:
     """Measure tables that contain the requested ones, with the best weights."""
     workload = task.workload
     if all(len(sets) == 1 for sets in workload.tables.values()):

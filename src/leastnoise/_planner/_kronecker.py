@@ -24,15 +24,15 @@ from leastnoise._families import (
     MOST_DENSE,
     Fit,
     NotApplicable,
-    basis,
     best_hierarchy,
+    check_deadline,
+    deadline_passed,
     eigen_design,
-    fitted_to,
+    fit_family,
     gaussian_optimum,
-    go_on,
     haar,
+    invert_gram,
     level_tree,
-    over,
     p_identity,
     p_identity_blocks,
     p_identity_seconds,
@@ -43,24 +43,24 @@ from leastnoise._measurements import Block, Factor
 from leastnoise._planner._covering import design_seconds, designed_strategy
 from leastnoise._planner._strategy import (
     LEAST_EFFORT,
-    Line,
+    AttributeCost,
     Planner,
+    PlanningProblem,
     Strategy,
-    Task,
+    attribute_costs,
     block_norm,
     cells_along,
-    each_attribute,
-    lines,
-    searched,
+    fits_within_a_minute,
+    seconds_per_attribute,
 )
-from leastnoise._planner._tables import factor_along, weighted_strategy, with_joint
+from leastnoise._planner._tables import attribute_sets_with_joint, factor_along, weighted_strategy
 from leastnoise._workload import QuerySet, Workload
 
 _MOST_BITS = 29
 _ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
 
 
-def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Strategy:
+def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = None) -> Strategy:
     """Fit a strategy along every attribute with more than cell queries.
 
     Counts and every measure are fitted separately.
@@ -74,7 +74,7 @@ def kronecker(name: str, fit: Fit, task: Task, first: Fit | None = None) -> Stra
     parts = [
         Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
     ]
-    strategies = [_of_part(name, fit, replace(task, workload=part), first) for part in parts]
+    strategies = [_part_strategy(name, fit, replace(task, workload=part), first) for part in parts]
     if len(strategies) == 1:
         return strategies[0]
     # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
@@ -99,7 +99,7 @@ def _sweeps(workload: Workload) -> int:
     return 3 if len(workload.beyond_cells) > 1 else 1
 
 
-def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
+def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
     workload, norm = task.workload, task.norm
     attributes, (measure,) = workload.beyond_cells, workload.measures
@@ -114,13 +114,13 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
         for attribute in attributes:
             now, weighted_queries = (
                 first if first and sweeps_left else fit,
-                _asked(workload, attribute, along, norm),
+                _weighted_queries(workload, attribute, along, norm),
             )
             shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
                 weight for weight, _ in weighted_queries
             )
             if attribute in along and (
-                over()
+                deadline_passed()
                 or (
                     fitted_by[attribute][0] is now
                     and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE)
@@ -128,14 +128,14 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
             ):
                 continue
             if along:
-                go_on()
-            fitting = fitted_to(now, weighted_queries, norm, bits)
+                check_deadline()
+            fitting = fit_family(now, weighted_queries, norm, bits)
             along[attribute], bounds[attribute], fitted_by[attribute] = (
                 fitting.factor(attribute),
                 fitting.bound,
                 (now, shares),
             )
-    tables = with_joint(workload, along)
+    tables = attribute_sets_with_joint(workload, along)
     bound = _certificate(workload, bounds)
     proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
     if bound > 0:
@@ -147,7 +147,7 @@ def _of_part(name: str, fit: Fit, task: Task, first: Fit | None) -> Strategy:
     return proposed
 
 
-def _asked(
+def _weighted_queries(
     workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
 ) -> list[tuple[float, Operator]]:
     """Return the weighted queries along an attribute.
@@ -165,7 +165,7 @@ def _asked(
             ):  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
                 factor = factor_along(workload.domain, name, along)
                 importance *= (
-                    basis(factor).total_variance(operator)
+                    invert_gram(factor).total_variance(operator)
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
         query_set = product.query_sets[product.attributes.index(attribute)]
@@ -204,7 +204,7 @@ def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
     )
 
 
-def _p_identity(task: Task) -> Strategy:
+def _p_identity(task: PlanningProblem) -> Strategy:
     """Fit p-Identity along every attribute.
 
     Takes as many steps as the time allows, most of them in the last sweep.
@@ -221,13 +221,13 @@ def _p_identity(task: Task) -> Strategy:
     )
 
 
-def _p_identity_whole(line: Line) -> float:
+def _p_identity_whole(line: AttributeCost) -> float:
     """Estimate the CPU seconds of all steps, taken only in the last sweep."""
     begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
     return begin + (all_steps - begin) / line.fits
 
 
-def _optimum_step(line: Line) -> float:
+def _optimum_step(line: AttributeCost) -> float:
     """Estimate the CPU seconds of a step of the Gaussian optimum.
 
     A step is fast for one structured query set, whose eigenvectors are those of a tridiagonal
@@ -258,7 +258,7 @@ def _chain_seconds(workload: Workload) -> float:
     Under Laplace noise.
     """
     return joint_design_seconds(workload) + 0.2 * sum(
-        line.fits * (line.cells / 2**14) ** 0.5 for line in lines(workload).values()
+        line.fits * (line.cells / 2**14) ** 0.5 for line in attribute_costs(workload).values()
     )
 
 
@@ -267,11 +267,11 @@ HIERARCHY = Planner(
     propose=partial(kronecker, "hierarchy", best_hierarchy),
     measures="nested runs of cells along ordered attributes, of the branching that is best",
     made_for="ranges on long attributes",
-    seconds=each_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
+    seconds=seconds_per_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 2,
 )
-_HAAR_SECONDS = each_attribute(
+_HAAR_SECONDS = seconds_per_attribute(
     lambda line: (
         0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3
         if line.cells <= MOST_DENSE
@@ -296,7 +296,7 @@ LEVEL_TREE = Planner(
     propose=partial(kronecker, "level_tree", level_tree),
     measures="a hierarchy with the best weight for every level",
     made_for="ranges, to millions of cells",
-    seconds=each_attribute(
+    seconds=seconds_per_attribute(
         lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
     ),
     laplace=_chain_seconds,
@@ -311,7 +311,7 @@ TOEPLITZ_ROOT = Planner(
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
-    seconds=each_attribute(lambda line: 0.01 + 4e-6 * line.cells),
+    seconds=seconds_per_attribute(lambda line: 0.01 + 4e-6 * line.cells),
 )
 EIGEN_DESIGN = Planner(
     name="eigen_design",
@@ -319,7 +319,7 @@ EIGEN_DESIGN = Planner(
     measures="weighted eigenvectors of the workload",
     made_for="Gaussian noise",
     limits="attributes of 1024 cells",
-    seconds=each_attribute(
+    seconds=seconds_per_attribute(
         lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0
     ),
     laplace=lambda workload: (
@@ -338,15 +338,15 @@ P_IDENTITY = Planner(
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
-    seconds=each_attribute(
+    seconds=seconds_per_attribute(
         lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
     ),  # of starts that are compared, and of the first steps
-    most=each_attribute(_p_identity_whole),
+    most=seconds_per_attribute(_p_identity_whole),
     laplace=joint_design_seconds,
-    step=each_attribute(
+    step=seconds_per_attribute(
         lambda line: 12.5 * (line.cells / 2**14) ** 2.5
     ),  # the inverse of one bell for every 18 cells
-    reference=searched,
+    reference=fits_within_a_minute,
     likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
 )
 P_IDENTITY_BLOCKS = Planner(
@@ -358,7 +358,7 @@ P_IDENTITY_BLOCKS = Planner(
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian "
     "noise",
     limits="attributes of 2^22 cells",
-    seconds=each_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
+    seconds=seconds_per_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 2,
 )
@@ -373,8 +373,8 @@ GAUSSIAN_OPTIMUM = Planner(
     instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy "
     "choose p_identity",
     limits="attributes of 4096 cells",
-    seconds=each_attribute(lambda line: 4 * _optimum_step(line)),
-    step=each_attribute(_optimum_step),
-    reference=searched,
+    seconds=seconds_per_attribute(lambda line: 4 * _optimum_step(line)),
+    step=seconds_per_attribute(_optimum_step),
+    reference=fits_within_a_minute,
     likely=lambda _: 8,
 )

@@ -25,18 +25,18 @@ import numpy as np
 
 from leastnoise._accuracy import subsets
 from leastnoise._check.arrays import FloatArray
-from leastnoise._families import Levels, descended, nested_levels
+from leastnoise._families import Levels, minimize_lbfgs, nested_levels
 from leastnoise._linop import Total
 from leastnoise._measurements import Block, Factor
 from leastnoise._planner._residual_algebra import Errors, Weights, improve_weights, least_error
-from leastnoise._planner._strategy import Planner, Strategy, Task, shortly
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy, base_seconds
 from leastnoise._planner._tables import (
     Names,
-    checked,
+    check_table_size,
     factor_along,
     table_costs,
-    weighed,
     weighted_strategy,
+    weighted_tables,
 )
 from leastnoise._workload import Workload
 
@@ -245,9 +245,9 @@ class _GroupWeights:
             point.append(
                 np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
             )
-        best, error = descended(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
+        best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
         if error < alike * (1 - _GAIN):
-            best, error = descended(self.error, best, 1.0, _MOST_STEPS)
+            best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
         spent = zip(self.tables, self.divided(best)[2], strict=True)
         columns = {
             table: level_shares[:, at]
@@ -257,7 +257,7 @@ class _GroupWeights:
         return error, [columns[table] for table in range(len(shares))]
 
 
-def _with_weights(
+def _weighted_table(
     level_tables: _LevelTables, block: Block, squares: FloatArray
 ) -> tuple[Block, float]:
     """Return a table with integer group weights, and the weight of the table.
@@ -279,7 +279,7 @@ def _with_weights(
     return Block(tuple(along.values()), block.scale, block.measure), heaviest / _HEAVIEST
 
 
-def _added(errors: Errors, cost: FloatArray) -> Weights | None:
+def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
     """Return the best weights of tables added one by one to a full table.
 
     The full table determines everything; None if there is no such table.
@@ -304,7 +304,7 @@ def _added(errors: Errors, cost: FloatArray) -> Weights | None:
     return best
 
 
-def marginals(task: Task) -> Strategy:
+def marginals(task: PlanningProblem) -> Strategy:
     """Measure the requested tables of cells and levels with the best weights."""
     workload, norm, domain = task.workload, task.norm, task.workload.domain
     level_tables = _level_tables(workload)
@@ -326,7 +326,7 @@ def marginals(task: Task) -> Strategy:
             else {}
         )
         blocks.append(
-            checked(
+            check_table_size(
                 Block(
                     tuple(factors[name] for name in domain.names if name in factors),
                     Fraction(1),
@@ -347,13 +347,13 @@ def marginals(task: Task) -> Strategy:
         if error < weights.error * (1 - _GROUP_GAIN):
             tables = zip(blocks, spent, cost.tolist(), strict=True)
             weighted_blocks = tuple(
-                _with_weights(level_tables, block, squares / unit**2)
+                _weighted_table(level_tables, block, squares / unit**2)
                 for block, squares, unit in tables
                 if squares.max() > _LEAST_SPENT
             )
             return Strategy("marginals", weighted_blocks, error=error)
-    fewer = _added(level_tables.errors, cost) if norm == 1 else None
-    return weighed(
+    fewer = _weights_of_added_tables(level_tables.errors, cost) if norm == 1 else None
+    return weighted_tables(
         "marginals",
         blocks,
         cost,
@@ -385,6 +385,6 @@ MARGINALS = Planner(
     "with the best weights",
     made_for="marginals, and levels along one attribute",
     limits="tables of 2^28 cells",
-    seconds=lambda workload: shortly(workload) + _group_seconds(workload),
+    seconds=lambda workload: base_seconds(workload) + _group_seconds(workload),
     laplace=_level_seconds,
 )

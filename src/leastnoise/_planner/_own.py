@@ -20,16 +20,21 @@ from leastnoise._check import InputError, LeastNoiseError, quoted, refuse
 from leastnoise._domain import Kind
 from leastnoise._families import (
     MOST_DENSE,
-    Undetermined,
+    UndeterminedQuery,
     column_norm,
     first_cells,
-    on_runs,
+    restrict_to_runs,
     to_dyadic,
 )
 from leastnoise._linop import Coarse, Dense, Operator, apply, dense
 from leastnoise._measurements import Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task
-from leastnoise._planner._tables import factor_along, joint_table, weighted_strategy, with_joint
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy
+from leastnoise._planner._tables import (
+    attribute_sets_with_joint,
+    factor_along,
+    joint_table,
+    weighted_strategy,
+)
 from leastnoise._workload import QuerySet, query_set
 
 OWN = "own"
@@ -38,7 +43,7 @@ _MOST_BITS = (
 )
 Own: TypeAlias = Any
 """An array or an operator along the only attribute asked about; a mapping from attributes to arrays, operators or query sets; or a function
-from a `Task` to one of these, or to a `Strategy`."""
+from a `PlanningProblem` to one of these, or to a `Strategy`."""
 _ALLOWED = (
     "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
     "or query sets, or a function of the task "
@@ -46,7 +51,7 @@ _ALLOWED = (
 )
 
 
-def own_planner(user_strategy: Own) -> Planner:
+def user_planner(user_strategy: Own) -> Planner:
     """Return the planner of a user-supplied strategy.
 
     A function is called once for each kind of noise.
@@ -55,13 +60,13 @@ def own_planner(user_strategy: Own) -> Planner:
         raise refuse("strategy", user_strategy, _ALLOWED)
     return Planner(
         name=OWN,
-        propose=lambda task: _proposed(user_strategy, task),
+        propose=lambda task: _user_strategy(user_strategy, task),
         measures="what was given",
         made_for="a strategy of one's own",
     )
 
 
-def _proposed(user_strategy: Own, task: Task) -> Strategy:
+def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
     """Return the user's strategy with the best weights.
 
     A function is called with the planning problem.
@@ -109,7 +114,7 @@ def _proposed(user_strategy: Own, task: Task) -> Strategy:
     )
 
 
-def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
+def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
     """Return the requested tables and the joint one with their best weights.
 
     Only the joint one if the requested ones do not determine all cells.
@@ -117,9 +122,14 @@ def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
     workload, domain = task.workload, task.workload.domain
     try:
         return weighted_strategy(
-            OWN, workload, along, with_joint(workload, along), task.norm, privacy=task.privacy
+            OWN,
+            workload,
+            along,
+            attribute_sets_with_joint(workload, along),
+            task.norm,
+            privacy=task.privacy,
         )
-    except Undetermined:
+    except UndeterminedQuery:
         blocks = []
         for measure in workload.measures:
             factors = tuple(
@@ -129,7 +139,7 @@ def _weighted(task: Task, along: Mapping[str, Factor]) -> Strategy:
         return Strategy(OWN, tuple(blocks))
 
 
-def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
+def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operator:
     """Return the strategy along an attribute as an integer operator."""
     kind = task.workload.domain.kind(name)
     if isinstance(value, (str, QuerySet, Mapping)):
@@ -154,7 +164,7 @@ def _operator(task: Task, name: str, value: Any, bits: int) -> Operator:
     if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
         return value
     return Coarse(
-        on_runs(value, starts), starts, value.size
+        restrict_to_runs(value, starts), starts, value.size
     )  # the same queries, over runs of cells that none of them distinguishes
 
 

@@ -31,7 +31,7 @@ from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._covering import cover_errors, greedy_cover
 from leastnoise._planner._residual_algebra import (
     AttributeSet,
-    Closure,
+    DownwardClosure,
     attribute_sets,
     dimensions,
     downward_closure,
@@ -39,15 +39,15 @@ from leastnoise._planner._residual_algebra import (
     incidence,
     table_sizes,
 )
-from leastnoise._planner._strategy import Planner, Strategy, Task, block_norm
-from leastnoise._planner._tables import Names, checked, contrasts, factor_along
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy, block_norm
+from leastnoise._planner._tables import Names, check_table_size, contrasts, factor_along
 from leastnoise._workload import Workload
 
 _MOST_CELLS = 1024
 _GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
 
 
-def cuboids(task: Task, *, even: bool = False) -> Strategy:
+def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
     """Measure a few tables chosen greedily, with a closed-form budget split.
 
     The largest variance of a requested cell is kept small.
@@ -74,9 +74,9 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
             raise NotApplicable(str(error).rstrip(".")) from None
         for table in cover.tables:
             factors = (factor_along(domain, domain.names[at], {}) for at in table)
-            blocks.append(checked(Block(tuple(factors), Fraction(1), measure)))
+            blocks.append(check_table_size(Block(tuple(factors), Fraction(1), measure)))
         errors += cover_errors(domain.shape, targets, cover).tolist()
-    return _split(
+    return _split_budget(
         "cuboids",
         blocks,
         errors,
@@ -86,7 +86,7 @@ def cuboids(task: Task, *, even: bool = False) -> Strategy:
     )
 
 
-def _split(
+def _split_budget(
     name: str,
     blocks: Sequence[Block],
     errors: Sequence[float],
@@ -127,7 +127,7 @@ def bits_of(size: int) -> int:
     return (size - 1).bit_length()
 
 
-def signs(size: int) -> IntArray:
+def walsh_functions(size: int) -> IntArray:
     """Return the non-constant Walsh functions of the binary coding.
 
     On the cells that exist, shape (2^m - 1, size).
@@ -136,7 +136,7 @@ def signs(size: int) -> IntArray:
     return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
 
 
-def fourier(task: Task, *, even: bool = False) -> Strategy:
+def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
     """Measure the Fourier coefficients of the requested tables.
 
     The budget is split in closed form.
@@ -145,7 +145,7 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
     domain = workload.domain
     added = coefficient_errors(workload)
     sizes = {domain.kind(name).size for _, tau in added for name in tau}
-    along = {size: Dense(signs(size)) for size in sizes}
+    along = {size: Dense(walsh_functions(size)) for size in sizes}
     blocks, errors, norms = [], [], []
     for (measure, tau), each in added.items():
         block = Block(
@@ -161,7 +161,7 @@ def fourier(task: Task, *, even: bool = False) -> Strategy:
         blocks.append(block)
         errors.append(block.rows * each)
         norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
-    return _split("fourier", blocks, errors, norms, norm, even=even)
+    return _split_budget("fourier", blocks, errors, norms, norm, even=even)
 
 
 def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
@@ -205,7 +205,7 @@ def _parts(operator: Operator) -> tuple[float, float]:
         )
     ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
     constant = float(ones @ apply_gram(operator, ones)) * scale
-    rows = signs(operator.size).astype(float)
+    rows = walsh_functions(operator.size).astype(float)
     return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(
         1, len(rows)
     ) * scale
@@ -229,7 +229,7 @@ FOURIER_EVEN = replace(
 )
 
 
-def residual_max(task: Task) -> Strategy:
+def residual_max(task: PlanningProblem) -> Strategy:
     """Measure the residual spaces with the least largest cell variance.
 
     The variance of a requested cell is multiplied by its squared weight.
@@ -257,7 +257,7 @@ def residual_max(task: Task) -> Strategy:
 
 
 def residual_noise_max(
-    closure: Closure, sets: Sequence[AttributeSet], scales: Sequence[float]
+    closure: DownwardClosure, sets: Sequence[AttributeSet], scales: Sequence[float]
 ) -> tuple[FloatArray, float, float]:
     """Return the noise variances that minimise the largest cell variance.
 

@@ -33,7 +33,7 @@ import numpy as np
 from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check import InputError
 from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._families import Clock, descended, running
+from leastnoise._families import Deadline, minimize_lbfgs, time_limit
 from leastnoise._workload import by_width
 
 AttributeSet = tuple[int, ...]
@@ -45,7 +45,7 @@ _NOTHING = 1e-7  # of the largest part of the budget: its table is left out
 
 
 @dataclass(frozen=True, eq=False)
-class Closure:
+class DownwardClosure:
     """A family of attribute sets that is closed under taking subsets.
 
     Ordered by size and then lexicographically.
@@ -95,22 +95,22 @@ def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
     return [(where, every[at]) for _, where, at in by_width(sizes)]
 
 
-def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> Closure:
+def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
     """Return all subsets of the given attribute sets."""
     terms = [
         Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
         for _, rows in _by_size(sets)
     ]
     subsets = subset_sums(terms, len(shape))
-    return Closure(tuple(shape), tuple(rows for rows, _ in subsets))
+    return DownwardClosure(tuple(shape), tuple(rows for rows, _ in subsets))
 
 
-def attribute_sets(closure: Closure) -> list[AttributeSet]:
+def attribute_sets(closure: DownwardClosure) -> list[AttributeSet]:
     """Return the sets of a closure in its order."""
     return [tuple(row) for block in closure.blocks for row in block.tolist()]
 
 
-def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
+def locate(closure: DownwardClosure, sets: Sequence[AttributeSet]) -> IntArray:
     """Return the positions of sets in a closure, -1 for those that are absent."""
     where = np.full(len(sets), -1, dtype=np.int64)
     for positions, rows in _by_size(sets):
@@ -118,7 +118,7 @@ def locate(closure: Closure, sets: Sequence[AttributeSet]) -> IntArray:
     return where
 
 
-def dimensions(closure: Closure) -> FloatArray:
+def dimensions(closure: DownwardClosure) -> FloatArray:
     """Return the dimension of the residual space of every set.
 
     It is prod_{i in tau} (n_i - 1).
@@ -134,7 +134,7 @@ def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> Float
     )
 
 
-def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
+def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matrix:
     """Return the matrix K with lambda = K theta^2.
 
     Its shape is (sets of the closure, measured tables); it is sparse if large.
@@ -160,7 +160,7 @@ def incidence(closure: Closure, tables: Sequence[AttributeSet]) -> Matrix:
     return csr_array((entries, (every, columns)), shape=(closure.count, len(tables)))
 
 
-def _containments(closure: Closure, rows: IntArray) -> tuple[IntArray, IntArray]:
+def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
     """Return all pairs of a set and a table row that contains it.
 
     Sets are given by their position in the closure; rows are tables of one size.
@@ -307,8 +307,10 @@ def least_error(
         error, gain = errors(every / cost**2)
         return error / begin, gain[used] / cost[used] ** 2 / begin
 
-    with running(Clock()):  # without an end: this takes next to nothing of the time for planning
-        shares, _ = descended(
+    with time_limit(
+        Deadline()
+    ):  # without an end: this takes next to nothing of the time for planning
+        shares, _ = minimize_lbfgs(
             lambda point: scaled_error(point, of_shares, norm),
             (theta * cost)[used] / largest,
             math.inf,

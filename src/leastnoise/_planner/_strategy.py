@@ -41,7 +41,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlanningProblem:
     """The public input of a planner.
 
     The workload, the budget, the kind of noise and the CPU seconds that the search may take.
@@ -58,7 +58,7 @@ class Task:
         return self.noise.norm
 
 
-Propose = Callable[[Task], Strategy]
+Propose = Callable[[PlanningProblem], Strategy]
 
 
 def cells_along(workload: Workload) -> Mapping[str, int]:
@@ -81,7 +81,7 @@ def _runs(operators: Sequence[Operator]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class AttributeCost:
     """What the time for fitting a strategy along an attribute depends on."""
 
     cells: int  # runs of cells that the queries distinguish
@@ -92,7 +92,7 @@ class Line:
     fits: float
 
 
-def lines(workload: Workload) -> dict[str, Line]:
+def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
     """Return the cost inputs of every attribute with more than cell queries."""
     costs, cells = {}, cells_along(workload)
     for name in workload.beyond_cells:
@@ -106,7 +106,7 @@ def lines(workload: Workload) -> dict[str, Line]:
         structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
             cells[name]
         ]
-        costs[name] = Line(
+        costs[name] = AttributeCost(
             cells[name],
             structured,
             len(rows) == 1,
@@ -115,7 +115,7 @@ def lines(workload: Workload) -> dict[str, Line]:
     return costs
 
 
-def shortly(workload: Workload) -> float:
+def base_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of a strategy that takes few operations.
 
     A few for every cell and query along each attribute.
@@ -143,21 +143,21 @@ def tables_of_cells(workload: Workload) -> tuple[str, ...]:
     return ("marginals", "workload") if only_cells else ("marginals",)
 
 
-def each_attribute(seconds: Callable[[Line], float]) -> Seconds:
+def seconds_per_attribute(seconds: Callable[[AttributeCost], float]) -> Seconds:
     """Return an estimate of the CPU seconds of fitting every attribute.
 
     Built from an estimate for one attribute.
     """
 
     def together(workload: Workload) -> float:
-        return shortly(workload) + sum(
-            line.fits * seconds(line) for line in lines(workload).values()
+        return base_seconds(workload) + sum(
+            line.fits * seconds(line) for line in attribute_costs(workload).values()
         )
 
     return together
 
 
-def searched(workload: Workload) -> bool:
+def fits_within_a_minute(workload: Workload) -> bool:
     """Return whether all attributes can be fitted well within a minute."""
     structured = all(query_set.form.structured for _, query_set, _ in workload.along)
     return max(cells_along(workload).values(), default=1) <= (
@@ -199,7 +199,7 @@ class Planner:
     instead: str = ""
     limits: str = ""
     automatic: bool = True
-    seconds: Seconds = shortly
+    seconds: Seconds = base_seconds
     most: Seconds | None = None
     contains: Callable[[Workload], Sequence[str]] = lambda _: ()
     laplace: Seconds = lambda _: 0.0
@@ -225,14 +225,14 @@ class Planner:
             else least + self.most(workload) - self.seconds(workload)
         )
 
-    def strategy(self, task: Task) -> Strategy:
+    def strategy(self, task: PlanningProblem) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""
         if task.norm not in self.norms:
             raise NotApplicable(self.instead)
         return self.propose(task)
 
 
-def spread_share(
+def relative_sensitivity(
     privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False
 ) -> float:
     """Return the relative squared L2 sensitivity of a block of cells.

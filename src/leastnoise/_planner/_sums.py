@@ -24,30 +24,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._accuracy import GivenNothing
+from leastnoise._accuracy import ConstrainedLeastSquares
 from leastnoise._check import InputError
 from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families import (
     MOST_DENSE,
-    Fitted,
+    FittedFamily,
     Gram,
     NotApplicable,
-    all_alike,
     dense_gram,
     even_tree,
     fit_gaussian_optimum,
+    fit_on_merged_cells,
     fit_p_identity,
-    fitted_apart,
     gram_of,
+    is_exchangeable,
     level_tree,
     merge_equal_cells,
     singular_value_bound,
-    summed,
+    weighted_sum,
 )
 from leastnoise._linop import Coarse, Dense, Identity, Total
 from leastnoise._measurements import MOST_ROWS, Factor, Limits
 from leastnoise._planner._strategy import Strategy
-from leastnoise._planner._tables import weighted_strategy, with_joint
+from leastnoise._planner._tables import attribute_sets_with_joint, weighted_strategy
 from leastnoise._workload import Workload, identity
 
 MOST_SUM_CELLS = 1024  # that queries distinguish: the optimum takes seconds
@@ -138,12 +138,14 @@ def falling_counts(
         if len(noisy) and (above <= above[0] / 2).any()
         else max(0, len(noisy) - 1)
     )
-    densities = falling(noisy, np.diff(ends))
-    densities[start:] = falling(noisy[start:], -np.diff(ends**-law.index)[start:])
+    densities = isotonic_falling(noisy, np.diff(ends))
+    densities[start:] = isotonic_falling(noisy[start:], -np.diff(ends**-law.index)[start:])
     return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
 
 
-def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0) -> FloatArray:
+def isotonic_falling(
+    amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0
+) -> FloatArray:
     """Return the isotonic regression of amounts per span, at least 0.
 
     The quotients of the result by the spans do not rise.
@@ -162,7 +164,7 @@ def falling(amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 
     )
 
 
-def held(
+def shrink_bucket_totals(
     totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float
 ) -> FloatArray:
     """Return the estimated true totals of buckets.
@@ -172,7 +174,7 @@ def held(
     """
     beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
     most = np.full(len(totals), np.inf)
-    most[mode:] = falling(totals[mode:], spans[mode:], noise[mode:])
+    most[mode:] = isotonic_falling(totals[mode:], spans[mode:], noise[mode:])
     return np.where(totals > sure * noise, beyond, np.minimum(most, beyond))
 
 
@@ -189,7 +191,7 @@ class ThresholdChoice(NamedTuple):
     excess: FloatArray
 
 
-def quick_noise(gram: Gram, limits: IntArray, norm: int) -> float:
+def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
     """Estimate the unit RMSE of the best strategy for W T in milliseconds.
 
     Its change with the threshold is right to a few per cent.
@@ -249,7 +251,7 @@ def choose_threshold(
     counts, squares = by_cell(law.index), []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
-        squares.append(float(missed.rows(excess[None, :])[0] @ excess))
+        squares.append(float(missed.multiply_rows(excess[None, :])[0] @ excess))
     bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
     spread = noise * np.array(
         [unit_noise(np.minimum(edges, threshold)) for threshold in candidates]
@@ -265,7 +267,7 @@ def choose_threshold(
     )
 
 
-def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
+def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
     """Return the Gram matrices of all queries along one attribute.
 
     One for noise, where every group has its own, and one for losses, which groups share.
@@ -280,7 +282,9 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
         )
         groups, gram = product.rows // operator.rows, gram_of(operator)
         if (
-            operator.size > MOST_DENSE and gram.given is not None and not gram.mirrored
+            operator.size > MOST_DENSE
+            and gram.given is not None
+            and not gram.is_symmetric_under_reversal
         ):  # given ranges
             raise NotApplicable(
                 "given ranges along what is summed need a matrix of all cells; at most "
@@ -288,15 +292,17 @@ def asked_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
             )
         noise.append((product.importance * groups, gram))
         loss.append((product.importance / groups, gram))
-    return summed(noise), summed(loss)
+    return weighted_sum(noise), weighted_sum(loss)
 
 
-def noise_along(workload: Workload, attribute: str, norm: int) -> Callable[[IntArray], float]:
+def estimated_rmse_along(
+    workload: Workload, attribute: str, norm: int
+) -> Callable[[IntArray], float]:
     """Return the estimated unit RMSE along a number as a function of limits."""
     # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise
     # of 10 cells.
-    small, group = told_apart(workload, attribute)
-    return lambda limits: quick_noise(small, _largest(limits, group), norm)
+    small, group = merge_indistinguishable_cells(workload, attribute)
+    return lambda limits: estimated_rmse(small, _largest(limits, group), norm)
 
 
 def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
@@ -305,13 +311,13 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     The optimum along the number, and level trees along the other attributes.
     """
 
-    def fit(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+    def fit(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         most = (
             limits
             if len(limits) == gram.size
-            else _largest(limits, told_apart(workload, attribute)[1])
+            else _largest(limits, merge_indistinguishable_cells(workload, attribute)[1])
         )
-        return Fitted(*whole_rows(best_rows(gram, most, norm), most, norm))
+        return FittedFamily(*whole_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
     for name in workload.domain.names:
@@ -322,8 +328,11 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
             if name_of_attribute == name
         }
         if kinds - {identity()} or (kinds and name == attribute):
-            fitted = fitted_apart(
-                fit if name == attribute else level_tree, asked_along(workload, name)[0], norm, 20
+            fitted = fit_on_merged_cells(
+                fit if name == attribute else level_tree,
+                gram_matrices_along(workload, name)[0],
+                norm,
+                20,
             )
             along[name] = fitted.factor(name)
     # A joint table beside the asked ones only where it gains: with hardly any weight its noise
@@ -331,7 +340,7 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     limited, tables, together = (
         Limits(limits, attribute),
         workload.tables,
-        with_joint(workload, along),
+        attribute_sets_with_joint(workload, along),
     )
     strategy = weighted_strategy("truncated_sums", workload, along, tables, norm, limits=limited)
     if all(len(tables[measure]) == len(sets) for measure, sets in together.items()):
@@ -381,13 +390,13 @@ def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, In
     )
 
 
-def told_apart(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
+def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
     """Merge the cells that no query distinguishes.
 
     Returns the Gram matrix on groups, and the group of every cell.
     """
-    gram, _ = asked_along(workload, attribute)
-    if gram.size <= MOST_DENSE or all_alike(gram):
+    gram, _ = gram_matrices_along(workload, attribute)
+    if gram.size <= MOST_DENSE or is_exchangeable(gram):
         merged = merge_equal_cells(gram)
         if merged[0].size <= MOST_SUM_CELLS:
             return merged
@@ -412,7 +421,7 @@ def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
     return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
 
 
-class Kept(NamedTuple):
+class CellRange(NamedTuple):
     """The run of cells that is kept, and estimates of what the others hold."""
 
     first: int  # the first cell that is kept
@@ -444,7 +453,7 @@ class SumBuckets:
 
         Upper edges of the cells are in units of the measure.
         """
-        matrix = asked_along(workload, attribute)[0]
+        matrix = gram_matrices_along(workload, attribute)[0]
         gram = matrix.dense()
         changes = np.flatnonzero((gram[1:] != gram[:-1]).any(axis=1)) + 1
         last = candidate_cells(edges, _BUCKET_RATIO)
@@ -475,7 +484,7 @@ class SumBuckets:
         )
         return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
 
-    def choices(self, covariance: FloatArray) -> "Choices":
+    def choices(self, covariance: FloatArray) -> "StopChoices":
         """Return the estimates for every bucket at which the sum may stop.
 
         From the covariance of the groups.
@@ -484,24 +493,27 @@ class SumBuckets:
         within = np.zeros((len(groups), len(self.ends)))
         within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
         for last, end in enumerate(self.ends):
-            constrained, added = GivenNothing.of(covariance, groups < end), within[:, : last + 1].T
+            constrained, added = (
+                ConstrainedLeastSquares.of(covariance, groups < end),
+                within[:, : last + 1].T,
+            )
             missing = constrained.carried @ (within / within.sum(axis=0))
             totals = added @ (
                 np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.carried)
             )
             noise = np.sqrt(np.maximum(((added @ constrained.covariance) * added).sum(axis=1), 0.0))
             stops.append(
-                _Stop(
+                _StopEstimates(
                     totals,
                     noise,
                     float((constrained.covariance * gram).sum()),
                     missing.T @ gram @ missing,
                 )
             )
-        return Choices(self, tuple(stops))
+        return StopChoices(self, tuple(stops))
 
 
-class _Stop(NamedTuple):
+class _StopEstimates(NamedTuple):
     """Least squares if only the buckets up to one of them are kept."""
 
     totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
@@ -511,13 +523,13 @@ class _Stop(NamedTuple):
     lost: FloatArray
 
 
-class Choices(NamedTuple):
+class StopChoices(NamedTuple):
     """The buckets at which sums may stop, and what each would mean."""
 
     buckets: SumBuckets
-    stops: tuple[_Stop, ...]
+    stops: tuple[_StopEstimates, ...]
 
-    def kept(self, sums: FloatArray) -> Kept:
+    def kept(self, sums: FloatArray) -> CellRange:
         """Return the run of buckets with the least predicted squared error.
 
         Over all queries.
@@ -550,7 +562,7 @@ class Choices(NamedTuple):
             (int(cells[b]), int(cells[b + 1]), float(missing[b]))
             for b in np.flatnonzero(missing > 0)
         )
-        return Kept(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
+        return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
 
     def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
         """Return the estimated sums of the buckets up to ``last``.
@@ -558,13 +570,13 @@ class Choices(NamedTuple):
         Starting from the bucket that stands out most.
         """
         missing = np.zeros(len(self.stops))
-        missing[mode : last + 1] = held(
+        missing[mode : last + 1] = shrink_bucket_totals(
             totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE
         )[mode:]
         return missing
 
 
-class KeptByGroup(NamedTuple):
+class GroupCellRanges(NamedTuple):
     """How many buckets groups keep, and estimates of what the others hold."""
 
     buckets: IntArray  # how many lowest buckets each group keeps, shape (k,)
@@ -618,7 +630,7 @@ class GroupBuckets:
             weights,
         )
 
-    def kept(self, sums: FloatArray, noise: FloatArray) -> KeptByGroup:
+    def kept(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
         """Return how many buckets each group keeps for the least error.
 
         From sums of shape (groups, buckets) and their noise.
@@ -628,8 +640,12 @@ class GroupBuckets:
         # as noise explains their differences. Clear sums are taken as they are.
         groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
         spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
-        profile = held(
-            totals, together, spans, int(np.argmax(totals / together)), _clear(len(totals))
+        profile = shrink_bucket_totals(
+            totals,
+            together,
+            spans,
+            int(np.argmax(totals / together)),
+            _exceedance_threshold(len(totals)),
         )
         weights = profile / noise**2
         precision = float(weights @ profile)
@@ -640,19 +656,21 @@ class GroupBuckets:
             trust = spread / (spread + 1 / precision)
             shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
         denoised = np.where(
-            sums > _clear(sums.size) * noise, np.sqrt(np.maximum(sums**2 - noise**2, 0.0)), 0.0
+            sums > _exceedance_threshold(sums.size) * noise,
+            np.sqrt(np.maximum(sums**2 - noise**2, 0.0)),
+            0.0,
         )
         beyond = np.zeros((groups, len(noise) + 1))
         beyond[:, :-1] = np.maximum(shares[:, None] * profile, denoised)[:, ::-1].cumsum(axis=1)[
             :, ::-1
         ]
         buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
-        return KeptByGroup(
+        return GroupCellRanges(
             buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares
         )
 
 
-def _clear(count: int) -> float:
+def _exceedance_threshold(count: int) -> float:
     """Return the noise level that none of ``count`` empty sums likely exceeds.
 
     In standard errors of Laplace noise.
@@ -670,7 +688,7 @@ def choose_group_threshold(
     # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
     # known yet, it is taken k^(1/3) times.
     gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)
-    lost, cells = summed([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
+    lost, cells = weighted_sum([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
     return choose_threshold(
         gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law
     )

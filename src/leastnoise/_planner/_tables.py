@@ -47,11 +47,11 @@ from leastnoise._accounting import Privacy
 from leastnoise._accuracy import Terms, subset_sums
 from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Domain
-from leastnoise._families import MOST_DENSE, NotApplicable, basis, dual_ascent
+from leastnoise._families import MOST_DENSE, NotApplicable, dual_ascent, invert_gram
 from leastnoise._linop import Contrasts, Identity, dense
 from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor, Limits
 from leastnoise._planner._residual_algebra import (
-    Closure,
+    DownwardClosure,
     Weights,
     diagonal_errors,
     grouped_budgets,
@@ -60,14 +60,14 @@ from leastnoise._planner._residual_algebra import (
 )
 from leastnoise._planner._strategy import (
     Planner,
+    PlanningProblem,
     Strategy,
-    Task,
+    base_seconds,
     block_norm,
-    shortly,
-    spread_share,
+    relative_sensitivity,
     tables_of_cells,
 )
-from leastnoise._workload import Product, Workload, numbered, with_hidden_group
+from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
 
 Names = tuple[str, ...]
 _LEAST_SHARE = 1e-8
@@ -90,7 +90,9 @@ def joint_table(workload: Workload, measure: str | None) -> Names:
     return tuple(name for name in workload.domain.names if name in workload.used[measure])
 
 
-def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | None, list[Names]]:
+def attribute_sets_with_joint(
+    workload: Workload, along: Mapping[str, Factor]
+) -> dict[str | None, list[Names]]:
     """Return the attribute sets of a workload by measure, and the joint one.
 
     The joint set is left out if it is too large.
@@ -109,7 +111,7 @@ def with_joint(workload: Workload, along: Mapping[str, Factor]) -> dict[str | No
     return tables
 
 
-def checked(block: Block) -> Block:
+def check_table_size(block: Block) -> Block:
     """Return the block, or raise NotApplicable if its table is too large."""
     cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
     if not cells <= MOST_TABLE_CELLS:
@@ -120,17 +122,20 @@ def checked(block: Block) -> Block:
     return block
 
 
-def residual_programme(
+def residual_coefficients(
     products: Sequence[Product], factors: Mapping[str, Factor]
-) -> tuple[Closure, FloatArray]:
+) -> tuple[DownwardClosure, FloatArray]:
     """Return the residual spaces tau of the workload with their sizes and c.
 
     Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
     """
-    domain, query_index = products[0].domain, numbered(products)
+    domain, query_index = products[0].domain, index_queries(products)
     means, spreads = (
         np.array(
-            [basis(factors[entry.name]).split_sums(entry.operator) for entry in query_index.along]
+            [
+                invert_gram(factors[entry.name]).split_sums(entry.operator)
+                for entry in query_index.along
+            ]
         )
         .reshape(-1, 2)
         .T
@@ -155,8 +160,8 @@ def residual_programme(
     sums, kappa = subset_sums(terms, len(domain.names)), np.ones(len(domain.names))
     for at, name in enumerate(domain.names):
         if name in factors:
-            kappa[at] = basis(factors[name]).kappa
-    closure = Closure(tuple(kappa.tolist()), tuple(taus for taus, _ in sums))
+            kappa[at] = invert_gram(factors[name]).kappa
+    closure = DownwardClosure(tuple(kappa.tolist()), tuple(taus for taus, _ in sums))
     return closure, np.concatenate([values / kappa[taus].prod(axis=1) for taus, values in sums])
 
 
@@ -185,10 +190,12 @@ def weighted_strategy(
         requested = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in requested}
         blocks += [
-            checked(Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits))
+            check_table_size(
+                Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)
+            )
             for names in sets
         ]
-        closure, coefficient = residual_programme(workload.of(measure), factors)
+        closure, coefficient = residual_coefficients(workload.of(measure), factors)
         positions = {axis: at for at, axis in enumerate(domain.names)}
         matrices.append(
             incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets])
@@ -205,7 +212,7 @@ def weighted_strategy(
         from scipy.sparse import block_diag
 
         matrix = block_diag(matrices, format="csr")
-    return weighed(
+    return weighted_tables(
         name,
         blocks,
         cost,
@@ -223,11 +230,13 @@ def table_costs(
             [f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)]
             for block in blocks
         ]
-        cost *= np.sqrt([spread_share(privacy, domain, names) for names in bare])
+        cost *= np.sqrt([relative_sensitivity(privacy, domain, names) for names in bare])
     return cost
 
 
-def weighed(name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights) -> Strategy:
+def weighted_tables(
+    name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights
+) -> Strategy:
     """Return the weighted tables as a strategy.
 
     Tables with a share of the budget too small for the sampler are left out.
@@ -274,7 +283,7 @@ def reweighted_strategy(
     return weighted_strategy(name, workload, along, requested, norm, start=start)
 
 
-def identity(task: Task) -> Strategy:
+def identity(task: PlanningProblem) -> Strategy:
     """Measure every cell of the joint table of each measure.
 
     Strategy I of Cormode et al., arXiv 1207.6096.
@@ -294,7 +303,7 @@ IDENTITY = Planner(
 )
 
 
-def residual(task: Task) -> Strategy:
+def residual(task: PlanningProblem) -> Strategy:
     """Measure the residual spaces of all requested tables.
 
     Each with its best share of the budget.
@@ -307,7 +316,7 @@ def residual(task: Task) -> Strategy:
         {name: factor_along(domain, name, {}) for name in workload.attributes},
     )
     for measure in workload.measures:
-        closure, coefficient = residual_programme(workload.of(measure), cells)
+        closure, coefficient = residual_coefficients(workload.of(measure), cells)
         for sets, sums in zip(
             closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
         ):
@@ -316,7 +325,7 @@ def residual(task: Task) -> Strategy:
             taus = requested.tolist()
             if task.privacy.max_per_cell is not None:
                 norm *= [
-                    spread_share(
+                    relative_sensitivity(
                         task.privacy, domain, [domain.names[at] for at in tau], contrasts=True
                     )
                     for tau in taus
@@ -354,7 +363,7 @@ RESIDUAL = Planner(
 )
 
 
-def measured_workload(task: Task, *, even: bool = False) -> Strategy:
+def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
     """Measure every product of the workload.
 
     With the best split of the budget, or with equal noise (``even``).
@@ -450,7 +459,7 @@ def _workload_seconds(workload: Workload) -> float:
         else 0
     )
     return (
-        shortly(workload)
+        base_seconds(workload)
         + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0)
         + _inverse_seconds(workload)
     )

@@ -27,16 +27,16 @@ from leastnoise._domain import Domain
 from leastnoise._families import (
     NotApplicable,
     balanced_rounding,
-    go_on,
+    best_tilt,
+    check_deadline,
+    contrast_variances,
+    fit_contrast_rows,
     gram_of,
-    rest,
-    spread,
-    tilt,
 )
 from leastnoise._fitting import NOISES, allowed_mu_squared
 from leastnoise._linop import Contrasts, Dense, Identity, Operator
 from leastnoise._measurements import MOST_ROWS, Block, Factor
-from leastnoise._planner._strategy import Planner, Strategy, Task, shortly
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy, base_seconds
 from leastnoise._workload import Workload
 
 Names = tuple[str, ...]
@@ -49,7 +49,7 @@ _LEAST_TOP = 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Role:
+class _AttributeGroup:
     """Attributes about which the same is asked, and which share a strategy."""
 
     size: int  # cells
@@ -109,25 +109,25 @@ class _Terms:
         return entries
 
 
-def tilted(task: Task) -> Strategy:
+def tilted(task: PlanningProblem) -> Strategy:
     """Measure the residual spaces by rows fitted along each attribute."""
     workload, privacy = task.workload, task.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
-    roles, role_of = ([], {}) if only_cells else _roles(workload)
+    roles, role_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(role.grams for role in roles):
         raise NotApplicable(
             "along every attribute only cells are asked for, which residual answers with the "
             "least error"
         )
     terms = _terms(workload, roles, role_of)
-    values = _start(roles)
+    values = _initial_values(roles)
     try:
-        chosen = _tilts(roles, terms, values)
+        chosen = _fit_tilts(roles, terms, values)
     except np.linalg.LinAlgError:
         raise NotApplicable(
             "the queries along an attribute are too unlike each other for its eigenvectors"
         ) from None
-    tops = _tops(workload.domain, privacy, terms, values, role_of, chosen)
+    tops = _coefficient_limits(workload.domain, privacy, terms, values, role_of, chosen)
     operators: dict[int, Operator] = {}
     norms: dict[int, float] = {}
     for number, role in enumerate(roles):
@@ -145,7 +145,7 @@ def tilted(task: Task) -> Strategy:
                 Dense(rounded),
                 math.sqrt(float((rounded.astype(float) ** 2).sum(axis=0).max())),
             )
-            _put(role, values, unseen / unseen.sum(), rounded / norms[number])
+            _store_rows(role, values, unseen / unseen.sum(), rounded / norms[number])
         elif role.size > 1:
             operators[number], norms[number] = (
                 Contrasts(role.size),
@@ -165,13 +165,13 @@ def tilted(task: Task) -> Strategy:
     return Strategy("tilted", tuple(blocks), error=terms.error(values))
 
 
-def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
+def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[Along, int]]:
     """Return the attribute groups, and the group of each measure's attribute."""
     operators_along: dict[Along, dict[Operator, None]] = {}
     for product in workload:
         for name, operator in zip(product.attributes, product.operators, strict=True):
             operators_along.setdefault((product.measure, name), {})[operator] = None
-    roles: list[_Role] = []
+    roles: list[_AttributeGroup] = []
     group_numbers: dict[tuple[str | None, frozenset[Operator]], int] = {}
     numbers: dict[Along, int] = {}
     slot = 1
@@ -187,13 +187,15 @@ def _roles(workload: Workload) -> tuple[list[_Role], dict[Along, int]]:
                 )
             grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
             group_numbers[key] = len(roles)
-            roles.append(_Role(size, every, grams, slot))
+            roles.append(_AttributeGroup(size, every, grams, slot))
             slot += 2 * len(every)
         numbers[along] = group_numbers[key]
     return roles, numbers
 
 
-def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, int]) -> _Terms:
+def _terms(
+    workload: Workload, roles: Sequence[_AttributeGroup], role_of: Mapping[Along, int]
+) -> _Terms:
     entries = sum(2 ** len(product.attributes) for product in workload)
     if not entries <= _MOST_TERMS:
         raise NotApplicable(
@@ -223,7 +225,7 @@ def _terms(workload: Workload, roles: Sequence[_Role], role_of: Mapping[Along, i
     return _Terms(tuple(taus), tau, importance, slots)
 
 
-def _start(roles: Sequence[_Role]) -> FloatArray:
+def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
     """Return the values s and r of plain contrasts along all attributes.
 
     With equal noise for every cell.
@@ -240,14 +242,18 @@ def _start(roles: Sequence[_Role]) -> FloatArray:
     return values
 
 
-def _put(role: _Role, values: FloatArray, mean: FloatArray, rows: FloatArray) -> None:
+def _store_rows(
+    role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
+) -> None:
     """Write the values s and r of a role for a tilt and rows of column norm 1."""
     end = role.slot + 2 * len(role.grams)
     values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
-    values[role.slot + 1 : end : 2] = spread(rows, role.grams)
+    values[role.slot + 1 : end : 2] = contrast_variances(rows, role.grams)
 
 
-def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[int, FloatArray]:
+def _fit_tilts(
+    roles: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
+) -> dict[int, FloatArray]:
     """Return the rows of the best tilt of every role, and write their values."""
     slopes = terms.slopes(values)
     merged: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -257,7 +263,7 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
     for number, role in enumerate(roles):
         if not role.grams:
             continue
-        base, across = merged[number] = _merged(role, slopes)
+        base, across = merged[number] = _merged_grams(role, slopes)
         if not np.ptp(across) > 1e-12 * np.abs(across).max():
             raise NotApplicable(
                 "along an attribute with queries of its own only totals are asked for; ask for "
@@ -266,11 +272,11 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
         curves[number] = np.empty((len(_PULLS), 2 * len(role.asked)))
         dual = weights = None
         for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
-            go_on()
-            mean, dual = tilt(base, pull, dual)
-            best = rest(across, mean, weights)
+            check_deadline()
+            mean, dual = best_tilt(base, pull, dual)
+            best = fit_contrast_rows(across, mean, weights)
             weights = best.weights
-            _put(role, values, mean, best.rows)
+            _store_rows(role, values, mean, best.rows)
             curves[number][at] = values[role.values]
     for number, curve in curves.items():
         values[roles[number].values] = curve[len(_PULLS) // 2]
@@ -282,13 +288,13 @@ def _tilts(roles: Sequence[_Role], terms: _Terms, values: FloatArray) -> dict[in
             errors.append(terms.error(values))
         base, across = merged[number]
         pull = float(_PULLS[np.argmin(errors)] * np.trace(base)) / role.size
-        mean, _ = tilt(base, pull, gap=1e-4)
-        chosen[number] = rest(across, mean, gap=1e-6).rows
-        _put(role, values, mean, chosen[number])
+        mean, _ = best_tilt(base, pull, gap=1e-4)
+        chosen[number] = fit_contrast_rows(across, mean, gap=1e-6).rows
+        _store_rows(role, values, mean, chosen[number])
     return chosen
 
 
-def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _merged_grams(role: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the weighted Gram matrices of a group, for the tilt and the rows."""
     if len(role.grams) == 1:
         return role.grams[0], role.grams[0]
@@ -302,7 +308,7 @@ def _merged(role: _Role, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
     ), across
 
 
-def _tops(
+def _coefficient_limits(
     domain: Domain,
     privacy: Privacy,
     terms: _Terms,
@@ -363,7 +369,7 @@ def _seconds(workload: Workload) -> float:
     sizes = [
         kind.size for name, kind in kinds.items() if kind.hidden or name in workload.beyond_cells
     ]
-    return shortly(workload) + (
+    return base_seconds(workload) + (
         sum(1.7 * (size / 256) ** 2.2 for size in sizes)
         if max(sizes, default=0) <= _MOST_CELLS
         else 0.0

@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any
 
 from leastnoise._accounting import Noise, parameters
-from leastnoise._accuracy import middle, structures
+from leastnoise._accuracy import covariance_by_measure, midpoint
 from leastnoise._families import NotApplicable
-from leastnoise._fitting import fit
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._measurements import Block, cost, views
 from leastnoise._planner._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
 from leastnoise._planner._marginals import MARGINALS
-from leastnoise._planner._strategy import Planner, Strategy, Task
+from leastnoise._planner._strategy import Planner, PlanningProblem, Strategy
 from leastnoise._planner._tables import RESIDUAL
 from leastnoise._workload import Product, Workload
 
@@ -48,7 +48,7 @@ _Counts = Mapping[
 ]  # for each measure that is measured on both ends, the measure that counts its values
 
 
-def together(planner: Planner, task: Task) -> Strategy:
+def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     """Return a planner's strategy with counts and sums measured jointly.
 
     Raises:
@@ -62,10 +62,12 @@ def together(planner: Planner, task: Task) -> Strategy:
     parts: list[tuple[Weighted, Workload]] = []
     details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
-    tables_at_ends = [(measure, _at_ends(task.workload, measure, counts)) for measure in measures]
+    tables_at_ends = [
+        (measure, _tables_at_ends(task.workload, measure, counts)) for measure in measures
+    ]
     parts_to_plan = [
         (measure, products)
-        for measure, products in [*tables_at_ends, (None, _beside(task, counts))]
+        for measure, products in [*tables_at_ends, (None, _other_blocks(task, counts))]
         if products
     ]
     for measure, products in parts_to_plan:
@@ -91,7 +93,7 @@ def together(planner: Planner, task: Task) -> Strategy:
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
             for block, weight in strategy.blocks
         ]
-        measurements = fit(task.workload.domain, task.privacy, task.noise, blocks)
+        measurements = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
         covered = part.measures if measure is None else (measure, counts[measure])
         answered = Workload(
             task.workload.domain,
@@ -99,10 +101,10 @@ def together(planner: Planner, task: Task) -> Strategy:
         )
         parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
     details.pop("unit_bound", None)  # it holds for counts alone
-    return Strategy(planner.name, tuple(_balanced(task, parts)), details)
+    return Strategy(planner.name, tuple(_balance_parts(task, parts)), details)
 
 
-def _counts(product: Product, importance: float, counted: str | None = None) -> Product:
+def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
     """Return the same table of counts with this importance.
 
     Of rows (None) or of the values of a measure.
@@ -112,7 +114,7 @@ def _counts(product: Product, importance: float, counted: str | None = None) -> 
     return replace(product, measure=counted, weight=weight, target=None, size=None)
 
 
-def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
+def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
     """Return tables of sums as counts, with the importance of both.
 
     Measures may share the counts.
@@ -121,19 +123,21 @@ def _at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]
     width = bounds.high_units - bounds.low_units
     shared = [*counts.values()].count(counts[measure])
     counted = {
-        product.question[1:]: product.importance / shared
+        product.table_key[1:]: product.importance / shared
         for product in workload
         if product.measure == counts[measure]
     }
-    worth = width**2 / 2 + 2 * middle(bounds) ** 2
+    worth = width**2 / 2 + 2 * midpoint(bounds) ** 2
     sums = workload.of(measure)
     return [
-        _counts(product, product.importance * worth + 2 * counted.get(product.question[1:], 0.0))
+        _as_counts(
+            product, product.importance * worth + 2 * counted.get(product.table_key[1:], 0.0)
+        )
         for product in sums
     ]
 
 
-def _beside(task: Task, counts: _Counts) -> list[Product]:
+def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
     """Return what is measured in addition to both ends.
 
     All other tables, and under Gaussian noise the counts of the tables at both ends.
@@ -141,14 +145,14 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
     workload = task.workload
     if task.norm == 1:
         tables_known = {
-            (counts[product.measure], *product.question[1:])
+            (counts[product.measure], *product.table_key[1:])
             for product in workload
             if product.measure in counts
         }
         return [
             product
             for product in workload
-            if product.measure not in counts and product.question not in tables_known
+            if product.measure not in counts and product.table_key not in tables_known
         ]
     products: list[Product] = []
     worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
@@ -158,24 +162,24 @@ def _beside(task: Task, counts: _Counts) -> list[Product]:
             continue
         counted = counts.get(product.measure, product.measure)
         often = (
-            middle(workload.domain.measure(str(product.measure)))
+            midpoint(workload.domain.measure(str(product.measure)))
             if product.measure in counts
             else 1.0
         )
-        key = (counted, *product.question[1:])
+        key = (counted, *product.table_key[1:])
         worth[key] = (
             product,
             worth.get(key, (product, 0.0))[1] + product.importance * often**2,
             counted,
         )
     return [
-        _counts(product, importance, counted)
+        _as_counts(product, importance, counted)
         for product, importance, counted in worth.values()
         if importance > 0
     ] + products
 
 
-def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
+def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
     """Return the blocks of all parts with balanced weights.
 
     Weights of a part are multiplied by the power of 2 that minimises the error.
@@ -189,8 +193,8 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
         ]
 
     def error(blocks: Weighted, workload: Workload) -> float:
-        covariances = structures(
-            workload, fit(task.workload.domain, task.privacy, task.noise, blocks)
+        covariances = covariance_by_measure(
+            workload, fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
         )
         if any(structure.solver_cells for structure in covariances.values()):
             return math.inf
@@ -235,7 +239,9 @@ def _balanced(task: Task, parts: Sequence[tuple[Weighted, Workload]]) -> Weighte
     return joined(strengths)
 
 
-def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[Block, float], ...]:
+def split_units_budget(
+    task: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
+) -> tuple[tuple[Block, float], ...]:
     """Return the blocks with the best split between counts of units and rows."""
     if not any(product.of_units for product in task.workload):
         return blocks
@@ -243,8 +249,8 @@ def shared(task: Task, blocks: tuple[tuple[Block, float], ...]) -> tuple[tuple[B
     # every budget.
     largest = max(parameters(task.privacy.budget).values())
     small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
-    measured = fit(task.workload.domain, small, task.noise, blocks)
-    parts, covariances = list(views(measured)), structures(task.workload, measured)
+    measured = fit_noise_scales(task.workload.domain, small, task.noise, blocks)
+    parts, covariances = list(views(measured)), covariance_by_measure(task.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.

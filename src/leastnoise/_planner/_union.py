@@ -24,12 +24,12 @@ from leastnoise._families import (
     Fit,
     NotApplicable,
     apply_gram,
-    basis,
+    check_deadline,
     dense_gram,
-    every_cell,
-    fitted_to,
+    fit_family,
     gaussian_optimum,
-    go_on,
+    identity_family,
+    invert_gram,
     merge_equal_cells,
     p_identity,
 )
@@ -38,11 +38,11 @@ from leastnoise._measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._planner._strategy import (
     LEAST_EFFORT,
     Planner,
+    PlanningProblem,
     Strategy,
-    Task,
+    attribute_costs,
+    base_seconds,
     block_norm,
-    lines,
-    shortly,
 )
 from leastnoise._workload import Product, QuerySet, Workload
 
@@ -55,7 +55,7 @@ _WORTH = 0.95
 _LEAST_RATIO, _RATIOS = 1e-2, 81  # the grid of ratios in which the budget is split
 
 
-def union(task: Task) -> Strategy:
+def union(task: PlanningProblem) -> Strategy:
     """Divide the products into two parts, and measure a table for each."""
     workload, norm = task.workload, task.norm
     products = workload.products
@@ -73,7 +73,7 @@ def union(task: Task) -> Strategy:
     error = _quick_errors(products, sizes, norm)
     errors = {
         parting: error(tuple(not side for side in parting)) + error(parting)
-        for parting in _partings(products, sizes)
+        for parting in _partitions(products, sizes)
     }
     parting = min(errors, key=errors.__getitem__)
     if not errors[parting] < _WORTH * error((True,) * len(products)):
@@ -81,10 +81,10 @@ def union(task: Task) -> Strategy:
             "no parting of what is asked promises to be better than one table for all of it"
         )
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
-    return _strategy(workload, parting, sizes, norm, (every_cell, first, last))
+    return _strategy(workload, parting, sizes, norm, (identity_family, first, last))
 
 
-def _partings(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
+def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
     """Return the candidate partitions of the products into two parts.
 
     Products with the same query set (or none) along an attribute, against all others.
@@ -126,7 +126,7 @@ def _quick_errors(
         ]
         each = np.array([product.importance for product in selected])
         for name, size in sizes.items():
-            grams = [gram(operator) for operator in _along(selected, name, size)]
+            grams = [gram(operator) for operator in _operators_along(selected, name, size)]
             _, group = merge_equal_cells(dense_gram(np.sum(grams, axis=0), 1))
             first = np.unique(group, return_index=True)[1]
             each = each * [float(matrix.diagonal()[first].sum()) for matrix in grams]
@@ -135,7 +135,7 @@ def _quick_errors(
     return error
 
 
-def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
+def _operators_along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     """Return the operator of each product along an attribute."""
     return [
         dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size))
@@ -143,12 +143,12 @@ def _along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
     ]
 
 
-def _table(
+def _fit_table(
     products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
     """Fit a table for some products, attribute by attribute in sweeps."""
     queries_along = {
-        name: _along(products, name, sizes[name])
+        name: _operators_along(products, name, sizes[name])
         for name in sizes
         if any(name in product.attributes for product in products)
     }
@@ -159,16 +159,18 @@ def _table(
     error = {name: np.ones(len(products)) for name in queries_along}
     for fit in sweeps:
         for name, operators in queries_along.items():
-            go_on()
+            check_deadline()
             other_errors = [error[other] for other in queries_along if other != name]
             weights = np.prod(
                 np.array([*other_errors, [product.importance for product in products]]), axis=0
             )
             weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
-            factors[name] = fitted_to(fit, weighed, norm, bits).factor(name)
+            factors[name] = fit_family(fit, weighed, norm, bits).factor(name)
             height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
             error[name] = (
-                np.array([basis(factors[name]).total_variance(operator) for operator in operators])
+                np.array(
+                    [invert_gram(factors[name]).total_variance(operator) for operator in operators]
+                )
                 * height**2
             )
     return tuple(factors.values())
@@ -189,7 +191,7 @@ def _strategy(
             for product, side in zip(workload.products, parting, strict=True)
             if side is chosen
         ]
-        block = Block(_table(products, sizes, sweeps, norm), Fraction(1))
+        block = Block(_fit_table(products, sizes, sweeps, norm), Fraction(1))
         if not block.rows <= MOST_TABLE_CELLS:
             raise NotApplicable(
                 f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed"
@@ -236,8 +238,8 @@ def _seconds(workload: Workload) -> float:
         and math.prod(sizes) <= _MOST_JOINT
         and max(sizes, default=1) <= _MOST_LONG
     )
-    return shortly(workload) + (
-        12 * sum((line.cells / 1024) ** 2.2 for line in lines(workload).values())
+    return base_seconds(workload) + (
+        12 * sum((line.cells / 1024) ** 2.2 for line in attribute_costs(workload).values())
         if made_for
         else 0.0
     )

@@ -5,19 +5,25 @@ target, the least of the worst or of relative errors and what each target costs,
 keeps plans, `_over_time.py` plans series. Strategies are those of `leastnoise._planner`.
 """
 
-from leastnoise._planning._over_time import AlongTime, period_errors, series_of, series_plan, up_to
-from leastnoise._planning._plan_cache import plan_in
+from leastnoise._planning._over_time import (
+    SeriesOptions,
+    period_errors,
+    series_of,
+    series_plan,
+    truncate_plan,
+)
+from leastnoise._planning._plan_cache import plan_from_file
 from leastnoise._planning._planned import (
     attributes_of_public_counts,
     compare,
     error_over_complete,
     expected_seconds,
-    looks,
+    is_data_dependent,
     per_cell,
     plan,
-    planned,
-    protected,
+    plan_workload,
     with_max_rows,
+    without_cell_bound,
     workload_to_plan,
 )
 from leastnoise._planning._targets import (
@@ -25,14 +31,14 @@ from leastnoise._planning._targets import (
     SMALL,
     Least,
     Price,
-    Reached,
-    answering,
-    goals_of,
-    of_size,
-    price,
-    prices,
-    reached,
-    reached_by_means,
-    smallest,
-    stated,
+    TargetStatus,
+    joint_price,
+    mean_target_statuses,
+    plan_for_workload,
+    smallest_privacy,
+    stated_privacy,
+    table_goals,
+    table_prices,
+    target_statuses,
+    with_budget_size,
 )

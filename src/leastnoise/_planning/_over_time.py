@@ -16,26 +16,26 @@ from typing import Any
 import numpy as np
 
 from leastnoise._accounting import ZCDP, Privacy, PureDP
-from leastnoise._accuracy import promised
+from leastnoise._accuracy import evaluate_plan
 from leastnoise._check import InputError, one_of, refuse
-from leastnoise._domain import FOLDED, Dates, Domain, PerCell, UnitCount
+from leastnoise._domain import FOLDED, Dates, Domain, PerCellBound, UnitCount
 from leastnoise._families import (
-    basis,
     causal_hierarchy,
     causal_strategies,
     ending_variances,
     first_rows,
     gram_diagonal,
     gram_of,
-    summed,
+    invert_gram,
     weighted_cells,
+    weighted_sum,
 )
-from leastnoise._fitting import NOISES, fit
+from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._linop import Operator, largest_entry, last_cells
 from leastnoise._measurements import Block, Factor, Measurements
 from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan
-from leastnoise._planning._planned import planned
+from leastnoise._planning._planned import plan_workload
 from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
 
 LATE = ("drop", "arrival")
@@ -48,7 +48,7 @@ _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class AlongTime:
+class SeriesOptions:
     """The [series] part of a spec.
 
     Its attribute of dates, and whether late rows are dropped or counted on arrival.
@@ -96,29 +96,31 @@ class AlongTime:
                 privacy.max_per_cell.rows,
                 "left out in a series, where max_rows is for each period",
             )
-        each = PerCell(privacy.max_rows, self.along)
+        each = PerCellBound(privacy.max_rows, self.along)
         return replace(
             privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each
         )
 
 
-def series_of(plan: Plan) -> AlongTime | None:
+def series_of(plan: Plan) -> SeriesOptions | None:
     """Return the series of a plan or of one of its releases, else None."""
     facts = plan.details.get("series")
-    return None if facts is None else AlongTime(facts["along"], facts["late"])
+    return None if facts is None else SeriesOptions(facts["along"], facts["late"])
 
 
-def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search: Search) -> Plan:
+def series_plan(
+    workload: Workload, privacy: Privacy, series: SeriesOptions, search: Search
+) -> Plan:
     """Return the plan for all periods of a series.
 
     The best strategy along time, times that of a planner for the other attributes.
     """
     series.dates(workload.domain)
-    _check_asked(workload, series)
+    _check_workload(workload, series)
     workload = with_hidden_cells(workload)
     domain, along = workload.domain, series.along
     operators = [product.operators[product.attributes.index(along)] for product in workload]
-    other_queries = [_others(product, along) for product in workload]
+    other_queries = [_other_queries(product, along) for product in workload]
     noise = max(
         NOISES[type(privacy.budget)], key=lambda kind: kind.norm
     )  # Gaussian noise where the budget has it
@@ -136,7 +138,7 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         weighted = [(weight, operator) for operator, weight in weights.items()]
         if noise.norm == 1:
             return [causal_hierarchy(along, weighted, in_all_cells=in_all_periods)]
-        gram = summed([(weight, gram_of(operator)) for weight, operator in weighted])
+        gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted])
         strategies = causal_strategies(along, gram, bits)
         if not in_all_periods:
             return strategies
@@ -148,19 +150,21 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
         other: p.rows / operator.rows * square
         for p, operator, other, square in zip(workload, operators, other_queries, most, strict=True)
     }
-    first = basis(along_time(rows, 20)[0 if in_all_periods else -1])
+    first = invert_gram(along_time(rows, 20)[0 if in_all_periods else -1])
     rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
     budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
     of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
     one_period = _of_one_period(
         workload, along, [first.total_variance(operator) for operator in operators]
     )
-    base = planned(one_period, of_period, search)
+    base = plan_workload(one_period, of_period, search)
     if _room(base) < _LEAST_BITS and workload.has_hidden:
         # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
-        base = planned(one_period, of_period, replace(search, strategy="marginals"))
+        base = plan_workload(one_period, of_period, replace(search, strategy="marginals"))
     tables = zip(base.workload, base.expected_error().tables, strict=True)
-    errors = {_others(product, along): table.rmse**2 * table.queries for product, table in tables}
+    errors = {
+        _other_queries(product, along): table.rmse**2 * table.queries for product, table in tables
+    }
     measured = base.measured()
     room = _room(base)
     if room < _LEAST_BITS and noise.norm > 1:
@@ -178,14 +182,15 @@ def series_plan(workload: Workload, privacy: Privacy, series: AlongTime, search:
     plans, refusals = list[Plan](), list[InputError]()
     for factor in along_time(errors, room):
         timed = [
-            (_over_time(block, factor, domain), 1 / float(block.scale)) for block in measured.blocks
+            (_extend_block(block, factor, domain), 1 / float(block.scale))
+            for block in measured.blocks
         ]
         try:
-            measurements = fit(domain, privacy, noise, timed)
+            measurements = fit_noise_scales(domain, privacy, noise, timed)
         except InputError as error:  # its scales cannot be drawn exactly
             refusals.append(error)
             continue
-        plans.append(promised(workload, measurements, "series", details=details))
+        plans.append(evaluate_plan(workload, measurements, "series", details=details))
     if not plans:
         raise refusals[0]
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
@@ -202,7 +207,7 @@ def _room(base: Plan) -> int:
     return _BITS - math.ceil(math.log2(max(largest)))
 
 
-def _check_asked(workload: Workload, series: AlongTime) -> None:
+def _check_workload(workload: Workload, series: SeriesOptions) -> None:
     """Raise InputError for questions that have no answer period by period."""
     along = series.along
     if series.late == "arrival" and workload.measures != (None,):
@@ -243,7 +248,7 @@ def _check_asked(workload: Workload, series: AlongTime) -> None:
             raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
 
 
-def _others(product: Product, along: str) -> _Others:
+def _other_queries(product: Product, along: str) -> _Others:
     """Return what a table asks of the other attributes."""
     other_sets = {
         name: query_set
@@ -258,7 +263,7 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
     domain = _with_dates(workload.domain, along, 1)
     weights: dict[_Others, float] = {}
     for product, error in zip(workload, errors, strict=True):
-        other = _others(product, along)
+        other = _other_queries(product, along)
         weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
     most, products = max(weights.values()), []
     for (measure, names, query_sets), weight in weights.items():
@@ -280,7 +285,7 @@ def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
     return Domain({**kinds, along: kinds[along].until(periods)}, measures=domain.measures)
 
 
-def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
+def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
     """Return the block of one period as a block of all periods."""
     factors = [timed]
     for factor in block.factors:
@@ -292,7 +297,7 @@ def _over_time(block: Block, timed: Factor, domain: Domain) -> Block:
     )
 
 
-def up_to(plan: Plan, periods: int) -> Plan | None:
+def truncate_plan(plan: Plan, periods: int) -> Plan | None:
     """Return the plan of the release up to a period.
 
     For the queries that can be answered then; None if there are none.
@@ -329,7 +334,7 @@ def up_to(plan: Plan, periods: int) -> Plan | None:
         blocks=tuple(blocks),
         grid=measured.grid,
     )
-    return promised(
+    return evaluate_plan(
         Workload(domain, products, plan.workload.statistics),
         measurements,
         plan.strategy,
@@ -390,7 +395,7 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
             np.bincount(last_cells(operator), minlength=len(labels)),
         )
         unit = (
-            table.rmse**2 * operator.rows / basis(factor).total_variance(operator)
+            table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
         )  # the factor of the other attributes
         columns.append(
             [

@@ -21,7 +21,7 @@ from typing import TypeVar
 from leastnoise._accounting import Noise, Privacy
 from leastnoise._check import InputError
 from leastnoise._environment import CACHE, cache_folder, is_on
-from leastnoise._mechanisms import Candidate, Search, choose, crowded
+from leastnoise._mechanisms import Candidate, Search, choose_plan, tables_with_high_error
 from leastnoise._plan import Plan, versions
 from leastnoise._workload import Workload
 
@@ -30,7 +30,7 @@ _MOST_TABLES = 2**14  # a plan of more tables takes no longer to make than to re
 _Found = TypeVar("_Found")
 
 
-def folder() -> Path | None:
+def plan_folder() -> Path | None:
     """Return the folder of plans, or None if the cache is off.
 
     It is LEASTNOISE_CACHE_DIR, or else a folder in the user's cache folder.
@@ -53,7 +53,7 @@ def cache_file(
 
     None if the cache is off or the plan has very many tables.
     """
-    where = folder()
+    where = plan_folder()
     if where is None or len(workload.products) > _MOST_TABLES:
         return None
     identity = [workload.domain.to_json(), workload.to_json(), privacy.to_json()]
@@ -72,36 +72,38 @@ def cache_file(
     return where / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
-def kept_plan(
+def cached_plan(
     path: Path | None, workload: Workload, privacy: Privacy, make: Callable[[], Plan]
 ) -> Plan:
     """Return the plan of an entry, or else make and keep it."""
-    cached = _read(path, lambda text: _checked(text, workload, privacy))
+    cached = _read(path, lambda text: _checked_plan(text, workload, privacy))
     if cached is None:
         cached = make()
         _write(path, cached.to_json)
     return cached
 
 
-def best_tried(workload: Workload, privacy: Privacy, search: Search) -> Plan:
+def cached_choice(workload: Workload, privacy: Privacy, search: Search) -> Plan:
     """Return the plan of the automatic choice, from the cache or new.
 
     It is stored together with all other candidates.
     """
     cached = _read(
         cache_file(workload, privacy, search),
-        lambda text: _checked(json.loads(text)[0]["plan"], workload, privacy),
+        lambda text: _checked_plan(json.loads(text)[0]["plan"], workload, privacy),
     )
-    return cached or _tried(workload, privacy, search)[0]
+    return cached or _try_strategies(workload, privacy, search)[0]
 
 
-def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Candidate, ...]:
+def cached_candidates(
+    workload: Workload, privacy: Privacy, search: Search
+) -> tuple[Candidate, ...]:
     """Return all candidates of the automatic choice, its choice first."""
 
     def read(text: str) -> tuple[Candidate, ...]:
         entries = [{**entry, "noise": Noise(entry["noise"])} for entry in json.loads(text)]
         plans = [
-            None if entry["plan"] is None else _checked(entry["plan"], workload, privacy)
+            None if entry["plan"] is None else _checked_plan(entry["plan"], workload, privacy)
             for entry in entries
         ]
         return tuple(
@@ -110,19 +112,19 @@ def all_tried(workload: Workload, privacy: Privacy, search: Search) -> tuple[Can
 
     cached = _read(cache_file(workload, privacy, search), read)
     if cached is None or any(candidate.left_out for candidate in cached):
-        cached = _tried(workload, privacy, replace(search, every=True))[1]
+        cached = _try_strategies(workload, privacy, replace(search, every=True))[1]
     return cached
 
 
-def _tried(
+def _try_strategies(
     workload: Workload, privacy: Privacy, search: Search
 ) -> tuple[Plan, tuple[Candidate, ...]]:
     """Return the automatic choice and all candidates, and store them.
 
     They are not stored if a deadline ended a search, which may find more another time.
     """
-    best, tried = choose(workload, privacy, search)
-    if details := crowded(best, search):
+    best, tried = choose_plan(workload, privacy, search)
+    if details := tables_with_high_error(best, search):
         best = replace(best, details={**best.details, "crowded": details})
     first, *other_candidates = sorted(tried, key=lambda candidate: candidate.rank)
     candidates = replace(first, plan=best), *other_candidates
@@ -143,7 +145,7 @@ def _tried(
     return best, candidates
 
 
-def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
+def _checked_plan(text: str, workload: Workload, privacy: Privacy) -> Plan:
     """Return the plan of a cache entry, checked like any plan file.
 
     It must be for the same workload, and its expected error is computed again.
@@ -156,7 +158,7 @@ def _checked(text: str, workload: Workload, privacy: Privacy) -> Plan:
     plan = replace(plan, workload=workload)
     from leastnoise._mechanisms import mechanism_of  # slow to import, and not needed to make a plan
 
-    mechanism_of(plan).ready(plan)
+    mechanism_of(plan).prepare(plan)
     return plan
 
 
@@ -200,7 +202,7 @@ def _write(path: Path | None, text_of: Callable[[], str]) -> None:
         return
 
 
-def plan_in(path: Path) -> Plan:
+def plan_from_file(path: Path) -> Plan:
     """Return the plan in a file."""
     advice = "Make it with `leastnoise plan SPEC --out plan.json`."
     try:

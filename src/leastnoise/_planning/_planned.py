@@ -6,22 +6,39 @@ from dataclasses import replace
 from typing import Any
 
 from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._accuracy import LEVEL, UnsupportedQuery, checked_level, promised, structures
+from leastnoise._accuracy import (
+    LEVEL,
+    UnsupportedQuery,
+    checked_level,
+    covariance_by_measure,
+    evaluate_plan,
+)
 from leastnoise._check import Exact, InputError, message, one_of, refuse
-from leastnoise._domain import PerCell
+from leastnoise._domain import PerCellBound
 from leastnoise._mechanisms import (
     SECONDS,
     Comparison,
     Search,
-    candidates,
+    memory_error_reason,
     planning_seconds,
-    sharpened,
-    too_large,
+    try_strategies,
+    with_best_lower_bounds,
 )
 from leastnoise._plan import Plan, guard_share, without_guard
-from leastnoise._planner import OWN, PLANNERS, Own, own_planner
-from leastnoise._planning._plan_cache import all_tried, best_tried, cache_file, kept_plan
-from leastnoise._planning._targets import OBJECTIVES, Least, balanced_seconds, least, smallest
+from leastnoise._planner import OWN, PLANNERS, Own, user_planner
+from leastnoise._planning._plan_cache import (
+    cache_file,
+    cached_candidates,
+    cached_choice,
+    cached_plan,
+)
+from leastnoise._planning._targets import (
+    OBJECTIVES,
+    Least,
+    balanced_seconds,
+    plan_least_budget,
+    smallest_privacy,
+)
 from leastnoise._progress import planning_shown
 from leastnoise._threads import one_thread
 from leastnoise._workload import Workload, with_hidden_cells
@@ -30,13 +47,13 @@ _MOST_DIGITS = 10
 _LEVELS = "marginals"
 
 
-def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCell:
+def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCellBound:
     """Return the bound on a unit's rows in a cell of some attributes.
 
     Without names, the attributes that all tables have.
     """
     if attributes is not None:
-        return PerCell(rows, attributes)
+        return PerCellBound(rows, attributes)
     shared = set.intersection(*({*product.attributes} for product in workload))
     if not shared:
         raise InputError(
@@ -45,7 +62,7 @@ def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | No
             "only tables with all attributes of the cell have less noise by it, and rows are cut "
             "for all of them."
         )
-    return PerCell(rows, [name for name in workload.domain.names if name in shared])
+    return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
 
 
 def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
@@ -85,11 +102,11 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
     if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
         raise refuse("max_rows", size, "a whole number of at least 1")
     rows, bound = int(size), privacy.max_per_cell
-    cell = None if bound is None else PerCell(max(1, min(bound.rows, rows)), bound.attributes)
+    cell = None if bound is None else PerCellBound(max(1, min(bound.rows, rows)), bound.attributes)
     return replace(privacy, max_rows=rows, max_per_cell=cell)
 
 
-def protected(privacy: Privacy) -> Privacy:
+def without_cell_bound(privacy: Privacy) -> Privacy:
     """Return the privacy without a bound on the rows in a cell."""
     return replace(privacy, max_per_cell=None)
 
@@ -146,19 +163,19 @@ def plan(
     ('identity', 3.68)
     """
     share = guard_share(guard)
-    checked_workload, stated_budget = _asked(workload, budget)
+    checked_workload, stated_budget = _checked_arguments(workload, budget)
     privacy = (
         stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)
     )
     search = (
         Search(strategy, seconds)
         if isinstance(strategy, str)
-        else Search(OWN, seconds, own=own_planner(strategy))
+        else Search(OWN, seconds, own=user_planner(strategy))
     )
     with planning_shown(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
-        return planned(
+        return plan_workload(
             checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
         )
 
@@ -171,13 +188,13 @@ def expected_seconds(
     0 for a data-dependent mechanism.
     """
     if isinstance(privacy, Least):
-        return balanced_seconds(workload, smallest(privacy), search)
+        return balanced_seconds(workload, smallest_privacy(privacy), search)
     return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
         workload, privacy, search
     )
 
 
-def _asked(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
+def _checked_arguments(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
     """Return the checked arguments of a public call."""
     if not isinstance(workload, Workload):
         raise refuse(
@@ -196,7 +213,7 @@ def _asked(workload: object, budget: object) -> tuple[Workload, Privacy | Least]
     return workload, budget
 
 
-def planned(
+def plan_workload(
     workload: Workload,
     privacy: Privacy | Least,
     search: Search,
@@ -208,7 +225,7 @@ def planned(
     workload = workload_to_plan(workload, search)
     _check_cell(workload, privacy)
     strategy = search.strategy
-    if looks(strategy) and (objective != "total" or isinstance(privacy, Least)):
+    if is_data_dependent(strategy) and (objective != "total" or isinstance(privacy, Least)):
         raise refuse(
             "strategy",
             strategy,
@@ -222,7 +239,7 @@ def planned(
             "'model' where [[impossible]] is said",
             "Other strategies have no use for it: leave it out.",
         )
-    if search.public and looks(strategy) and strategy != "model":
+    if search.public and is_data_dependent(strategy) and strategy != "model":
         raise refuse(
             "strategy",
             strategy,
@@ -230,22 +247,24 @@ def planned(
             "Leave it out.",
         )
     try:
-        result = _planned(workload, privacy, search, objective, level)
+        result = _plan_cached(workload, privacy, search, objective, level)
         if not search.public or result.measurements is None:
             return result
         try:
-            return _with_public(result, search.public)
+            return _with_public_counts(result, search.public)
         except UnsupportedQuery:
             if strategy == _LEVELS:
                 raise
             # Tables of cells have a common form with public counts of any groups.
-            return _with_public(
-                _planned(workload, privacy, replace(search, strategy=_LEVELS), objective, level),
+            return _with_public_counts(
+                _plan_cached(
+                    workload, privacy, replace(search, strategy=_LEVELS), objective, level
+                ),
                 search.public,
             )
     except MemoryError as error:
         raise InputError(
-            message("This workload cannot be planned: {why}.", why=too_large(error))
+            message("This workload cannot be planned: {why}.", why=memory_error_reason(error))
         ) from None
 
 
@@ -268,7 +287,7 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     complete = with_hidden_cells(plan.workload, incomplete)
     quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)
     try:
-        made = _planned(complete, plan.privacy, quicker, "total", LEVEL)
+        made = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
     except InputError:
         return None
     errors = [each.expected_error().total_squared_error for each in (plan, made)]
@@ -277,11 +296,11 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
 
 def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
     """Return the attributes that a mechanism reads to decide what to measure."""
-    if not looks(search.strategy):
+    if not is_data_dependent(search.strategy):
         return ()
     from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
-    return mechanism_for(search.strategy, workload).decides_along(workload)
+    return mechanism_for(search.strategy, workload).decision_attributes(workload)
 
 
 def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -289,7 +308,7 @@ def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]
     return {name for entry in public for name in entry["table"]["queries"]}
 
 
-def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     """Return the plan with public counts used in the estimate.
 
     Its expected error is computed again.
@@ -304,10 +323,10 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     exact = [table.block for table in read_public(made.domain, public)]
     if any(
         covariance.solver_cells
-        for covariance in structures(made.workload, made.measured(), exact).values()
+        for covariance in covariance_by_measure(made.workload, made.measured(), exact).values()
     ):
         raise UnsupportedQuery("The measurements have no common form with the public counts.")
-    return promised(
+    return evaluate_plan(
         made.workload,
         made.measured(),
         made.strategy,
@@ -316,7 +335,7 @@ def _with_public(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
     )
 
 
-def _planned(
+def _plan_cached(
     workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
 ) -> Plan:
     """Return the plan from the cache, or a new one.
@@ -330,10 +349,10 @@ def _planned(
                 objective,
                 "left out where the budget is the least that keeps every target",
             )
-        result = least(workload, privacy, search)
+        result = plan_least_budget(workload, privacy, search)
         return replace(result, details={**result.details, "objective": "least"})
     if (objective, search.strategy) == ("total", "auto"):
-        return best_tried(workload, privacy, search)
+        return cached_choice(workload, privacy, search)
 
     def make() -> Plan:
         from leastnoise._mechanisms import mechanism_for
@@ -346,10 +365,10 @@ def _planned(
     kept_at = (
         cache_file(workload, privacy, search, objective, level) if search.own is None else None
     )
-    return kept_plan(kept_at, workload, privacy, make)
+    return cached_plan(kept_at, workload, privacy, make)
 
 
-def looks(strategy: str) -> bool:
+def is_data_dependent(strategy: str) -> bool:
     """Return whether a strategy looks at the data."""
     if strategy == "auto":
         return False
@@ -387,7 +406,7 @@ def compare(
     >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
     ['identity', 'marginals', 'workload']
     """
-    workload, privacy = _asked(workload, budget)
+    workload, privacy = _checked_arguments(workload, budget)
     if isinstance(privacy, Least):
         raise refuse(
             "budget",
@@ -398,11 +417,11 @@ def compare(
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
     with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
-        tried = [*all_tried(workload, privacy, replace(search, tell=tell))]
+        tried = [*cached_candidates(workload, privacy, replace(search, tell=tell))]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
         ):
-            tried += candidates(workload, privacy, name, tell=tell)
+            tried += try_strategies(workload, privacy, name, tell=tell)
         if own is not None:
-            tried += candidates(workload, privacy, own_planner(own), tell=tell)
-    return Comparison(sorted(sharpened(tried), key=lambda candidate: candidate.total))
+            tried += try_strategies(workload, privacy, user_planner(own), tell=tell)
+    return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))

@@ -21,23 +21,23 @@ import numpy as np
 from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._accuracy import (
     LEVEL,
-    farthest,
+    evaluate_plan,
     interval_multiplier,
+    largest_mean_deviation,
     lower_bound,
     mean_error,
-    promised,
 )
 from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import READ_AS_IT_IS, PerCell, Reading, parts
-from leastnoise._fitting import rescaled
+from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading, factor_measures
+from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import (
     Search,
-    choose,
-    noises,
+    choose_plan,
+    noise_kinds,
     planning_seconds,
-    reweighted,
-    searched_again,
+    reweight_plan,
+    search_again,
 )
 from leastnoise._plan import Plan
 from leastnoise._planner import PLANNERS
@@ -84,7 +84,7 @@ class MeanGoal:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
         times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
-        half += step * (1 + farthest(measured, self.asked.of))
+        half += step * (1 + largest_mean_deviation(measured, self.asked.of))
         number = plan.domain.count_of(self.asked.of)
         count_unit = 1.0 if number is None else float(plan.domain.measure(number).unit)
         margin_of_size = (times * counts.largest_std + step) * count_unit
@@ -102,7 +102,7 @@ class Goal:
     means: tuple[MeanGoal, ...] = ()  # targets of means that follow from the table
 
     @property
-    def wanted(self) -> bool:
+    def has_target(self) -> bool:
         """Whether there is a target at all."""
         return math.isfinite(self.most) or bool(self.means)
 
@@ -141,7 +141,7 @@ class Goal:
         )
 
 
-def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
+def table_goals(workload: Workload, level: float) -> tuple[Goal, ...]:
     """Return the goals of the tables of a workload, with intervals of this level."""
     if not workload.has_targets:
         raise InputError(
@@ -157,15 +157,15 @@ def goals_of(workload: Workload, level: float) -> tuple[Goal, ...]:
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     """Return the goals of means, in the order of the statistics."""
-    where, goals = {product.question: number for number, product in enumerate(workload)}, []
+    where, goals = {product.table_key: number for number, product in enumerate(workload)}, []
     for statistic in workload.statistics:
         if statistic.target is not None:
             measure = workload.domain.measure(statistic.of)
-            values, *_ = parts(measure)
+            values, *_ = factor_measures(measure)
             low, high = values.low_units, values.high_units
             most, size = float(statistic.target.most), float(statistic.size or 0)
             largest_sum_error = most / float(measure.unit) * size
-            counts, sums = (where[product.question] for product in workload.tables_of(statistic))
+            counts, sums = (where[product.table_key] for product in workload.tables_of(statistic))
             limits = (
                 2 * largest_sum_error / (high - low),
                 largest_sum_error * (abs(high) + abs(low)) / (high - low),
@@ -222,7 +222,7 @@ _BEHIND = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Balanced:
+class BalancedPlan:
     """A plan for some weights of tables, and how it keeps the goals."""
 
     plan: Plan
@@ -236,43 +236,43 @@ class Balanced:
     mean: float
 
 
-def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> Balanced:
+def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
     """Return a plan for some weights together with its ratios."""
-    counted, of_tables = _counted(workload, goals, plan.measured().noise), ratios(goals, plan)
+    counted, of_tables = _ratio_weights(workload, goals, plan.measured().noise), ratios(goals, plan)
     shares = np.array(counted) / math.fsum(counted)
-    return Balanced(
+    return BalancedPlan(
         plan, workload, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
     )
 
 
-def balanced(
+def balance_plan(
     workload: Workload, privacy: Privacy, goals: Sequence[Goal], search: Search | None = None
-) -> Balanced:
+) -> BalancedPlan:
     """Return the candidate plan with the least largest ratio.
 
     How many plans are tried does not depend on the machine.
     """
-    search, finalists = search or Search(), list[Balanced]()
-    for trial in _compared(even(workload, goals), privacy, tuple(goals), _ROUNDS, search)[
-        :_FINALISTS
-    ]:
+    search, finalists = search or Search(), list[BalancedPlan]()
+    for trial in _compare_strategies(
+        equalised_weights(workload, goals), privacy, tuple(goals), _ROUNDS, search
+    )[:_FINALISTS]:
         if search.tell is not None:
             search.tell(trial.plan.strategy)
-        again = _searched(trial, trial.asked, search)  # with all its steps
-        finalists += [trial] if again is None else [trial, _moved(again, _ROUNDS, search)]
+        again = _search_weights(trial, trial.asked, search)  # with all its steps
+        finalists += [trial] if again is None else [trial, _move_weights(again, _ROUNDS, search)]
     return min(finalists, key=lambda trial: trial.ratio)
 
 
 def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
-    """Estimate the CPU seconds of `balanced`.
+    """Estimate the CPU seconds of `balance_plan`.
 
     A quick comparison, and the best strategies once more.
     """
-    quick = _quick(search, workload, privacy)
+    quick = _quick_search(search, workload, privacy)
     first = planning_seconds(workload, privacy, quick)
     if search.strategy != "auto":
         return 2 * first
-    norms = {noise.norm for noise in noises(privacy)}
+    norms = {noise.norm for noise in noise_kinds(privacy)}
     # Which strategies will be the best is not known, so the estimate is for those that may take
     # longest.
     again = sorted(
@@ -284,13 +284,13 @@ def balanced_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     return first + sum(again[-_FINALISTS:])
 
 
-def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
+def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Search:
     """Return the search with a part of its time.
 
     Enough for the strategies that are usually best, and for promising ones that take at most half.
     """
     automatic, enough = [planner for planner in PLANNERS.values() if planner.automatic], 0.0
-    for planner, noise in itertools.product(automatic, noises(privacy)):
+    for planner, noise in itertools.product(automatic, noise_kinds(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
         if planner.reference(workload) or (
             planner.likely(workload) >= 1 and cost <= search.seconds / 2
@@ -303,28 +303,28 @@ def _quick(search: Search, workload: Workload, privacy: Privacy) -> Search:
     )
 
 
-def _compared(
+def _compare_strategies(
     first: Workload, privacy: Privacy, goals: tuple[Goal, ...], rounds: int, search: Search
-) -> list[Balanced]:
+) -> list[BalancedPlan]:
     """Return the strategies that may be the best, each with its best weights.
 
     The least largest ratio comes first.
     """
-    candidates = choose(first, privacy, _quick(search, first, privacy))[1]
+    candidates = choose_plan(first, privacy, _quick_search(search, first, privacy))[1]
     tried = [
         _trial(candidate.plan, first, goals)
         for candidate in candidates
         if candidate.plan is not None
     ]
-    compared: list[Balanced] = []
+    compared: list[BalancedPlan] = []
     for trial in sorted(tried, key=lambda trial: trial.mean):
         if not compared or trial.mean <= _BEHIND * min(other.ratio for other in compared):
-            compared.append(_moved(trial, rounds, search))
+            compared.append(_move_weights(trial, rounds, search))
     compared.sort(key=lambda trial: trial.ratio)
     return [trial for trial in compared if trial.ratio <= _BEHIND * compared[0].ratio]
 
 
-def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
+def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedPlan:
     """Move table weights until all ratios are equal or weightless.
 
     For one strategy.
@@ -338,16 +338,18 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
             break
         shares = now.shares * (now.ratios / now.ratio) ** step
         shares = np.where(
-            [goal.wanted for goal in now.goals],
+            [goal.has_target for goal in now.goals],
             np.maximum(shares / shares.max(), _LEAST_WEIGHT**2),
             0.0,
         )
         workload = _weighted(now.asked, now.goals, shares, noise)
         try:
-            now = _trial(reweighted(now.plan, workload), workload, now.goals)
+            now = _trial(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
-            seconds = _quick(search, workload, now.plan.privacy).seconds
-            searched = _searched(now, workload, search, seconds) if searches < _SEARCHES else None
+            seconds = _quick_search(search, workload, now.plan.privacy).seconds
+            searched = (
+                _search_weights(now, workload, search, seconds) if searches < _SEARCHES else None
+            )
             if searched is None:
                 break
             now, searches = searched, searches + 1
@@ -355,32 +357,35 @@ def _moved(start: Balanced, rounds: int, search: Search) -> Balanced:
     return best
 
 
-def _searched(
-    trial: Balanced, workload: Workload, search: Search, *seconds: float
-) -> Balanced | None:
+def _search_weights(
+    trial: BalancedPlan, workload: Workload, search: Search, *seconds: float
+) -> BalancedPlan | None:
     """Return what the strategy of a plan finds for other weights.
 
     Perhaps in a part of the time; None if it does not apply.
     """
     try:
-        return _trial(searched_again(trial.plan, workload, search, *seconds), workload, trial.goals)
+        return _trial(search_again(trial.plan, workload, search, *seconds), workload, trial.goals)
     except InputError:
         return None
 
 
-def answering(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
+def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = None) -> Plan:
     """Return a plan of the same measurements for another workload.
 
     Perhaps rescaled to another budget; its expected error is computed again.
     """
-    measured = plan.measured() if privacy is None else rescaled(plan.measured(), privacy)
-    return promised(workload, measured, plan.strategy, details=plan.details_for(workload))
+    measured = plan.measured() if privacy is None else rescale_noise(plan.measured(), privacy)
+    return evaluate_plan(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
-def even(workload: Workload, goals: Sequence[Goal]) -> Workload:
+def equalised_weights(workload: Workload, goals: Sequence[Goal]) -> Workload:
     """Return the workload weighted so that all table ratios count alike."""
     return _weighted(
-        workload, goals, np.array([float(goal.wanted) for goal in goals]), Noise.DISCRETE_LAPLACE
+        workload,
+        goals,
+        np.array([float(goal.has_target) for goal in goals]),
+        Noise.DISCRETE_LAPLACE,
     )
 
 
@@ -406,18 +411,18 @@ def _weighted(
     )
 
 
-def _counted(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
+def _ratio_weights(workload: Workload, goals: Sequence[Goal], noise: Noise) -> list[float]:
     """Return the weight of every table's ratio in the squared error.
 
     0 for a table without a goal.
     """
     return [
-        product.importance * product.rows * goal.std(noise, number) ** 2 if goal.wanted else 0.0
+        product.importance * product.rows * goal.std(noise, number) ** 2 if goal.has_target else 0.0
         for number, (product, goal) in enumerate(zip(workload, goals, strict=True))
     ]
 
 
-def dual(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
+def dual_bound(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noise) -> float:
     """Return a lower bound on the largest ratio.
 
     It is the bound on the weighted squared error of tables with goals, over the sum of their
@@ -428,10 +433,10 @@ def dual(workload: Workload, goals: Sequence[Goal], privacy: Privacy, noise: Noi
     `MeanGoal` says.
     """
     products_with_goals = tuple(
-        product for product, goal in zip(workload, goals, strict=True) if goal.wanted
+        product for product, goal in zip(workload, goals, strict=True) if goal.has_target
     )
     return lower_bound(Workload(workload.domain, products_with_goals), privacy, noise) / math.fsum(
-        _counted(workload, goals, noise)
+        _ratio_weights(workload, goals, noise)
     )
 
 
@@ -469,7 +474,7 @@ class Least:
     neighbours: str = "add_remove"
     unit_column: str | None = None
     max_rows: int = 1
-    max_per_cell: PerCell | None = None
+    max_per_cell: PerCellBound | None = None
     unit_reading: Reading = READ_AS_IT_IS
 
     def __post_init__(self) -> None:
@@ -499,12 +504,12 @@ class Least:
         )
 
 
-def stated(privacy: Privacy | Least) -> Privacy | None:
+def stated_privacy(privacy: Privacy | Least) -> Privacy | None:
     """Return the budget with neighbours and unit, None if it is to be found."""
     return None if isinstance(privacy, Least) else privacy
 
 
-def smallest(privacy: Privacy | Least) -> Privacy:
+def smallest_privacy(privacy: Privacy | Least) -> Privacy:
     """Return the budget with neighbours and unit.
 
     A very small one if it is still to be found.
@@ -512,48 +517,50 @@ def smallest(privacy: Privacy | Least) -> Privacy:
     return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
 
 
-def of_size(privacy: Privacy | Least, size: Exact) -> Privacy:
+def with_budget_size(privacy: Privacy | Least, size: Exact) -> Privacy:
     """Return the privacy with another epsilon or rho."""
-    like = smallest(privacy)
+    like = smallest_privacy(privacy)
     _, *delta = parameters(like.budget).values()
     return like.within(type(like.budget)(size, *delta))
 
 
-def least(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
+def plan_least_budget(workload: Workload, privacy: Least, search: Search | None = None) -> Plan:
     """Return the plan for the least budget that meets every target.
 
     The budget has four decimal digits; one of the candidate strategies meets the targets.
     """
-    goals, search = goals_of(workload, privacy.level), search or Search()
+    goals, search = table_goals(workload, privacy.level), search or Search()
     of_size_one = privacy.privacy(Fraction(1))
-    ratio = dual(even(workload, goals), goals, of_size_one, noises(of_size_one)[0])
+    ratio = dual_bound(
+        equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
+    )
     # No plan keeps all targets with less than the first size, and the best one needs little more.
     size = min(
-        max(_rounded(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
+        max(_round_up_size(_part(ratio, of_size_one)) if ratio > 0 else SMALL, SMALL),
         Fraction(_MOST_BUDGET),
     )
-    best = balanced(workload, privacy.privacy(size), goals, search)
+    best = balance_plan(workload, privacy.privacy(size), goals, search)
     # Errors of small noise do not scale exactly, so the weights are moved once more at the budget
     # that the first plan needs.
-    size = _rounded(float(size) * _part(best.ratio, best.plan.privacy))
+    size = _round_up_size(float(size) * _part(best.ratio, best.plan.privacy))
     within = privacy.privacy(size)
     try:
-        best = _moved(
-            _trial(answering(best.asked, best.plan, within), best.asked, best.goals),
+        best = _move_weights(
+            _trial(plan_for_workload(best.asked, best.plan, within), best.asked, best.goals),
             _ROUNDS,
             search,
         )
     except InputError:  # its measurements cannot be rescaled
-        best = balanced(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
+        best = balance_plan(best.asked, within, goals, replace(search, strategy=best.plan.strategy))
 
     @cache
     def scaled(number: Fraction) -> tuple[Plan, float]:
-        plan = answering(workload, best.plan, privacy.privacy(number))
+        plan = plan_for_workload(workload, best.plan, privacy.privacy(number))
         return plan, float(ratios(goals, plan).max())
 
     # The least size for which these measurements keep every goal.
     for _ in range(_GUESSES):
-        guess = _rounded(float(size) * _part(scaled(size)[1], best.plan.privacy))
+        guess = _round_up_size(float(size) * _part(scaled(size)[1], best.plan.privacy))
         if guess == size:
             break
         size = guess
@@ -575,45 +582,49 @@ def _step(size: Fraction) -> Fraction:
     return Fraction(10) ** (math.floor(math.log10(size)) + 1 - _DIGITS)
 
 
-def _rounded(size: float) -> Fraction:
+def _round_up_size(size: float) -> Fraction:
     """Return the least number of four decimal digits that is not below the size."""
     step = _step(Fraction(size))
     return math.ceil(Fraction(size) / step) * step
 
 
-def worst(workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL) -> Plan:
+def plan_worst_ratio(
+    workload: Workload, privacy: Privacy, search: Search, level: float = LEVEL
+) -> Plan:
     """Return the plan with the least largest ratio of error to target.
 
     Without targets, the ratio to the error that a table has if planned alone.
     """
     if workload.has_targets:
-        goals = goals_of(workload, level)
+        goals = table_goals(workload, level)
     else:
         single_plans = {
-            question: choose(single_workload, privacy, search)[0]
-            for question, single_workload in _alone(workload).items()
+            question: choose_plan(single_workload, privacy, search)[0]
+            for question, single_workload in _single_table_workloads(workload).items()
         }
         goals = tuple(
-            Goal(single_plans[product.question].expected_error().tables[0].rmse)
+            Goal(single_plans[product.table_key].expected_error().tables[0].rmse)
             for product in workload
         )
-    return answering(workload, balanced(workload, privacy, goals, search).plan)
+    return plan_for_workload(workload, balance_plan(workload, privacy, goals, search).plan)
 
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of `worst`."""
-    single_workloads = [] if workload.has_targets else _alone(workload).values()
+    single_workloads = [] if workload.has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
         planning_seconds(table, privacy, search) for table in single_workloads
     )
 
 
-def _alone(workload: Workload) -> dict[tuple[object, ...], Workload]:
+def _single_table_workloads(workload: Workload) -> dict[tuple[object, ...], Workload]:
     """Return a workload for each different table, by its question."""
-    return {product.question: Workload(workload.domain, (product,)) for product in workload}
+    return {product.table_key: Workload(workload.domain, (product,)) for product in workload}
 
 
-def relative(workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL) -> Plan:
+def plan_relative_error(
+    workload: Workload, privacy: Privacy, search: Search, _level: float = LEVEL
+) -> Plan:
     """Return the plan of least error relative to the public table sizes.
 
     Total squared error.
@@ -625,14 +636,19 @@ def relative(workload: Workload, privacy: Privacy, search: Search, _level: float
     products = tuple(
         replace(product, weight=product.weight / (product.size or 1)) for product in workload
     )
-    return answering(workload, choose(Workload(workload.domain, products), privacy, search)[0])
+    return plan_for_workload(
+        workload, choose_plan(Workload(workload.domain, products), privacy, search)[0]
+    )
 
 
-OBJECTIVES = {"worst": (worst, worst_seconds), "relative": (relative, planning_seconds)}
+OBJECTIVES = {
+    "worst": (plan_worst_ratio, worst_seconds),
+    "relative": (plan_relative_error, planning_seconds),
+}
 """Objectives in place of the total by their names in a spec: how they are planned, and an estimate of the CPU seconds."""
 
 
-class Reached(NamedTuple):
+class TargetStatus(NamedTuple):
     """The target of a table, or of means, and the error that a plan promises."""
 
     kind: str
@@ -645,7 +661,7 @@ class Reached(NamedTuple):
         return self.error <= self.most * (1 + 1e-12)
 
 
-def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
+def target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
     """Return target and expected error of every table.
 
     None for a table without a target.
@@ -653,7 +669,7 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     return tuple(
         None
         if product.target is None
-        else Reached(
+        else TargetStatus(
             product.target.kind,
             most := float(product.target.most),
             most * math.sqrt(_goal(product, level).ratio(plan, number)),
@@ -662,7 +678,7 @@ def reached(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     )
 
 
-def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
+def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None, ...]:
     """Return target and expected error of every mean.
 
     In a group of the public size; None for a statistic without a target.
@@ -671,7 +687,9 @@ def reached_by_means(plan: Plan, level: float) -> tuple[Reached | None, ...]:
     return tuple(
         None
         if statistic.target is None
-        else Reached(statistic.target.kind, goals[statistic].most, goals[statistic].error(plan))
+        else TargetStatus(
+            statistic.target.kind, goals[statistic].most, goals[statistic].error(plan)
+        )
         for statistic in plan.workload.statistics
     )
 
@@ -693,7 +711,7 @@ Known: TypeAlias = dict[object, float]
 """Results of searches for prices of one plan, by the tables that were kept."""
 
 
-def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
+def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     """Return the price of every table of a plan."""
     products = plan.workload.products
     if not 2 <= len(products) <= MOST_PRICED:
@@ -703,11 +721,11 @@ def prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     for number, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
-        prices_of.append(price(plan, (number,), replace(search, tell=None), cached_prices))
+        prices_of.append(joint_price(plan, (number,), replace(search, tell=None), cached_prices))
     return tuple(prices_of)
 
 
-def price(
+def joint_price(
     plan: Plan,
     numbers: Sequence[int],
     search: Search | None = None,
@@ -753,10 +771,10 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
     )
     workload = Workload(plan.domain, tuple(products[number] for number in kept_tables))
     if len(kept_tables) == 1:
-        question = workload.products[0].question
+        question = workload.products[0].table_key
         if question not in cached_prices:
             cached_prices[question] = (
-                choose(workload, plan.privacy, search)[0].expected_error().tables[0].rmse
+                choose_plan(workload, plan.privacy, search)[0].expected_error().tables[0].rmse
             )
         return (cached_prices[question] / errors[kept_tables[0]]) ** 2
     if frozenset(kept_tables) not in cached_prices:
@@ -766,21 +784,24 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
             products
         ):  # few are left out, so the rest has nearly the same tables
             with suppress(InputError):
-                smaller_plan = _moved(
-                    _trial(reweighted(plan, workload), workload, goals), 2, search
+                smaller_plan = _move_weights(
+                    _trial(reweight_plan(plan, workload), workload, goals), 2, search
                 )
             with suppress(
                 InputError
                 # the strategy may not be for what is left, such as cells where prefix sums are left out
             ):
                 smaller_plan = smaller_plan or _trial(
-                    searched_again(
-                        plan, workload, search, _quick(search, workload, plan.privacy).seconds
+                    search_again(
+                        plan,
+                        workload,
+                        search,
+                        _quick_search(search, workload, plan.privacy).seconds,
                     ),
                     workload,
                     goals,
                 )
         cached_prices[frozenset(kept_tables)] = (
-            smaller_plan or _compared(workload, plan.privacy, goals, 2, search)[0]
+            smaller_plan or _compare_strategies(workload, plan.privacy, goals, 2, search)[0]
         ).ratio
     return cached_prices[frozenset(kept_tables)]

@@ -49,10 +49,10 @@ from leastnoise._release._texts import (
     texts,
 )
 from leastnoise._release._words import (
-    bet_words,
     budget_words,
     goodness,
     guard_words,
+    guessing_words,
     left_out_words,
     notices,
     notices_of_all,

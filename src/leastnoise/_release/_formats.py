@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._frames import Columns, Names
+from leastnoise._frames import Columns, UniqueNames
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import Part, Table
+from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import filled, quantity_words, texts, unit_words
 from leastnoise._release._words import left_out_of, of_words
 
@@ -51,7 +51,7 @@ _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _with_margins(part: Part) -> Columns:
+def _with_margins(part: ResultTable) -> Columns:
     """Return the columns of a part, of a table with the margins of its answers behind these."""
     columns: Columns = {}
     for name, values in part.columns().items():
@@ -93,7 +93,7 @@ class Workbook:
         self._rows = 1
         self._index.set_column(1, 2, 32)
 
-    def add(self, part: Part, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+    def add(self, part: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table or a statistic to a sheet of its own; tables are in the list too."""
         # Names differ because they begin with the ids.
         name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()
@@ -108,7 +108,7 @@ class Workbook:
             self._line(sheet, 3, (rule,))
         self._write_columns(sheet, _with_margins(part))
 
-    def _about(self, part: Part, sheet: str) -> tuple[str, str]:
+    def _about(self, part: ResultTable, sheet: str) -> tuple[str, str]:
         """Return what the numbers of a part are, and how they were rounded; list it if a table."""
         if isinstance(part, StatisticTable):
             return f"{self._lang.say(part.meaning_key)} {self._say('book_statistic')}", ""
@@ -156,7 +156,7 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
     Of letters, digits, ``_`` and ``-``, none of them taken.
     """
-    ids, given = [], Names({each.lower() for each in taken})
+    ids, given = [], UniqueNames({each.lower() for each in taken})
     for name in names:
         plain = (
             name.replace("<=", "LE ")
@@ -169,7 +169,7 @@ def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
         stem = (
             stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"
         )  # none that a spreadsheet takes for a formula
-        ids.append(given.give(stem))
+        ids.append(given.unique(stem))
     return ids
 
 
@@ -197,7 +197,7 @@ class Flow:
     unit: tuple[str, str]
 
 
-def _flow(part: Part) -> tuple[Flow, list[list[float]]]:
+def _flow(part: ResultTable) -> tuple[Flow, list[list[float]]]:
     """Return the data flow of a part, and its columns of numbers in the order of its values."""
     numbers = part.numbers()
     column_of = {value: value.lower() for value in _VALUES} | {"OBS_VALUE": part.value_name}
@@ -214,7 +214,7 @@ def _flow(part: Part) -> tuple[Flow, list[list[float]]]:
     return flow, [known[value].tolist() for value in values if value in known]
 
 
-def _dimensions(part: Part) -> tuple[Dimension, ...]:
+def _dimensions(part: ResultTable) -> tuple[Dimension, ...]:
     """Return a dimension a key; codes are made of labels, and called by what people read."""
     keys = part.product.keys if isinstance(part, Table) else part.attributes
     ids = [
@@ -247,7 +247,7 @@ class Messages:
     directory: Path
     flows: list[Flow] = field(default_factory=list)
 
-    def add(self, part: Part, stem: str) -> None:
+    def add(self, part: ResultTable, stem: str) -> None:
         """Write a table or a statistic beside its other files."""
         flow, columns = _flow(part)
         self.flows.append(flow)
@@ -258,7 +258,7 @@ class Messages:
             rows.writerows(self._observations(flow, part, columns))
 
     def _observations(
-        self, flow: Flow, part: Part, columns: Sequence[Sequence[float]]
+        self, flow: Flow, part: ResultTable, columns: Sequence[Sequence[float]]
     ) -> Iterator[list[str | float]]:
         """Yield a row for each observation; NaN is left empty."""
         begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]

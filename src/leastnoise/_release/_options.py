@@ -168,7 +168,7 @@ class Options:
             object.__setattr__(self, name, value)
 
     @property
-    def beside(self) -> tuple[str, ...]:
+    def optional_columns(self) -> tuple[str, ...]:
         """The names of the chosen options that only some plans can give."""
         asked = {
             "nnls": self.nnls,
@@ -225,7 +225,7 @@ def _publishable(name: str, value: Exact) -> Fraction:
     return number
 
 
-def with_other(options: Options, domain: Domain) -> Names:
+def labels_with_other(options: Options, domain: Domain) -> Names:
     """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
     lang = texts(options.language)
     words = {

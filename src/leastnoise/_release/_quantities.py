@@ -5,7 +5,7 @@ The unit of a sum, a mean or a quantile is that in which its column is written.
 
 from leastnoise._domain import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import Part, Table
+from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import ENGLISH, quantity_words
 from leastnoise._workload import Product
 
@@ -50,7 +50,7 @@ def quantity_of(product: Product) -> str:
     return f"{quantity}, in {unit_of(measure)}"
 
 
-def column_meanings(part: Part) -> dict[str, str]:
+def column_meanings(part: ResultTable) -> dict[str, str]:
     """Return for every column of numbers of a table or a statistic its quantity and unit."""
     if isinstance(part, Table):
         return _meanings_of_table(part)

@@ -21,7 +21,13 @@ import numpy as np
 from leastnoise._check import InputError, whole
 from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, UnitCount, kind_to_json, period_of
-from leastnoise._estimate import MOST_RECORDS, Outcome, fitted_model, public_of, records
+from leastnoise._estimate import (
+    MOST_RECORDS,
+    Outcome,
+    draw_records,
+    fitted_model,
+    public_counts_of_plan,
+)
 from leastnoise._linop import along, apply
 from leastnoise._release._tables import Table
 from leastnoise._workload import Product, marginals
@@ -114,13 +120,13 @@ def make_records(
         for cells in stated
         if set(cells) <= set(names)
     ]
-    public = public_of(outcome.plan)
+    public = public_counts_of_plan(outcome.plan)
     many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
     sums = [
         table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
     ]
     held = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
-    codes = records(mixture, many, whole("seed", seed, 0), impossible, held)
+    codes = draw_records(mixture, many, whole("seed", seed, 0), impossible, held)
     made = Records(outcome.plan.domain, names, codes, measured.total, seed)
     if not units:
         return made

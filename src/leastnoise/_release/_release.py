@@ -13,12 +13,12 @@ import numpy as np
 
 from leastnoise._accounting import Privacy, charge_text, whole_budget
 from leastnoise._accuracy import (
-    Known,
+    Covariance,
     checked_level,
     covariances,
     equations,
     interval_multiplier,
-    structure,
+    measure_covariance,
 )
 from leastnoise._check import InputError, html_facts, number_text, refuse
 from leastnoise._check.arrays import FloatArray
@@ -28,10 +28,10 @@ from leastnoise._estimate import (
     Outcome,
     locally_non_negative,
     nnls,
-    public_of,
+    public_counts_of_plan,
     sums_within,
 )
-from leastnoise._frames import Columns, several, to_frame
+from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._options import (
@@ -95,7 +95,7 @@ class Release:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
     statistics: Statistics
-    _structures: dict[str | None, Known] = field(default_factory=dict, init=False, repr=False)
+    _structures: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
         return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"
@@ -103,7 +103,10 @@ class Release:
     def _repr_html_(self) -> str:
         lang = texts()
         tables = [
-            (table.name, f"{several(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}")
+            (
+                table.name,
+                f"{pluralize(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}",
+            )
             for table in self.tables[:MOST_SHOWN]
         ]
         more = (
@@ -451,7 +454,7 @@ class Release:
         >>> domain = ln.Domain(sex=["F", "M"])
         >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
         >>> cells = Measurements(domain=domain, privacy=ln.Privacy(ln.PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
-        >>> plan = promised(ln.marginals(domain, ways=1), cells)
+        >>> plan = evaluate_plan(ln.marginals(domain, ways=1), cells)
         >>> release = build(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
@@ -541,8 +544,8 @@ class Release:
         check_linear(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._structures:
-            exact = [known.block for known in public_of(self.plan)]
-            self._structures[measure] = structure(self.measurements, measure, exact)
+            exact = [known.block for known in public_counts_of_plan(self.plan)]
+            self._structures[measure] = measure_covariance(self.measurements, measure, exact)
         return in_unit(first, in_unit(first, covariances(self._structures[measure], first, second)))
 
 
@@ -595,11 +598,13 @@ def build(
         dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances)
     )
     options = replace(asked, covariances=ids)
-    check_linear(outcome.plan, options.beside, linear=outcome.finding.linear)
+    check_linear(outcome.plan, options.optional_columns, linear=outcome.finding.linear)
     estimate, measures = outcome.least_squares(), _never_negative(workload)
-    public = public_of(outcome.plan)
+    public = public_counts_of_plan(outcome.plan)
     # both stop after a bounded number of rounds
-    known = {each: None if public else estimate.known(each) for each in measures if options.nnls}
+    known = {
+        each: None if public else estimate.covariance_of(each) for each in measures if options.nnls
+    }
     joint = {each: nnls(outcome.observation, measure=each, known=of) for each, of in known.items()}
     local = {
         each: locally_non_negative(estimate, _tables(workload, each), measure=each)
@@ -642,7 +647,7 @@ def check_options(plan: Plan, options: Options) -> None:
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     _check_whole_rounding(tables, options)
-    public = public_of(plan)
+    public = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
         len(sums_within(table.attributes, table.shape, public)) > _MOST_SUMS for table in counts
@@ -652,7 +657,7 @@ def check_options(plan: Plan, options: Options) -> None:
             options.integer,
             f"left out where a table has more than {_MOST_SUMS} tables of public counts in it",
         )
-    check_linear(plan, options.beside, linear=plan.measurements is not None)
+    check_linear(plan, options.optional_columns, linear=plan.measurements is not None)
     if plan.measurements is None:
         return
     if options.nnls or options.local_non_negative:
@@ -667,7 +672,7 @@ def check_options(plan: Plan, options: Options) -> None:
                 "Take them from Python, with release.covariance.",
             )
             raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
-        if structure(plan.measurements, product.measure).solver_cells:
+        if measure_covariance(plan.measurements, product.measure).solver_cells:
             raise InputError(
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, "
                 "whose estimates need a linear solver. "
@@ -706,7 +711,7 @@ def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
             "answers are no linear estimates. Leave that "
             "out, or choose strategy = 'auto'."
         )
-    if "nnls" in asked and public_of(plan):
+    if "nnls" in asked and public_counts_of_plan(plan):
         raise refuse(
             "nnls", True, "left out where counts are public", "local_non_negative keeps their sums."
         )

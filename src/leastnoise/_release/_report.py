@@ -28,7 +28,7 @@ from leastnoise._charts import (
 )
 from leastnoise._plan import versions
 from leastnoise._release import _words as words
-from leastnoise._release._options import Options, exact_rule, with_other
+from leastnoise._release._options import Options, exact_rule, labels_with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval, statement_of
 from leastnoise._release._tables import Table, in_unit
@@ -65,7 +65,7 @@ _OBJECTIVES = (
 )  # what a plan says that it was chosen for, if it is not the least total
 
 
-def report(release: Release, seen: "Seen") -> str:
+def report(release: Release, seen: "ReportCache") -> str:
     """Return the report as one HTML text, in the language of the release."""
     lang = texts(release.options.language)
     statistics = [_summary_of_statistic(release, made, lang) for made in release.statistics]
@@ -340,7 +340,7 @@ def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[s
     return [*beyond, *judged] if judged else []
 
 
-def _index(release: Release, seen: "Seen", lang: Texts) -> dict[str, Any]:
+def _index(release: Release, seen: "ReportCache", lang: Texts) -> dict[str, Any]:
     """Return the list of all tables with their margins.
 
     And how near the errors are to the least possible.
@@ -507,7 +507,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReportCache:
     """What the page keeps of the tables, each of which is estimated once.
 
     All entries, and as many summaries and views as fit.
@@ -519,7 +519,9 @@ class Seen:
     views: list[View]  # of the statistics first
 
 
-def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Texts) -> Seen:
+def views(
+    release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Texts
+) -> ReportCache:
     """Collect the tables that fit on the page.
 
     Of the largest ones only the largest cells.
@@ -565,7 +567,7 @@ def views(release: Release, written: Iterable[tuple[Table, TableEntry]], lang: T
         for number in range(1, len(release.options.statements) + 1)
     ]
     shown = [view.without_alike(lang) for view in _pictured(shown, charts, lang)]
-    return Seen(entries, summaries, statements, shown)
+    return ReportCache(entries, summaries, statements, shown)
 
 
 def _pictured(
@@ -647,7 +649,7 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
     keys = [
         name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
     ]
-    labels = with_other(release.options, domain)
+    labels = labels_with_other(release.options, domain)
     called = {
         column: labels[name]
         for name in labels

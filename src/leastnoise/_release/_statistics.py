@@ -15,10 +15,10 @@ from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, 
 from leastnoise._check import InputError, html_facts, number_text, refuse
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._domain import Domain, UnitCount, Weighted
-from leastnoise._estimate import DIVISORS, HasLeastSquares, cdf, few_draws, means, quantiles
-from leastnoise._frames import Columns, Names, key_columns
-from leastnoise._release._options import Options, exact_rule, with_other
-from leastnoise._release._tables import MOST_SHOWN, LazySequence, Part, multiples
+from leastnoise._estimate import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
+from leastnoise._frames import Columns, UniqueNames, key_columns
+from leastnoise._release._options import Options, exact_rule, labels_with_other
+from leastnoise._release._tables import MOST_SHOWN, LazySequence, ResultTable, multiples
 from leastnoise._release._texts import Texts, statistic_words, texts
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
 
@@ -49,7 +49,7 @@ def asked_before(workload: Workload, asked: Workload) -> int | None:
     if asked.statistics:
         known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
         return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
-    questions, question = [product.question for product in workload], asked.products[0].question
+    questions, question = [product.table_key for product in workload], asked.products[0].table_key
     return questions.index(question) if question in questions else None
 
 
@@ -82,7 +82,7 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
         there, as in SQL.
     """
     parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
-    names = Names(set())
+    names = UniqueNames(set())
     columns: Columns = {}
     for at, column in enumerate(statement.columns):
         together = [
@@ -102,7 +102,9 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
             if isinstance(column, Grouped)
             else [column.name, f"{column.name}_low", f"{column.name}_high"]
         )
-        columns |= {names.give(name): values for name, values in zip(called, together, strict=True)}
+        columns |= {
+            names.unique(name): values for name, values in zip(called, together, strict=True)
+        }
     names_given = [*columns]
     starts = np.cumsum(
         [0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)]
@@ -188,7 +190,7 @@ MOST_DOTS = 200
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class StatisticTable(Part):
+class StatisticTable(ResultTable):
     """A computed statistic with intervals, by group.
 
     Of quantiles and functions, a value for every share or cell.
@@ -427,7 +429,7 @@ class Statistics(LazySequence[StatisticTable]):
                 statistic=asked,
                 domain=self.workload.domain,
                 library=self.library,
-                texts=with_other(options, self.workload.domain),
+                texts=labels_with_other(options, self.workload.domain),
                 **values,
             )
         return self._made[position]
@@ -496,7 +498,7 @@ def _estimated(
         asked.of,
         by=asked.along,
         level=level,
-        draws=few_draws(source.least_squares(), level),
+        draws=minimal_draws(source.least_squares(), level),
     )
     labels = (*made.labels, along[asked.of][: len(made.values)])
     return (asked.of,), {

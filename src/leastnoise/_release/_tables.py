@@ -21,13 +21,13 @@ from leastnoise._charts import Picture, live, vega_lite
 from leastnoise._check import Exact, InputError, exact_positive, html_facts
 from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._estimate import (
-    Agreed,
     Answer,
+    ConsistentCells,
     Estimator,
     PublicCounts,
-    agree,
-    estimates,
+    estimate_products,
     finest_table,
+    make_consistent,
     non_negative,
     projection_method,
     public_on,
@@ -35,8 +35,8 @@ from leastnoise._estimate import (
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
-from leastnoise._release._options import Options, exact_rule, table_position, with_other
+from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, to_frame
+from leastnoise._release._options import Options, exact_rule, labels_with_other, table_position
 from leastnoise._release._texts import Names as Shown
 from leastnoise._release._texts import Texts, axes, called, picture_of, texts
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
@@ -68,7 +68,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class Part:
+class ResultTable:
     """What tables and statistics share.
 
     A value and an interval for every combination of labels, as columns, frames and charts.
@@ -166,7 +166,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class Table(Part):
+class Table(ResultTable):
     """The answers to one product of the workload.
 
     In rows or in the measure's own unit.
@@ -243,18 +243,18 @@ class Table(Part):
         """`columns`, with numbers and days for the labels of keys."""
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
-        names = Names({"query", *columns})
+        names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
             self.key_columns(), axes(self.product, self.labels), self.indices(), strict=True
         ):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                made[names.give(f"{key}_low")], made[names.give(f"{key}_high")] = (
+                made[names.unique(f"{key}_low")], made[names.unique(f"{key}_high")] = (
                     axis.first[index],
                     axis.last[index],
                 )
             elif axis.moments:
-                made[names.give(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[
+                made[names.unique(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[
                     index
                 ]
         return made | columns
@@ -462,7 +462,7 @@ def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     )
 
 
-One = TypeVar("One", bound=Part)
+One = TypeVar("One", bound=ResultTable)
 
 
 class LazySequence(Sequence[One], Generic[One]):
@@ -526,9 +526,11 @@ class Tables(LazySequence[Table]):
     public: Sequence[PublicCounts] = ()
 
     def __post_init__(self) -> None:
-        self._texts = with_other(self.options, self.products[0].domain) if self.products else {}
+        self._texts = (
+            labels_with_other(self.options, self.products[0].domain) if self.products else {}
+        )
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
-        self._agreed: dict[tuple[str | None, bool], Agreed] = {}
+        self._agreed: dict[tuple[str | None, bool], ConsistentCells] = {}
 
     @cached_property
     def _of_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
@@ -580,7 +582,7 @@ class Tables(LazySequence[Table]):
             cells += product.rows
             if cells >= _TOGETHER or stop == len(self.products):
                 for position, answers in enumerate(
-                    estimates(self.estimator, self.products[start:stop]), start
+                    estimate_products(self.estimator, self.products[start:stop]), start
                 ):
                     yield self._table(position, answers)
                 start, cells = stop, 0
@@ -622,7 +624,7 @@ class Tables(LazySequence[Table]):
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole
             if wanted and key not in self._agreed:
-                agreed = agree(
+                agreed = make_consistent(
                     self.estimator, products, finest, non_negative=above, whole=whole and not public
                 )
                 if public:

@@ -34,9 +34,9 @@ from leastnoise._domain import (
     UnitCount,
     ValueCount,
     Weighted,
-    parts,
+    factor_measures,
 )
-from leastnoise._estimate import public_of
+from leastnoise._estimate import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
 from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
@@ -96,7 +96,7 @@ def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     return lang.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, lang), **values)
 
 
-def bet(privacy: Privacy) -> float:
+def guessing_advantage(privacy: Privacy) -> float:
     """Return the largest chance to guess which of two tables is the true one.
 
     By the results, for neighbouring and equally likely tables.
@@ -112,9 +112,9 @@ def bet(privacy: Privacy) -> float:
     return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
-def bet_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+def guessing_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     """Explain the budget as the chance to win a bet, without formulas."""
-    share = math.ceil(100 * bet(privacy) - 1e-9)
+    share = math.ceil(100 * guessing_advantage(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
     difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
@@ -255,13 +255,16 @@ def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
         sorted({str(product.measure) for product in workload.products if product.of_values}),
     )
     columns = {
-        part: name for name in summed for part in parts(known[name]) if type(part) is Measure
+        part: name
+        for name in summed
+        for part in factor_measures(known[name])
+        if type(part) is Measure
     }
     averaged = {
         part
         for statistic in workload.statistics
         if statistic.form.of_measure
-        for part in parts(known[statistic.of])
+        for part in factor_measures(known[statistic.of])
     }
     sentences = []
     for measure, name in columns.items():
@@ -486,7 +489,7 @@ def stated_words(plan: Plan) -> dict[str, str]:
     )
     stated = {
         "stated_impossible": never,
-        "stated_public": "; ".join(table.product.name for table in public_of(plan)),
+        "stated_public": "; ".join(table.product.name for table in public_counts_of_plan(plan)),
     }
     return {key: values for key, values in stated.items() if values}
 

@@ -22,7 +22,7 @@ from leastnoise._check import Exact, refuse
 from leastnoise._check.arrays import Array
 from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._estimate import REPETITIONS
-from leastnoise._frames import Columns, Names, key_columns, label_array, to_frame
+from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, to_frame
 from leastnoise._linop import whole_bytes_text
 from leastnoise._measurements import Measurements, measurements_value
 from leastnoise._plan import Plan, versions
@@ -43,10 +43,10 @@ from leastnoise._release._report import (
     views,
 )
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, Part, Table
+from leastnoise._release._tables import NUMBERS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._release._texts import texts as catalogue
-from leastnoise._threads import Beside
+from leastnoise._threads import BoundedThreadPool
 from leastnoise._workload import level_names
 
 MOST_TABLE_FILES = 200
@@ -152,7 +152,7 @@ def write_answers(
     others = [
         WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
     ]
-    with _formats(release.options.formats) as formats, Beside() as beside:
+    with _formats(release.options.formats) as formats, BoundedThreadPool() as beside:
         for table, stem in (_batched if len(release.tables) > MOST_TABLE_FILES else _one_by_one)(
             release, directory, formats, beside
         ):
@@ -245,7 +245,7 @@ def statistic_file(release: Release, made: StatisticTable) -> str:
 
 
 def _one_by_one(
-    release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside
+    release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write one file for each table and format.
 
@@ -274,7 +274,7 @@ def _one_by_one(
 
 
 def _write_part(
-    part: Part, stem: Path, formats: tuple[bool, Any], level: str | None = None
+    part: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
     """Write a table or statistic, one file for each format.
 
@@ -293,7 +293,7 @@ def _write_part(
 
 
 def _batched(
-    release: Release, directory: Path, formats: tuple[bool, Any], beside: Beside
+    release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write tables with equally many attributes into one folder.
 
@@ -381,8 +381,8 @@ def _copy(
     """
     import pyarrow as pa
 
-    (parquet, csv), given = formats, Names(set())
-    names = {name: given.give(name.encode("utf-8", "replace").decode()) for name in columns}
+    (parquet, csv), given = formats, UniqueNames(set())
+    names = {name: given.unique(name.encode("utf-8", "replace").decode()) for name in columns}
     if csv is not None:
         inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
         with csv.cursor() as connection:  # of its own, as parts are written on several threads
@@ -400,7 +400,7 @@ def _copy(
             columns = {"query": columns["query"], "": columns["query"], **columns}
             texts, names = (
                 {**texts, "": [level]},
-                {"query": names["query"], "": given.give("level"), **names},
+                {"query": names["query"], "": given.unique("level"), **names},
             )
         repeated = [
             names[name]

@@ -10,7 +10,7 @@ from leastnoise._adapters import (
 )
 from leastnoise._kernel import Entry, Ledger, Limit
 from leastnoise._session._finish import (
-    Finished,
+    FinishedRelease,
     enter_release,
     export,
     outcome_from_json,
@@ -28,8 +28,8 @@ from leastnoise._session._payments import (
     is_resumable,
     plan_budget_left,
     reading_seconds,
+    reconcile_ledger,
     resuming_seconds,
-    settle,
 )
 from leastnoise._session._periods import (
     PeriodState,

@@ -14,20 +14,20 @@ from leastnoise._accounting import Cost, Privacy, SeriesCost, cost_from_json
 from leastnoise._check import InputError, LeastNoiseError, LedgerError, one_of
 from leastnoise._estimate import Outcome
 from leastnoise._exports import EXPORTS, Published
-from leastnoise._frames import several
+from leastnoise._frames import pluralize
 from leastnoise._kernel import (
     Entry,
     KeySearch,
     Ledger,
     NeedsData,
     Receipt,
+    ReleaseContract,
     Series,
-    Terms,
     measured_tables,
 )
 from leastnoise._measurements import Observation
 from leastnoise._measurements import cost as guard_cost
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import (
     CategoryPlan,
     Plan,
@@ -66,12 +66,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReleaseRequest:
     """What the ledger keeps of a release or a search beside its plan, so that another process can finish it.
 
     Attributes:
         options: of the release.
-        address: where the data are, from `_adapters.location`.
+        address: where the data are, from `_adapters.source_location`.
         guard: what the guard counted, from `guarded`; empty without one.
         joined: what the receipt says of a second table; empty without one.
         library: of the data frames that the data came in, for the answers; the ledger does not keep
@@ -91,7 +91,7 @@ class Asked:
         return json.dumps({"version": version, "options": self.options.to_json(), **beside})
 
     @classmethod
-    def from_json(cls, text: str) -> "Asked":
+    def from_json(cls, text: str) -> "ReleaseRequest":
         """Read what `to_json` wrote."""
         try:
             value = json.loads(text)
@@ -112,7 +112,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ReleaseJob:
     """What is paid for and carried out: a release, or a search for categories.
 
     Attributes:
@@ -125,14 +125,14 @@ class Work:
     """
 
     plan: Plan | CategoryPlan
-    terms: Terms
+    terms: ReleaseContract
     draw: Callable[[Series], Any]
     room: int
     description: str
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedRelease:
     """A release, or the categories of a search, paid before and finished now; ``out`` is None if it was not to be written."""
 
     entry: Entry
@@ -140,10 +140,10 @@ class Finished:
     out: Path | None
 
 
-def work_of(plan: Plan | CategoryPlan) -> Work:
+def job_of_plan(plan: Plan | CategoryPlan) -> ReleaseJob:
     """Return what a plan asks for; raise the errors of a plan that this version cannot carry out."""
     if isinstance(plan, CategoryPlan):
-        terms = Terms(
+        terms = ReleaseContract(
             domain=plan.domain,
             privacy=plan.privacy,
             attributes=(plan.attribute,),
@@ -151,18 +151,24 @@ def work_of(plan: Plan | CategoryPlan) -> Work:
         )
         search = KeySearch(attribute=plan.attribute, rule=plan.rule, most=plan.kind.most)
         room = 2**20 + 500 * plan.kind.most  # for categories of 30 characters
-        return Work(
+        return ReleaseJob(
             plan,
             terms,
             lambda series: series.find(search),
             room,
             f"categories of {plan.attribute!r}",
         )
-    described = f"{several(len(plan.workload.products), 'table')}, {plan.strategy}"
-    return Work(plan, terms_of(plan), mechanism_of(plan).ready(plan), room_for(plan), described)
+    described = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
+    return ReleaseJob(
+        plan,
+        release_contract(plan),
+        mechanism_of(plan).prepare(plan),
+        ledger_bytes_needed(plan),
+        described,
+    )
 
 
-def room_for(plan: Plan) -> int:
+def ledger_bytes_needed(plan: Plan) -> int:
     """Return how many bytes the ledger and its journal need for the measurements of a plan."""
     numbers = (
         2**16
@@ -195,7 +201,7 @@ def read_table(
     return _adapters.read(
         source,
         plan.domain,
-        wanted=_adapters.Wanted(
+        wanted=_adapters.ReadRequest(
             attributes=attributes,
             measures=measures,
             tables=_tables(plan),
@@ -228,7 +234,7 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
 
 def publish(
     plan: Plan | CategoryPlan,
-    asked: Asked,
+    asked: ReleaseRequest,
     drawn: Any,
     folder: Draft | None,
     receipt: Mapping[str, Any],
@@ -279,12 +285,12 @@ def finish_paid(
     options: Options | None = None,
     out: Any = None,
     progress: RowProgress | None = None,
-) -> Finished:
+) -> FinishedRelease:
     """Finish one release or search that was paid; the data are read only if something is left to draw."""
     pending = book.pending(entry)
     with _of_its_version(book, entry, pending.options):
-        asked = Asked.from_json(pending.options)
-        work = work_of(
+        asked = ReleaseRequest.from_json(pending.options)
+        work = job_of_plan(
             (CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan)
         )
     data = given_or_kept(source, asked.address, asked.joined)
@@ -311,7 +317,7 @@ def finish_paid(
         asked = asked if options is None else replace(asked, options=options)
         made = publish(work.plan, asked, drawn, folder, receipt_facts(book, receipt))
         book.seal(receipt)
-        return Finished(entry, made, target)
+        return FinishedRelease(entry, made, target)
 
 
 @contextmanager

@@ -36,13 +36,13 @@ from typing import Any
 from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
 from leastnoise._check import GuardError, LedgerError, readable
-from leastnoise._fitting import fit
-from leastnoise._frames import several
-from leastnoise._kernel import Entry, Ledger, Receipt, Series, Terms
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._frames import pluralize
+from leastnoise._kernel import Entry, Ledger, Receipt, ReleaseContract, Series
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._plan import Plan, guard_share
-from leastnoise._planning import protected
+from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, paying, receipt_of
 
@@ -68,7 +68,7 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     )
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit(USAGE, protected(privacy).within(paid), noise, blocks)
+    return fit_noise_scales(USAGE, without_cell_bound(privacy).within(paid), noise, blocks)
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
@@ -102,9 +102,9 @@ def laplace_tail(least: int, scale: float) -> float:
     return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
 
 
-def guard_terms(measured: Measurements, text: str = "") -> Terms:
+def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
     """Return the terms of a guard's series; ``text`` names the plan that it guards."""
-    return Terms(
+    return ReleaseContract(
         domain=USAGE,
         privacy=measured.privacy,
         attributes=(ROWS,),
@@ -261,7 +261,7 @@ def _reason_to_stop(
     by_chance = most_by_chance(noise, scale)
     kept = used + unused
     has_units = measured.privacy.unit_column is not None
-    rows = f"{several(max(kept, 0), 'row')}{' that count for their unit' * has_units}"
+    rows = f"{pluralize(max(kept, 0), 'row')}{' that count for their unit' * has_units}"
     counted = f"of about {rows} about {max(used, 0):,} are used"
     error = f"(each with a standard error of about {std:,.0f})"
     if unused - used > by_chance:

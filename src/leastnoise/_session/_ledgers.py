@@ -67,7 +67,7 @@ def ledger_for(
             (first, name),
             *((second, _adapters.dataset_name(second)) for second in joined),
         ]:
-            check_only(file, known, [*folders, *_folder(_adapters.location(table))])
+            check_only(file, known, [*folders, *_folder(_adapters.source_location(table))])
     elif name not in (None, book.dataset):
         raise InputError(other_data(book.path, book.dataset, name))
     return book

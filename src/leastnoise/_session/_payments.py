@@ -29,7 +29,7 @@ from leastnoise._plan import (
     with_guard,
     without_guard,
 )
-from leastnoise._planning import SMALL, answering, smallest
+from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
 from leastnoise._release import Options, check_formats, finishing_seconds, written
 from leastnoise._session._ledgers import ledger_for, receipt_in
 from leastnoise._spec import Spec, asked_about
@@ -122,7 +122,7 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
         raise
 
 
-def settle(ledger: Ledger) -> tuple[Entry, ...]:
+def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Seal releases that were published, and mark others absent or resumable, where the process that paid was stopped."""
     return ledger.reconcile(is_published)
 
@@ -184,7 +184,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
-    unit = smallest(what.privacy)
+    unit = smallest_privacy(what.privacy)
     _adapters.check_source(
         data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading
     )
@@ -192,7 +192,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
         return
     book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
     if book is not None and not any(is_resumable(entry) for entry in book.entries()):
-        asked = smallest(what.unpaid_privacy)
+        asked = smallest_privacy(what.unpaid_privacy)
         budget = asked.budget
         least: Cost = SeriesCost(budget)
         if isinstance(
@@ -260,7 +260,7 @@ def fitted_plan(book: Ledger, plan: Plan, share: Fraction | None) -> Plan:
         whole = left_by_guards(book, with_guard(plan.privacy, share))
         if whole is None or plan.promise is None:
             raise
-        fitted = answering(plan.workload, plan, without_guard(whole, share))
+        fitted = plan_for_workload(plan.workload, plan, without_guard(whole, share))
         check_affordable(book, fitted, share)
         return fitted
     return plan
@@ -333,7 +333,7 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 
 def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
     """Return the data that are given now, or else the place where they were; refuse another join than the one that was paid for."""
-    data = _adapters.located(location, source)
+    data = _adapters.source_from_location(location, source)
     if data is not None:
         check_join(data, joined)
     return data
@@ -370,7 +370,7 @@ def csv_blocks(source: Any) -> int:
 
 def csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source, or of the first of two joined tables; [] for another source."""
-    source_location = _adapters.location(source)
+    source_location = _adapters.source_location(source)
     source_location = (
         source_location["joined"][0]
         if isinstance(source_location, dict) and "joined" in source_location

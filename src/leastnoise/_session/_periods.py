@@ -14,21 +14,21 @@ from leastnoise import _adapters
 from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
 from leastnoise._estimate import Outcome
-from leastnoise._frames import library_of, several
-from leastnoise._kernel import Entry, Ledger, Receipt, Series, due
+from leastnoise._frames import library_of, pluralize
+from leastnoise._kernel import Entry, Ledger, Receipt, Series, rows_due
 from leastnoise._linop import SignedArray, last_cells, narrow
 from leastnoise._measurements import Observation
-from leastnoise._mechanisms import mechanism_of, terms_of
+from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share, with_guard
-from leastnoise._planning import period_errors, series_of, up_to
+from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import check_target, draft, write_series_page
 from leastnoise._session._finish import (
-    Asked,
+    ReleaseRequest,
+    ledger_bytes_needed,
     publish,
     read_table,
     receipt_facts,
-    room_for,
 )
 from leastnoise._session._guard import guarded, waiting_guard
 from leastnoise._session._ledgers import ledger_for, ledger_made
@@ -42,7 +42,7 @@ from leastnoise._session._payments import (
     is_too_late,
     paying,
     receipt_of,
-    settle,
+    reconcile_ledger,
 )
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
@@ -149,7 +149,7 @@ class _SeriesJob:
 
     plan: Plan
     drawn: int
-    request: Asked
+    request: ReleaseRequest
     entry: Entry | None = None
     guard_share: Fraction | None = None
 
@@ -184,7 +184,7 @@ def release_due(
     dataset = spec.dataset
     book = ledger_for(ledger, source, dataset, [target.parent], share=spec.share)
     if book is not None:
-        settle(book)
+        reconcile_ledger(book)
     entry = None if book is None else _entry_of(book, target)
     if book is None or entry is None:
         job = _new_job(spec, source, target, book, plan)
@@ -213,15 +213,15 @@ def _new_job(
     if book is not None:
         book.check_for_all_times()
     made = plan()
-    mechanism_of(made).ready(made)
+    mechanism_of(made).prepare(made)
     check_readable(made, source)
     share = guard_share(spec.options.guard)
     if book is not None:
         guard_is_paid = waiting_guard(book, made, share) is not None
         check_affordable(book, made, None if guard_is_paid else share)
-    request = Asked(
+    request = ReleaseRequest(
         spec.options,
-        _adapters.location(source),
+        _adapters.source_location(source),
         joined=_adapters.join_facts(source),
         library=library_of(type(source)),
     )
@@ -239,7 +239,7 @@ def _begun_job(spec: Spec, book: Ledger, entry: Entry) -> _SeriesJob:
             f"in the ledger {book.path}. Go on with that spec, or choose another directory for "
             "this one, which is then paid."
         )
-    request = replace(Asked.from_json(pending.options), options=spec.options)
+    request = replace(ReleaseRequest.from_json(pending.options), options=spec.options)
     return _SeriesJob(plan, len(pending.steps), request, entry)
 
 
@@ -253,14 +253,14 @@ def _draw_and_publish(
         guard = guarded(book, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
         request = replace(request, guard=guard.facts)
-    with paying(book, room_for(plan)) as run:
+    with paying(book, ledger_bytes_needed(plan)) as run:
         if job.entry is None:
             receipt = _pay(plan, request, book, target, run)
             if guard is not None:
                 guard.seal(book)
         else:
             receipt = book.take_over(job.entry, run)
-        series = Series.resumed(terms_of(plan), table, book, receipt)
+        series = Series.resumed(release_contract(plan), table, book, receipt)
         state = private_file(book, receipt)
         values = [series.period(state) for _ in range(max(job.drawn, periods_due))]
         written = _publish(plan, values, book, request, receipt, target)
@@ -268,12 +268,12 @@ def _draw_and_publish(
     return PublishedPeriods(entry, job.entry is None, written, period_state(book, entry))
 
 
-def _pay(plan: Plan, request: Asked, book: Ledger, target: Path, run: str) -> Receipt:
+def _pay(plan: Plan, request: ReleaseRequest, book: Ledger, target: Path, run: str) -> Receipt:
     """Pay for all periods of a series."""
     dates, along = _dates(plan)
-    tables = several(len(plan.workload.products), "table")
+    tables = pluralize(len(plan.workload.products), "table")
     series = Series.paid(
-        terms_of(plan),
+        release_contract(plan),
         None,
         book,
         output=str(target),
@@ -333,7 +333,7 @@ def _publish(
     plan: Plan,
     values: Sequence[tuple[SignedArray, ...]],
     book: Ledger,
-    request: Asked,
+    request: ReleaseRequest,
     receipt: Receipt,
     target: Path,
 ) -> tuple[Path, ...]:
@@ -350,7 +350,7 @@ def _publish(
     dates, _ = _dates(plan)
     written = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
-        part = None if (target / label).exists() else up_to(plan, periods)
+        part = None if (target / label).exists() else truncate_plan(plan, periods)
         if part is not None:
             with draft(check_target(target / label)) as folder:
                 outcome = outcome_up_to(plan, part, values[:periods], receipt.id)
@@ -382,7 +382,7 @@ def outcome_up_to(
         answers = np.zeros(shape, dtype=np.int64)
         is_drawn = np.zeros(shape, dtype=bool)
         for period, of_blocks in enumerate(values):
-            rows = due(block, along, period)
+            rows = rows_due(block, along, period)
             answers[rows] = of_blocks[index]
             is_drawn[rows] = True
         observed.append(narrow(answers[is_drawn]))
@@ -396,9 +396,9 @@ def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
     Nothing is drawn, so neither the rows nor the private file are needed.
     """
     pending = book.pending(entry)
-    plan, request = Plan.from_json(pending.plan), Asked.from_json(pending.options)
-    with paying(book, room_for(plan)) as run:
+    plan, request = Plan.from_json(pending.plan), ReleaseRequest.from_json(pending.options)
+    with paying(book, ledger_bytes_needed(plan)) as run:
         receipt = book.take_over(entry, run)
-        series = Series.resumed(terms_of(plan), None, book, receipt)
+        series = Series.resumed(release_contract(plan), None, book, receipt)
         values = [series.period(private_file(book, receipt)) for _ in pending.steps]
         return _publish(plan, values, book, request, receipt, Path(entry.output))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from leastnoise import _adapters
 from leastnoise._accounting import ZCDP, Privacy
-from leastnoise._audit import Audit, audited
+from leastnoise._audit import Audit, audit_plan
 from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, readable, refuse
 from leastnoise._environment import check_environment
 from leastnoise._frames import library_of
@@ -27,15 +27,15 @@ from leastnoise._release import (
     finishing_seconds,
 )
 from leastnoise._session._finish import (
-    Asked,
-    Finished,
-    Work,
+    FinishedRelease,
+    ReleaseJob,
+    ReleaseRequest,
     finish_paid,
+    job_of_plan,
     publish,
     read_release,
     read_table,
     receipt_facts,
-    work_of,
 )
 from leastnoise._session._guard import (
     GuardPayment,
@@ -60,7 +60,7 @@ from leastnoise._session._payments import (
     paid_before,
     paying,
     receipt_of,
-    settle,
+    reconcile_ledger,
     warn_of_unfinished,
 )
 from leastnoise._session._periods import finish_series, is_unfinished, release_due
@@ -121,7 +121,7 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    target, work, options = None if out is None else check_target(out), work_of(plan), Options()
+    target, work, options = None if out is None else check_target(out), job_of_plan(plan), Options()
     categories: FoundCategories
     if seed is not None:
         categories = _simulated(
@@ -218,7 +218,7 @@ def release(
             "This plan is of a series, which is published period by period: `release_series` does "
             "it."
         )
-    work = work_of(plan)
+    work = job_of_plan(plan)
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
@@ -255,7 +255,7 @@ def _seeded(seed: int, ledger: object, kind: str) -> SeededEntropy:
 
 
 def _simulated(
-    work: Work,
+    work: ReleaseJob,
     source: Any,
     entropy: SeededEntropy,
     options: Options,
@@ -272,12 +272,14 @@ def _simulated(
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
             guard = judged(measured, series.measure(measured), payment, options.rows)
-        asked = Asked(options, None, guard, _adapters.join_facts(source), library_of(type(source)))
+        asked = ReleaseRequest(
+            options, None, guard, _adapters.join_facts(source), library_of(type(source))
+        )
         return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
 
 
 def _paid(
-    work: Work,
+    work: ReleaseJob,
     source: Any,
     ledger: object,
     target: Path | None,
@@ -303,7 +305,7 @@ def _paid(
     plan, share = work.plan, guard_share(options.guard)
     book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
-        settle(book)
+        reconcile_ledger(book)
         if target is None:
             warn_of_unfinished(book)
         elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
@@ -319,7 +321,7 @@ def _paid(
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
     reduced = {} if plan is work.plan else {"reduced_from": _size_of(work.plan.privacy, share)}
-    work = work if plan is work.plan else work_of(plan)
+    work = work if plan is work.plan else job_of_plan(plan)
     name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
     check_readable(plan, source)
@@ -330,9 +332,9 @@ def _paid(
         guard = None
         if share is not None and isinstance(plan, Plan):
             guard = guarded(book, table, plan, share, options.rows)
-        asked = Asked(
+        asked = ReleaseRequest(
             options,
-            _adapters.location(source),
+            _adapters.source_location(source),
             ({} if guard is None else guard.facts) | reduced,
             _adapters.join_facts(source),
             library_of(type(source)),
@@ -472,10 +474,10 @@ def finish_all(
     number: int | None = None,
     out: Any = None,
     progress: bool | RowProgress | None = None,
-) -> list[Finished]:
+) -> list[FinishedRelease]:
     """Do what `resume` does, and return the entries too."""
     book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    settle(book)
+    reconcile_ledger(book)
     if out is not None and number is None:
         raise InputError(
             "Another directory is for one release; say which with its number, as `leastnoise "
@@ -511,7 +513,7 @@ def finish_all(
 
 def _finished(
     book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress | None
-) -> Finished:
+) -> FinishedRelease:
     """Finish a release, a search for categories or a series."""
     text = book.pending(entry).plan
     if is_series_plan(text):
@@ -521,7 +523,9 @@ def _finished(
                 "the other one."
             )
         written = finish_series(book, entry)
-        return Finished(entry, read_release(written[-1]) if written else None, Path(entry.output))
+        return FinishedRelease(
+            entry, read_release(written[-1]) if written else None, Path(entry.output)
+        )
     return finish_paid(book, entry, source, out=out, progress=progress)
 
 
@@ -566,6 +570,6 @@ def audit(
             "search may have one."
         )
     measured = None if share is None else guard_measurements(plan.privacy, share)
-    return audited(
+    return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

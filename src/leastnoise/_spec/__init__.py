@@ -14,7 +14,7 @@ from leastnoise._spec._draft_columns import (
 from leastnoise._spec._spec import (
     BLANK,
     LEAST,
-    Searched,
+    CategorySearch,
     Spec,
     asked_about,
     other_parts,

@@ -26,29 +26,29 @@ from leastnoise._domain import (
     Dates,
     Domain,
     Measure,
-    PerCell,
+    PerCellBound,
     Reading,
     Unknown,
+    factor_measures,
     known_keys,
-    parts,
 )
-from leastnoise._frames import several
+from leastnoise._frames import pluralize
 from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
 from leastnoise._planner import PLANNERS
 from leastnoise._planning import (
     OBJECTIVES,
-    AlongTime,
     Least,
-    looks,
+    SeriesOptions,
+    is_data_dependent,
     per_cell,
-    plan_in,
-    planned,
+    plan_from_file,
+    plan_workload,
     series_of,
     series_plan,
-    smallest,
-    stated,
+    smallest_privacy,
+    stated_privacy,
 )
 from leastnoise._release import FoundCategories, Options, read_categories, table_position, written
 from leastnoise._spec._domain import (
@@ -88,7 +88,7 @@ SHARE = "1/10"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Searched:
+class CategorySearch:
     """An attribute whose categories are found privately for a share of the budget, in a directory; ``found`` is None before that."""
 
     attribute: str
@@ -100,7 +100,7 @@ class Searched:
 
 def searches_of(
     domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]
-) -> tuple[Domain, tuple[Searched, ...]]:
+) -> tuple[Domain, tuple[CategorySearch, ...]]:
     """Return the domain with the categories that are known by now, and the searches of a spec with what they found before."""
     searches, kinds = [], {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
@@ -121,7 +121,9 @@ def searches_of(
                 why = "were found with a seed, which protects nobody. Move them away, and find them again."
                 raise InputError(f"The categories in {where} {why}")
         searches.append(
-            Searched(attribute=name, kind=kind, share=share, directory=where, found=categories)
+            CategorySearch(
+                attribute=name, kind=kind, share=share, directory=where, found=categories
+            )
         )
         kinds[name] = kind if categories is None else categories.kind()
     if not sum(search.share for search in searches) < 1:
@@ -132,9 +134,11 @@ def searches_of(
     return Domain(kinds, measures=domain.measures) if searches else domain, tuple(searches)
 
 
-def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict[str, CategoryPlan]:
+def search_plans(
+    searches: Sequence[CategorySearch], privacy: Privacy | Least
+) -> dict[str, CategoryPlan]:
     """Return the plan of each search by its attribute; empty where the budget is the least that keeps targets."""
-    whole = stated(privacy)
+    whole = stated_privacy(privacy)
     return {
         search.attribute: plan_categories(search.attribute, search.kind, whole.share(search.share))
         for search in searches
@@ -142,9 +146,9 @@ def search_plans(searches: Sequence[Searched], privacy: Privacy | Least) -> dict
     }
 
 
-def check_searches(searches: Sequence[Searched], privacy: Privacy | Least) -> None:
+def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
     """Refuse a budget that cannot pay for searches, and categories that another search found."""
-    whole = stated(privacy)
+    whole = stated_privacy(privacy)
     for search in searches:
         what, needed = (
             "[privacy] with unknown categories",
@@ -228,15 +232,15 @@ class Spec:
     share: str = ""
     options: Options = field(default_factory=Options)
     parts: tuple[tuple[Product, ...], ...] = ()
-    searches: tuple[Searched, ...] = ()
+    searches: tuple[CategorySearch, ...] = ()
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
-    series: AlongTime | None = None
+    series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
         """The budget of the plan: without the shares of searches and guard, or the least, to which the guard's share is added later."""
-        whole = stated(self.privacy)
+        whole = stated_privacy(self.privacy)
         return (
             self.privacy
             if whole is None
@@ -246,7 +250,7 @@ class Spec:
     @property
     def unpaid_privacy(self) -> Privacy | Least:
         """The budget without the shares of the searches that found something before."""
-        whole = stated(self.privacy)
+        whole = stated_privacy(self.privacy)
         return (
             self.privacy
             if whole is None
@@ -264,7 +268,7 @@ class Spec:
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
-        return planned(self.workload, privacy, search, self.objective, self.options.level)
+        return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
     def data(self, source: Path | DatabaseTable) -> Any:
         """Return the data at a place with the layout and the second table of the spec."""
@@ -282,7 +286,7 @@ class Spec:
         return self.source.name if isinstance(self.source, Path) else "the data"
 
 
-def _without(privacy: Privacy, searches: Sequence[Searched]) -> Privacy:
+def _without(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
     return (
         privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
         if searches
@@ -464,8 +468,11 @@ def spec_from_table(
 
 
 def _series(
-    parts: Mapping[str, Any], domain: Domain, privacy: Privacy | Least, searches: Sequence[Searched]
-) -> tuple[AlongTime | None, Privacy | Least]:
+    parts: Mapping[str, Any],
+    domain: Domain,
+    privacy: Privacy | Least,
+    searches: Sequence[CategorySearch],
+) -> tuple[SeriesOptions | None, Privacy | Least]:
     """Read [series]; return it, and the budget that protects a unit in all periods together. Refuse what a series cannot have."""
     if "series" not in parts:
         return None, privacy
@@ -476,7 +483,7 @@ def _series(
             "after the other."
         )
     with within("[series] "):
-        series = AlongTime(**table)
+        series = SeriesOptions(**table)
         series.dates(domain)
     if isinstance(privacy, Least):
         raise refuse(
@@ -559,7 +566,7 @@ def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
             f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else ""
         )
         raise InputError(
-            f"{name} still has {several(len(blanks), 'place')} to fill in: {listed}. "
+            f"{name} still has {pluralize(len(blanks), 'place')} to fill in: {listed}. "
             f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the "
             "file and docs/spec.md show how."
         )
@@ -601,7 +608,7 @@ def _privacy(
     return Privacy(_BUDGETS[given](**{key: table[key] for key in given}), *protected)
 
 
-def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCell | None]:
+def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCellBound | None]:
     if value == "row":
         return None, 1, None
     if not isinstance(value, Mapping):
@@ -782,15 +789,15 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if not isinstance(workload, Workload):
         raise refuse("what to check", type(what).__name__, "a spec, a plan or a workload")
     names = {name for product in workload for name in product.attributes}
-    if isinstance(what, Spec) and looks(what.strategy):
+    if isinstance(what, Spec) and is_data_dependent(what.strategy):
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
-        names.update(mechanism_for(what.strategy, workload).decides_along(workload))
+        names.update(mechanism_for(what.strategy, workload).decision_attributes(workload))
     read = {
         part
         for name in workload.measures
         if name is not None
-        for part in parts(workload.domain.measure(name))
+        for part in factor_measures(workload.domain.measure(name))
     }
     return (
         tuple(name for name in workload.domain.names if name in names),
@@ -804,7 +811,7 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def read_plan(path: Path, what: Spec) -> Plan:
     """Read a plan from a file, and refuse one that was made from another spec."""
-    made = plan_in(path)
+    made = plan_from_file(path)
     if other := other_parts(made, what):
         raise InputError(
             f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or "
@@ -816,7 +823,7 @@ def read_plan(path: Path, what: Spec) -> Plan:
 def other_parts(made: Plan, what: Spec) -> list[str]:
     """Return the names of the parts of a spec that differ from what a plan was made for."""
     asked = what.planned_privacy
-    wanted = smallest(asked)
+    wanted = smallest_privacy(asked)
     same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(
         wanted.budget
     )
@@ -824,7 +831,7 @@ def other_parts(made: Plan, what: Spec) -> list[str]:
         (workload.to_json(), workload.statistics) for workload in (made.workload, what.workload)
     )
     kept = {
-        "[privacy]": same and stated(asked) in (None, made.privacy),
+        "[privacy]": same and stated_privacy(asked) in (None, made.privacy),
         "[domain]": declared(made.domain) == declared(what.domain),
         "[[workload]]": of_plan == of_spec,
         "[series]": series_of(made) == what.series,

@@ -20,15 +20,15 @@ from leastnoise._domain import (
     Integers,
     Kind,
     Measure,
-    PerCell,
+    PerCellBound,
     UnitCount,
     Unknown,
-    parts,
+    factor_measures,
 )
 from leastnoise._measurements import MOST_ROWS, cost
-from leastnoise._mechanisms import noises
+from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import Plan
-from leastnoise._planning import goals_of, stated
+from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Texts, table_words
 from leastnoise._spec._column_names import names_person, words_in
 from leastnoise._spec._spec import Spec, asked_about
@@ -99,14 +99,14 @@ def error_warnings(
         return
     measured, warnings = plan.measured(), []
     groups = {
-        table.question: asked.size
+        table.table_key: asked.size
         for asked in plan.workload.statistics
         if asked.size
         for table in plan.workload.tables_of(asked)
     }
     times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
-        known = product.size or (groups.get(product.question) if product.measure is None else None)
+        known = product.size or (groups.get(product.table_key) if product.measure is None else None)
         cells = [
             operator.rows
             for operator, asked in zip(product.operators, product.query_sets, strict=True)
@@ -171,7 +171,7 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
                 else "st_w_join"
             )
         )
-    privacy = stated(what.privacy)
+    privacy = stated_privacy(what.privacy)
     return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
 
 
@@ -195,9 +195,9 @@ def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
 
 def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each mistake that only the plan of a spec shows: large errors, and a large least budget."""
-    least, pure = stated(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
+    least, pure = stated_privacy(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
     noise = (
-        noises(made.privacy)[0] if made.measurements is None else made.measurements.noise
+        noise_kinds(made.privacy)[0] if made.measurements is None else made.measurements.noise
     )  # without measurements, the usual noise
     return (
         *(budget_warnings(made.privacy, what.rows, said, of_targets=True) if least else ()),
@@ -224,7 +224,7 @@ def _limits_rows_by_cell(plan: Plan) -> bool:
     return cost(without) == cost(measured)
 
 
-def _is_cut(product: Product, bound: PerCell) -> bool:
+def _is_cut(product: Product, bound: PerCellBound) -> bool:
     """Whether a bound on the rows of a unit in a cell can take something away from a table."""
     if not product.of_units or product.measure is None:
         return True
@@ -238,9 +238,11 @@ def _is_cut(product: Product, bound: PerCell) -> bool:
 
 def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
     """Warn of tables without a target where the budget is the least that keeps the targets: their errors are whatever that leaves."""
-    goals = goals_of(what.workload, what.options.level)
+    goals = table_goals(what.workload, what.options.level)
     without = [
-        product.name for product, goal in zip(what.workload, goals, strict=True) if not goal.wanted
+        product.name
+        for product, goal in zip(what.workload, goals, strict=True)
+        if not goal.has_target
     ]
     if without:
         more = [said.some("further", len(without) - _LISTED)] if len(without) > _LISTED else []
@@ -263,7 +265,7 @@ def _of_decimal_marks(what: Spec, said: Texts) -> Iterator[str]:
         if isinstance(kind, (Bins, Edges, Decimals)) and kind.reading.decimal == ".":
             yield said.say("st_w_comma", part=f"domain.{name}")
     for name in measures:
-        for part in parts(what.domain.measure(name)):
+        for part in factor_measures(what.domain.measure(name)):
             if part.reading.decimal == ".":
                 yield said.say("st_w_comma", part=f"measures.{name}")
                 break

@@ -600,7 +600,7 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
         if product.attributes and product.rows <= MOST_CELLS and not product.of_values
     ]
     made = []
-    for product in [product for product in tables[:_MOST_DRAWN] if product.question in promised]:
+    for product in [product for product in tables[:_MOST_DRAWN] if product.table_key in promised]:
         answer = np.array(float(_INVENTED_ROWS))
         for name, queries in zip(product.attributes, product.query_sets, strict=True):
             kind = product.domain.kind(name)
@@ -613,7 +613,7 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
             answer = np.multiply.outer(
                 answer, apply(queries.operator(name, kind), shares / shares.sum())
             )
-        margin = promised[product.question].typical
+        margin = promised[product.table_key].typical
         picture = picture_of(
             product,
             product.labels,

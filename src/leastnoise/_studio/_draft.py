@@ -21,11 +21,11 @@ from typing import Any
 
 import tomlkit
 
-from leastnoise._accuracy import checked_level, within_memory
+from leastnoise._accuracy import checked_level, memory_limit
 from leastnoise._check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates
 from leastnoise._plan import Plan
-from leastnoise._planning import price
+from leastnoise._planning import joint_price
 from leastnoise._release import Texts, statistic_words, table_words, texts
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
@@ -78,7 +78,7 @@ class Row:
     @property
     def questions(self) -> tuple[Question, ...]:
         """The questions of its tables, by which these are found in another workload."""
-        return tuple(product.question for product in self.products)
+        return tuple(product.table_key for product in self.products)
 
 
 @dataclass(frozen=True)
@@ -340,7 +340,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 
 
 @one_thread()
-def done(asked: Mapping[str, Any], tell: Tell) -> None:
+def handle_request(asked: Mapping[str, Any], tell: Tell) -> None:
     """Carry out a request: plan a spec, or find the price of some of its rows; tell why if that fails, in the language of the page."""
     fault = ""
     try:
@@ -352,7 +352,7 @@ def done(asked: Mapping[str, Any], tell: Tell) -> None:
         plan, search = Plan.from_json(asked["plan"]), spec.search()
         known: dict[object, float] = {}
         for row, products in asked["price"]:
-            priced = price(plan, products, search, known)
+            priced = joint_price(plan, products, search, known)
             tell({"price": row, "alone": priced.alone, "saved": priced.saved})
     except InputError as error:
         fault = error.args[0]
@@ -375,5 +375,5 @@ def plan_for_parent() -> None:
 
     asked = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_input, daemon=True).start()
-    with within_memory():
-        done(asked, tell)
+    with memory_limit():
+        handle_request(asked, tell)

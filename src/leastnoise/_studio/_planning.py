@@ -18,15 +18,15 @@ from leastnoise._accuracy import interval_multiplier, statistic_errors
 from leastnoise._check import InputError
 from leastnoise._plan import Plan
 from leastnoise._planning import (
-    Reached,
-    answering,
+    TargetStatus,
     attributes_of_public_counts,
+    mean_target_statuses,
     period_errors,
-    reached,
-    reached_by_means,
-    stated,
+    plan_for_workload,
+    stated_privacy,
+    target_statuses,
 )
-from leastnoise._release import Texts, bet_words, budget_words, goodness, sums_words, texts
+from leastnoise._release import Texts, budget_words, goodness, guessing_words, sums_words, texts
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import (
     MOST_PERIODS,
@@ -115,7 +115,7 @@ class Margin(NamedTuple):
     largest: float
     is_bound: bool
     share: float | None
-    target: Reached | None
+    target: TargetStatus | None
 
 
 def scaled(plan: Plan, spec: Spec) -> Plan | None:
@@ -126,13 +126,13 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     """
     if plan.measurements is None or plan.promise is None:
         return None
-    privacy = stated(spec.planned_privacy) or plan.privacy
+    privacy = stated_privacy(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
-    known = {product.question for product in plan.workload}
+    known = {product.table_key for product in plan.workload}
     for products in (
         spec.workload.products,
-        tuple(product for product in spec.workload if product.question in known),
+        tuple(product for product in spec.workload if product.table_key in known),
     ):
         if not products:
             return None
@@ -142,7 +142,7 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
         if workload.domain != plan.domain:
             continue
         try:
-            return answering(workload, plan, privacy)
+            return plan_for_workload(workload, plan, privacy)
         # these measurements do not determine one of the tables, or the budget is too small for them
         except InputError:
             continue
@@ -157,13 +157,13 @@ def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
     times, half = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     by_question = {}
     for product, table, target in zip(
-        plan.workload, plan.promise.tables, reached(plan, level), strict=True
+        plan.workload, plan.promise.tables, target_statuses(plan, level), strict=True
     ):
         typical, largest = (
             (times * error + half) * product.unit for error in (table.rmse, table.largest_std)
         )
         share = None if product.size is None else typical / float(product.size)
-        by_question[product.question] = Margin(
+        by_question[product.table_key] = Margin(
             typical, largest, table.largest_is_bound, share, target
         )
     return by_question
@@ -254,7 +254,7 @@ class Planning:
                 "it."
             )
         numbers = {
-            product.question: number for number, product in enumerate(seen.promised.workload)
+            product.table_key: number for number, product in enumerate(seen.promised.workload)
         }
         known = [
             row
@@ -360,7 +360,11 @@ def view(seen: Seen) -> dict[str, Any]:
     statistics: list[Any] = []
     if seen.plan is not None and seen.plan.promise is not None:
         statistics = [
-            *zip(statistic_errors(seen.plan), reached_by_means(seen.plan, draft.level), strict=True)
+            *zip(
+                statistic_errors(seen.plan),
+                mean_target_statuses(seen.plan, draft.level),
+                strict=True,
+            )
         ]
     times = (
         interval_multiplier(seen.plan.measured().noise, draft.level)
@@ -411,7 +415,7 @@ def _status(seen: Seen, said: Texts) -> str:
 
 def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
     spec = draft.spec
-    privacy = stated(spec.privacy) or (None if plan is None else plan.privacy)
+    privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
     answers, tables = (
         said.some("answers", spec.workload.rows),
         said.some("tables", len(spec.workload.products)),
@@ -430,7 +434,7 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
         (said.say("st_objective"), said.say(f"st_{draft.objective}")),
         *_of_periods(draft, plan, said),
         *((said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)),
-        *([] if privacy is None else [(said.say("h_protects"), bet_words(privacy, said))]),
+        *([] if privacy is None else [(said.say("h_protects"), guessing_words(privacy, said))]),
     ]
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from leastnoise._check import Immutable, InputError, InternalError
 from leastnoise._check.arrays import Array, IntArray
-from leastnoise._domain import Domain, Keys, Measure, PerCell, UnitCount
+from leastnoise._domain import Domain, Keys, Measure, PerCellBound, UnitCount
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
@@ -169,7 +169,7 @@ class Table(Immutable):
     measures: tuple[str, ...]
     unit_column: str | None
     max_rows: int
-    max_per_cell: PerCell | None
+    max_per_cell: PerCellBound | None
     usage: "Table | None"
 
     def __init__(
@@ -180,7 +180,7 @@ class Table(Immutable):
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
-        max_per_cell: PerCell | None = None,
+        max_per_cell: PerCellBound | None = None,
         rows: int | None = None,
         counting: npt.ArrayLike | None = None,
         usage: "Table | None" = None,
@@ -240,7 +240,7 @@ class Table(Immutable):
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
-        max_per_cell: PerCell | None = None,
+        max_per_cell: PerCellBound | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
         """Return a handle on rows that stay where they are.

@@ -10,14 +10,14 @@ from leastnoise._workload._missing import (
     with_hidden_groups,
 )
 from leastnoise._workload._product import (
-    Along,
-    Numbered,
+    AttributeQueries,
     Product,
+    QueryIndex,
     Statistic,
     Target,
     by_width,
+    index_queries,
     number_cells,
-    numbered,
     target,
 )
 from leastnoise._workload._query_sets import (

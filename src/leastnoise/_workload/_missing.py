@@ -99,7 +99,7 @@ def over(workload: Workload, domain: Domain) -> Workload:
         return operators[key]
 
     products = tuple(
-        replace(product, domain=domain).knowing(
+        replace(product, domain=domain).with_operators(
             tuple(operator(name, query_set) for name, query_set in product.along.items())
         )
         for product in workload

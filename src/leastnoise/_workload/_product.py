@@ -122,7 +122,7 @@ class Product:
             )
         return self._operators[0]
 
-    def knowing(self, operators: tuple[Operator, ...]) -> "Product":
+    def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
         """Return this product, which from now on has these operators instead of making its own."""
         self._operators.append(operators)
         return self
@@ -190,7 +190,7 @@ class Product:
         )
 
     @property
-    def question(self) -> tuple[object, ...]:
+    def table_key(self) -> tuple[object, ...]:
         """What identifies the table: products with equal questions are one table, whatever their weights and targets."""
         return self.measure, self.attributes, self.query_sets
 
@@ -229,7 +229,7 @@ class Product:
         return f"{what} by {table}" if parts else what
 
 
-class Along(NamedTuple):
+class AttributeQueries(NamedTuple):
     """What is asked along one attribute."""
 
     name: str
@@ -238,21 +238,21 @@ class Along(NamedTuple):
     operator: Operator
 
 
-class Numbered(NamedTuple):
+class QueryIndex(NamedTuple):
     """What products ask along attributes: the distinct pairs of an attribute and a query set.
 
     ``widths`` has for each number of attributes the indices of the products with so many, and of
     shape (products, attributes) the indices in ``along`` of what they ask.
     """
 
-    along: tuple[Along, ...]
+    along: tuple[AttributeQueries, ...]
     widths: tuple[tuple[IntArray, IntArray], ...]
 
 
-def numbered(products: Sequence[Product]) -> Numbered:
+def index_queries(products: Sequence[Product]) -> QueryIndex:
     """Number what products over one domain ask along their attributes, in order of first appearance."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
-    along: list[Along] = []
+    along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
     known: dict[
         tuple[str, int], int
@@ -266,13 +266,13 @@ def numbered(products: Sequence[Product]) -> Numbered:
             if number is None:
                 number = known[name, id(asked)] = numbers.setdefault((name, asked), len(along))
                 if number == len(along):
-                    along.append(Along(name, positions[name], asked, operator))
+                    along.append(AttributeQueries(name, positions[name], asked, operator))
             every.append(number)
     widths, asked_by = (
         np.array([len(product.attributes) for product in products]),
         np.array(every, dtype=np.int64),
     )
-    return Numbered(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
+    return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
@@ -378,7 +378,7 @@ class Statistic:
         return dict(zip(self.by, self.groups, strict=True))
 
     def questions(self, domain: Domain) -> tuple[tuple[object, ...], ...]:
-        """Return the `Product.question` of each table that it is computed from."""
+        """Return the `Product.table_key` of each table that it is computed from."""
         if self.form.of_measure:
             return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
         asked = {**self.along, self.of: prefix()}

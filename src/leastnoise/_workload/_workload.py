@@ -16,7 +16,7 @@ from leastnoise._workload._product import (
     Product,
     Statistic,
     checked_statistic,
-    numbered,
+    index_queries,
     target,
 )
 from leastnoise._workload._query_sets import (
@@ -85,7 +85,7 @@ class Workload:
         Raises:
             InputError: one of them is not asked for.
         """
-        known = {product.question: product for product in self.products}
+        known = {product.table_key: product for product in self.products}
         wanted = asked.questions(self.domain)
         if not all(question in known for question in wanted):
             raise InputError(
@@ -135,7 +135,8 @@ class Workload:
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
         """The distinct pairs of an attribute and a query set, each with its operator, in order of first appearance."""
         return tuple(
-            (along.name, along.query_set, along.operator) for along in numbered(self.products).along
+            (along.name, along.query_set, along.operator)
+            for along in index_queries(self.products).along
         )
 
     @cached_property
@@ -170,7 +171,7 @@ class Workload:
         if len(self.measures) == 1:
             return ()
         tables = {
-            name: {product.question[1:] for product in self.of(name)} for name in self.measures
+            name: {product.table_key[1:] for product in self.of(name)} for name in self.measures
         }
         summed = []
         for name in filter(None, self.measures):
@@ -269,9 +270,9 @@ class Workload:
             self, {called[name]: Weighted(known[name], known[weight]) for name in called}
         )
         products = tuple(
-            replace(asked, measure=called[asked.measure] if asked.measure else weight).knowing(
-                asked.operators
-            )
+            replace(
+                asked, measure=called[asked.measure] if asked.measure else weight
+            ).with_operators(asked.operators)
             for asked in made
         )
         return replace(
@@ -323,7 +324,8 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
         return replace(
             counting,
             products=tuple(
-                replace(product, measure=name).knowing(product.operators) for product in counting
+                replace(product, measure=name).with_operators(product.operators)
+                for product in counting
             ),
         )
     of_units = {*groups_of(workload.domain, list(of_unit), "of_unit")}
@@ -384,7 +386,7 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
     if domain is workload.domain:
         return workload
     products = tuple(
-        replace(product, domain=domain).knowing(product.operators) for product in workload
+        replace(product, domain=domain).with_operators(product.operators) for product in workload
     )
     return replace(workload, domain=domain, products=products)
 
@@ -437,7 +439,7 @@ def together(asked: Sequence[Workload]) -> Workload:
     parts = [_with_measures(part, counts) for part in parts] if counts else parts
     known: dict[tuple[object, ...], Product] = {}
     for product in chain.from_iterable(part.products for part in parts):
-        if same := known.get(product.question):
+        if same := known.get(product.table_key):
             targets, sizes = (
                 {same.target, product.target} - {None},
                 {same.size, product.size} - {None},
@@ -451,11 +453,11 @@ def together(asked: Sequence[Workload]) -> Workload:
                     )
                 )
             weight, target_of = same.weight + product.weight, next(iter(targets), None)
-            known[product.question] = replace(
+            known[product.table_key] = replace(
                 same, weight=weight, target=target_of, size=next(iter(sizes), None)
             )
         else:
-            known[product.question] = product
+            known[product.table_key] = product
     statistics = dict.fromkeys(chain.from_iterable(part.statistics for part in parts))
     return Workload(parts[0].domain, tuple(known.values()), tuple(statistics))
 
@@ -625,7 +627,7 @@ def marginals(
         product = Product(
             domain=domain, attributes=set_, query_sets=along, weight=share, measure=sum
         )
-        products.append(product.knowing(tuple(map(operators.__getitem__, set_))))
+        products.append(product.with_operators(tuple(map(operators.__getitem__, set_))))
     return _of_counts(count, of_unit, Workload(domain, tuple(products)))
 
 

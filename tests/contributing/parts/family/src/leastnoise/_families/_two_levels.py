@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 
-from leastnoise._families._gram import Fitted, Gram
+from leastnoise._families._gram import FittedFamily, Gram
 from leastnoise._families._search import NotApplicable
 from leastnoise._families._tree import tree_factor
 
 _FEWEST_CELLS = 4  # fewer have no runs that differ from the cells and from the total
 
 
-def two_levels(gram: Gram, norm: int, bits: int = 20) -> Fitted:
+def two_levels(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
     """Measure every cell, and every run of about sqrt(n) of the n cells.
 
     Args:

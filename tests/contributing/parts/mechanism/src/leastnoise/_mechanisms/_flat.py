@@ -8,13 +8,18 @@ import numpy as np
 from leastnoise._accounting import Privacy
 from leastnoise._accuracy import block_variance
 from leastnoise._check import InputError
-from leastnoise._estimate import Estimator, Expanded, Outcome, join
-from leastnoise._fitting import fit
+from leastnoise._estimate import BucketExpansion, Estimator, Outcome, join_observations
+from leastnoise._fitting import fit_noise_scales
 from leastnoise._kernel import Series
 from leastnoise._linop import Coarse, Identity
 from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, noises
-from leastnoise._mechanisms._protocol import Looked, Mechanism, Run, Unused
+from leastnoise._mechanisms._choose import Search, noise_kinds
+from leastnoise._mechanisms._protocol import (
+    DataDependentFinding,
+    Mechanism,
+    NoStructureFinding,
+    Run,
+)
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
 
@@ -23,7 +28,7 @@ LOOK = Fraction(1, 4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flat(Looked):
+class Flat(DataDependentFinding):
     """No cell stood out: one bucket of all, within which cells may differ by what nothing tells."""
 
     regime = "flat"
@@ -33,14 +38,14 @@ class Flat(Looked):
 
     def estimator(self, observation: Observation) -> Estimator:
         """The same count in every cell."""
-        return Expanded.of(observation, hidden=None)
+        return BucketExpansion.of(observation, hidden=None)
 
 
 class FlatOrNot(Mechanism):
     """The mechanism for counts along one attribute that may not depend on it."""
 
     names = (STRATEGY,)
-    findings = (Flat, Unused)
+    findings = (Flat, NoStructureFinding)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """What will be done, and with which parts of the budget."""
@@ -59,10 +64,10 @@ class FlatOrNot(Mechanism):
             workload=workload,
             privacy=privacy,
             strategy=STRATEGY,
-            details={"mechanism": noises(privacy)[0].value, "steps": steps},
+            details={"mechanism": noise_kinds(privacy)[0].value, "steps": steps},
         )
 
-    def ready(self, plan: Plan) -> Run:
+    def prepare(self, plan: Plan) -> Run:
         """It must be what this version would plan."""
         if self.plan(plan.workload, plan.privacy, Search(STRATEGY)).digest() != plan.digest():
             raise InputError(
@@ -79,7 +84,11 @@ class FlatOrNot(Mechanism):
             second = series.measure(measured(plan, 1 - LOOK, flat=flat))
             if flat:
                 return Outcome(plan, second, Flat(test=test, buckets=1))
-            return Outcome(plan, join([first, second], plan.privacy), Unused(test=test))
+            return Outcome(
+                plan,
+                join_observations([first, second], plan.privacy),
+                NoStructureFinding(test=test),
+            )
 
         return run
 
@@ -93,11 +102,13 @@ def measured(plan: Plan, part: Fraction, *, flat: bool) -> Measurements:
         flat: whether to measure the sum alone.
 
     >>> made = FlatOrNot().plan(queries(Domain(age=Integers(0, 7)), age="prefix"), Privacy(PureDP(1)), Search("flat"))
-    >>> measured(made, LOOK, flat=True).blocks[0].rows
+    >>> fit_bucket_sums(made, LOOK, flat=True).blocks[0].rows
     1
     """
     ((name,),) = {product.attributes for product in plan.workload}
     size = plan.domain.kind(name).size
     operator = Coarse(Identity(1), np.zeros(1, dtype=np.int64), size) if flat else Identity(size)
     block = Block((Factor((name,), operator),), Fraction(1))
-    return fit(plan.domain, plan.privacy.share(part), noises(plan.privacy)[0], [(block, 1.0)])
+    return fit_noise_scales(
+        plan.domain, plan.privacy.share(part), noise_kinds(plan.privacy)[0], [(block, 1.0)]
+    )

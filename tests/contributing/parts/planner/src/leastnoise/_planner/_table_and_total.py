@@ -5,12 +5,12 @@ from fractions import Fraction
 
 from leastnoise._linop import Identity
 from leastnoise._measurements import Block, Factor
-from leastnoise._planner._strategy import NotApplicable, Planner, Strategy, Task
+from leastnoise._planner._strategy import NotApplicable, Planner, PlanningProblem, Strategy
 
 _MOST_CELLS = 2**22
 
 
-def table_and_total(task: Task) -> Strategy:
+def table_and_total(task: PlanningProblem) -> Strategy:
     """One table of all attributes that are asked about, and the total, each with half of the budget.
 
     Args:
@@ -19,7 +19,7 @@ def table_and_total(task: Task) -> Strategy:
     Raises:
         NotApplicable: the table has more than 2^22 cells.
 
-    >>> task = Task(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
+    >>> task = PlanningProblem(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
     >>> [(block.rows, weight) for block, weight in table_and_total(task).blocks]
     [(2, 1.0), (1, 1.0)]
     """

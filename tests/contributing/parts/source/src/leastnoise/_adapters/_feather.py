@@ -14,7 +14,7 @@ from leastnoise._adapters._column import (
     Source,
     arrow_fields,
     by_columns,
-    in_chunks,
+    chunk_batches,
     to_column,
 )
 from leastnoise._adapters._places import NOT_WHOLE
@@ -39,7 +39,7 @@ def open_feather(path: Path) -> Source:
         try:
             opened = _opened(path, what)
             batches = (opened.get_batch(place) for place in range(opened.num_record_batches))
-            yield from in_chunks(batches, [(name, to_column) for name in columns])
+            yield from chunk_batches(batches, [(name, to_column) for name in columns])
         except (pa.ArrowException, OSError):
             # their own text may quote the file
             raise InputError(NOT_WHOLE.format(what=what)) from None
