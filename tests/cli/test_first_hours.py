@@ -28,7 +28,7 @@ def _unplanned(monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("a plan was made")
 
-    monkeypatch.setattr("leastnoise._spec._spec.planned", fail)
+    monkeypatch.setattr("leastnoise._spec._spec.plan_workload", fail)
 
 
 def write(folder: Path, text: str) -> None:

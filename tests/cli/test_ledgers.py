@@ -29,8 +29,8 @@ def no_planning(monkeypatch):
     def planned(*_: object, **__: object) -> None:
         raise AssertionError("planned")
 
-    monkeypatch.setattr("leastnoise._planning.planned", planned)
-    monkeypatch.setattr("leastnoise._spec._spec.planned", planned)
+    monkeypatch.setattr("leastnoise._planning.plan_workload", planned)
+    monkeypatch.setattr("leastnoise._spec._spec.plan_workload", planned)
 
 
 def book(amount: object = 1) -> Ledger:

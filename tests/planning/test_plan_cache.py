@@ -256,7 +256,7 @@ def test_plan_compare_and_release_of_one_spec_plan_once(
         planning.append(arguments)
         return choose(*arguments)
 
-    monkeypatch.setattr(_plan_cache, "choose", counted)
+    monkeypatch.setattr(_plan_cache, "choose_plan", counted)
     monkeypatch.chdir(tmp_path)
     for times, command in (
         (1, ["plan", "people.toml"]),

@@ -240,7 +240,7 @@ def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
         PureDP(1),
         strategy="marginals",
     )
-    alone = counted(monkeypatch, targets, "choose")
+    alone = counted(monkeypatch, targets, "choose_plan")
     targets.table_prices(two, Search("marginals"))
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
@@ -257,7 +257,7 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     with pytest.raises(InputError):
         reweight_plan(made, made.workload)  # it measures both ends
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.1)
-    searched = counted(monkeypatch, targets, "searched_again")
+    searched = counted(monkeypatch, targets, "search_again")
     assert 0.1 < targets.joint_price(made, [0, 1]).saved < 0.9
     assert len(searched) == 2  # the table with its sums, and all others
 
@@ -273,7 +273,7 @@ def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was
         "strategy",
         lambda planner, task: given.append((planner, task)) or propose(planner, task),
     )
-    compared = counted(monkeypatch, targets, "choose")
+    compared = counted(monkeypatch, targets, "choose_plan")
     search = Search(seconds=5)
     targets.plan_least_budget(asked(), ln.Least(), search)
     assert len(compared) == 1

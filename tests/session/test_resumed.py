@@ -56,7 +56,7 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
     with stopped(_finish, "build"):
         ln.release(plan, pd.DataFrame({"age": [1, 2, 3]}), ledger=book, out=tmp_path / "a")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_dawa, "details_of", lambda *_: {"steps": []})
+        patch.setattr(_dawa, "plan_details", lambda *_: {"steps": []})
         with pytest.raises(
             ln.LedgerError,
             match=r"was paid, and this program cannot carry out .*nothing is paid again\.",
