@@ -207,8 +207,8 @@ FACTS = {
     },
     "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
     "guard_reduced": lambda case: False,  # no guard stopped an earlier release
-    # No attribute has a cell of its own for nulls, and no case has a statement.
-    **said_when(lambda case: False, "null_cell outside_cell statement_left_out"),
+    # All attributes are complete, and no case has a statement.
+    **said_when(lambda case: False, "statement_left_out reading_agree_but"),
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
     **said_when(
@@ -279,7 +279,7 @@ ALWAYS = {
 # Clauses, labels, charts and other pages; and what data-aware strategies say, or specs state, which
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
-    r"(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
+    r"null_cell|outside_cell|(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|goodness|done)_\w+"
     r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
     r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|goodness|budget"
     r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"

@@ -180,7 +180,9 @@ def test_nothing_is_drawn_twice_whatever_the_signs_say(ledger, monkeypatch) -> N
         with pytest.raises(LedgerError, match="being finished by another process, or is finished"):
             ledger.take_over(ledger.entries()[0], run)
         for answer, state in ((False, "absent"), ("reserved", "sealed")):
-            monkeypatch.setattr(_ledger, "release_states", lambda *_, answer=answer: {receipt.id: answer})
+            monkeypatch.setattr(
+                _ledger, "release_states", lambda *_, answer=answer: {receipt.id: answer}
+            )
             assert [entry.state for entry in ledger.reconcile(lambda _: None)] == [state]
             with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):
                 ledger.begin(taken, 1, "request 1")

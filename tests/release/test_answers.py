@@ -15,6 +15,7 @@ from leastnoise._kernel import SeededEntropy
 from leastnoise._kernel._noise import rounded_gaussian
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
+from leastnoise._release._words import reading_words
 from leastnoise._workload import queries
 from release.conftest import example_cells, example_plan, made
 
@@ -279,3 +280,13 @@ def test_sum_of_cells_leaves_out_what_its_table_leaves_out():
     for where in ({"zone": ["north", "south"]}, {}):
         assert release.sum("sex x zone", where).answer.sum() == pytest.approx(40, abs=0.1)
     assert release.sum("zone").answer.sum() == pytest.approx(60, abs=0.1)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_reading_words_say_whether_tables_agree(complete: bool):
+    domain = ln.Domain(sex=["F", "M"], zone=["north", "south"])
+    workload = ln.marginals(domain.as_complete() if complete else domain, upto=2)
+    rows = pd.DataFrame({"sex": ["F", "M"] * 30, "zone": ["north", "south"] * 30})
+    release = ln.release(ln.plan(workload, ln.PureDP(1)), rows, seed=1)
+    sentence = "Tables agree with each other wherever they overlap." in reading_words(release)
+    assert sentence == complete

@@ -460,16 +460,18 @@ def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
 def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
     """Say whether least squares answers are rounded, negative, additive."""
     options = release.options
-    sentences = ["reading_exact"] * (not options.round) + ["reading_negative"] * (not options.below)
-    return " ".join(
-        map(
-            lang.say,
-            [
-                *sentences,
-                *(["reading_apart"] if options.rounds else ["reading_agree", "reading_sum"]),
-            ],
-        )
-    )
+    keys = []
+    if not options.round:
+        keys.append("reading_exact")
+    if not options.below:
+        keys.append("reading_negative")
+    if options.rounds:
+        keys.append("reading_apart")
+    elif not any(product.has_hidden for product in release.workload):
+        keys += ["reading_agree", "reading_sum"]
+    else:
+        keys += ["reading_agree_but", "reading_sum"]
+    return " ".join(map(lang.say, keys))
 
 
 def stated_words(plan: Plan) -> dict[str, str]:
