@@ -221,3 +221,13 @@ def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
     out = run.done("check", folder / "x.toml").out
     assert [reason for reason in FAULTS[content] if reason not in out] == []
     assert "rows used      1" in out
+
+
+def test_check_says_of_which_used_rows_a_guard_says_that_they_are_not(folder, run) -> None:
+    (folder / "visits.csv").write_text("id;sex;age;day;pay\n1;F;20;2024-05-01;1,5\n2;M;20;;\n")
+    (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
+    page = run.done("check", "visits.toml").out
+    assert "rows used      2 (100.0%)" in page
+    assert (
+        "1 (50.0%) of them have no number where one is to be summed: a guard counts these" in page
+    )

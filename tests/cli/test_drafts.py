@@ -336,3 +336,11 @@ def test_a_folder_of_keys_and_values_is_drafted_as_it_is_read(folder, run):
     assert lacking(draft, "[domain.year]", "[domain.region]", "[domain.sex]") == []
     drafted = [line for line in draft.splitlines() if not line.startswith("#")]
     assert not re.search("2024|01", "\n".join(drafted))
+
+
+def test_numbers_of_providers_are_codes_and_amt_is_an_amount(folder, run):
+    (folder / "claims.csv").write_text("BENE_ID,PRVDR_NUM,CLM_PMT_AMT\n")
+    run.done("init", "claims.csv")
+    draft = (folder / "claims.toml").read_text(encoding="utf-8")
+    assert '[domain.PRVDR_NUM]\ncategories = ["FILL IN"]' in draft
+    assert '[domain.CLM_PMT_AMT]\nbins = { low = 0, high = "FILL IN"' in draft

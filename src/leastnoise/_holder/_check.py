@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import cell_encoder
+from leastnoise._adapters._encode import cell_encoder, unreadable_encoder
 from leastnoise._adapters._location import protected_tables
 from leastnoise._adapters._places import CSV, Joined
 from leastnoise._adapters._read import open_source, opened_for
@@ -99,6 +99,8 @@ class Fit:
         without_unit: rows whose unit is null.
         cut: rows beyond ``max_rows`` of their unit, or beyond ``max_per_cell`` in a cell.
         used: rows that a release would count in some table.
+        unreadable: such rows with a measure that is neither a null nor a number; a guard counts
+            them as not used.
         attributes: how each column of an attribute fits.
         measures: how each column of a measure fits.
         join: how rows are joined to a second table; None if there is none.
@@ -117,6 +119,7 @@ class Fit:
     join: JoinFit | None = None
     faults: tuple[tuple[str, int], ...] = ()
     left_out: tuple[tuple[tuple[str, ...], int], ...] = ()
+    unreadable: int = 0
 
 
 def rows_fit(
@@ -154,12 +157,14 @@ def rows_fit(
         else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
     )
     inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
+    readable = [np.zeros(0, dtype=np.bool_)]
     filled: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
     encoders = [
         (name, encode)
         for name, tally in zip(wanted, columns, strict=False)
         for encode in tally.encoders
     ]
+    encoders += [(measure.column, unreadable_encoder(measure.reading)) for measure in sums.values()]
     encoders += [] if units is None else [(wanted[-1], units.number)]
     malformed_lines = 0
     for count, encoded, malformed in opened.encoded(encoders):
@@ -169,6 +174,7 @@ def rows_fit(
             : len(kinds)
         ]
         inside.append(_all([of_column != DROP for of_column in codes], count))
+        readable.append(_all([next(chunk) == 0 for _ in sums], count))
         cells = dict(zip(kinds, codes, strict=True))
         for of_table, names in zip(filled, tables, strict=True):
             of_table.append(_all([cells[name] < kinds[name].published for name in names], count))
@@ -190,6 +196,7 @@ def rows_fit(
         without_unit=unitless,
         cut=rows - unitless - int(np.count_nonzero(keep)),
         used=int(np.count_nonzero(used)),
+        unreadable=int(np.count_nonzero(used & ~np.concatenate(readable))),
         attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
         join=_join_fit(source) if isinstance(source, Joined) else None,
@@ -471,12 +478,7 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             several = _part(join.several, fit.rows)
             yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {several} rows have none for it"
             yield "    keep one row of each key there, and they have one"
-    yield f"rows used      {_part(fit.used, fit.rows)}"
-    shown = [(names, count) for names, count in fit.left_out if count]
-    for names, count in shown[:_MOST_TABLES]:
-        yield f"    the table by {' x '.join(names)} leaves out {_part(count, fit.used)} of them"
-    if len(shown) > _MOST_TABLES:
-        yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"
+    yield from _used_rows(fit)
     in_some = {name for names, _ in fit.left_out for name in names}
     for column in fit.attributes:
         yield from _column(
@@ -505,6 +507,20 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
         yield f"{name}: its categories are not found yet, and it is not looked at here"
     yield ""
     yield from _ADVICE
+
+
+def _used_rows(fit: Fit) -> Iterator[str]:
+    yield f"rows used      {_part(fit.used, fit.rows)}"
+    if fit.unreadable:
+        yield (
+            f"    {_part(fit.unreadable, fit.used)} of them have no number where one is to be summed: "
+            "a guard counts these as not used"
+        )
+    shown = [(names, count) for names, count in fit.left_out if count]
+    for names, count in shown[:_MOST_TABLES]:
+        yield f"    the table by {' x '.join(names)} leaves out {_part(count, fit.used)} of them"
+    if len(shown) > _MOST_TABLES:
+        yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"
 
 
 def _column(

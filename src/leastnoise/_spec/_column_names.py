@@ -132,6 +132,10 @@ _ENDS_LIKE_AN_ID = _words(
 _NUMBERED_PLACES = _words(
     "house room flight line page version floor period week day month quarter street building"
 )
+# Things whose `num` is an identifier; that of others, as of education, is a number.
+_NUMBERED_THINGS = _words(
+    "prvdr provider vendor supplier account acct policy contract product item store"
+)
 # What can be of a person or of several; with a number it may be the unit.
 _NEAR_PERSONS = _words("account household konto haushalt subject menage hogar family device")
 _FREE_TEXTS = _words(
@@ -179,10 +183,10 @@ _LENGTHS_OF_TIME = _words("duration dauer duree duracion durata duur los length 
 _COUNTS = _words("num number count nb nombre numero anzahl hours days weeks n")
 _NOT_BELOW_ZERO = re.compile(
     r"income|salary|wage|price|cost|rent|height|weight|umsatz|preis|gehalt|einkommen|fare|distance"
-    r"|prix|precio|tax|fee|toll|tip_|charge|revenue|freight|amount|bytes|size"
+    r"|prix|precio|tax|fee|toll|tip_|charge|revenue|freight|amount|(^|_)amt($|_)|bytes|size"
 )
 _AMOUNTS = re.compile(
-    r"income|salary|wage|(^|_)pay($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$"
+    r"income|salary|wage|(^|_)pay($|_)|(^|_)amt($|_)|price|amount|cost|rent|height|weight|balance|loss$|gain$"
     r"|rate$|umsatz|betrag|preis|gehalt|einkommen|fare|distance|montant|prix|importe|precio|bedrag"
 )
 _FLAGS = _words(
@@ -265,7 +269,7 @@ def names_staff(name: str) -> bool:
 def looks_like_identifier(name: str) -> bool:
     """Whether a name may tell persons, things or rows apart, as far as it says.
 
-    >>> [looks_like_identifier(name) for name in ("encounter_id", "VendorID", "admission_type_id", "age")]
+    >>> [looks_like_identifier(name) for name in ("VendorID", "PRVDR_NUM", "admission_type_id", "age")]
     [True, True, False, False]
     """
     words = words_in(name)
@@ -279,6 +283,7 @@ def looks_like_identifier(name: str) -> bool:
     # in one word: fullvisitorid, idno
     is_glued = len(last) > 3 and last.endswith(("id", "nr", "nummer", "idno"))
     is_number = len(words) > 1 and last in {"number", "no", "numero"}
+    is_number |= last == "num" and not _NUMBERED_THINGS.isdisjoint(words)
     return (
         (is_glued and last not in _ENDS_LIKE_AN_ID)
         or (is_number and _NUMBERED_PLACES.isdisjoint(words))
@@ -386,8 +391,8 @@ def starts_at_zero(name: str) -> bool:
 def names_amount(name: str) -> bool:
     """Whether a name says that a column holds numbers that need not be whole.
 
-    >>> names_amount("fare_amount"), names_amount("sex")
-    (True, False)
+    >>> names_amount("fare_amount"), names_amount("CLM_PMT_AMT"), names_amount("sex")
+    (True, True, False)
     """
     return bool(_AMOUNTS.search(name.lower()))
 
