@@ -121,6 +121,14 @@ def test_intervals_hold_weighted_means(budget) -> None:
     assert all((one.low >= -10).all() and (one.high <= 90).all() for one in found)
 
 
+def test_means_without_weights_are_refused_with_the_name_of_the_weighted_ones() -> None:
+    domain = parse_spec(SPEC, Path()).domain
+    asked = ln.mean_queries(domain, "pay", by=["region"]).weighted_by("weight")
+    (release,) = releases(ln.plan(asked, ln.PureDP(1)), PEOPLE, [1])
+    with pytest.raises(ln.InputError, match='ask for means of "pay weighted by weight"'):
+        ln.means(release, "pay", by=["region"])
+
+
 def test_what_a_weight_costs_is_said_and_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
     asked = ln.queries(domain, region="identity")

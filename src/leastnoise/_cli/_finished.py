@@ -484,7 +484,8 @@ def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]
         (name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None
     )
     if name is None:
-        near = did_you_mean(text.partition("=")[0], domain.names)
+        begun = text.partition("=")[0]
+        near = "" if begun in domain.names else did_you_mean(begun, domain.names)
         raise InputError(
             f"{option} must be {form} with one of {', '.join(domain.names)}; got {text!r}."
             + (f" {near}" if near else "")

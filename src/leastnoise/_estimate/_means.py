@@ -23,6 +23,7 @@ from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Weighted, factor_measures
 from leastnoise._estimate._cdf import HasLeastSquares, estimate_of
 from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._measurements import Measurements
 from leastnoise._threads import one_thread
 from leastnoise._workload import By, change, groups_of, queries, ranges
 
@@ -150,7 +151,10 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     sets = groups_of(plan.domain, by, "the groups of means")
     number = plan.domain.count_of(measure)
     if number is None or not (equations(plan, measure) and equations(plan, number)):
-        advice = f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
+        advice = (
+            _weighted_advice(plan, measure)
+            or f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
+        )
         raise InputError(
             f"A mean of {measure} needs its sums and the number of its values, both measured. "
             f"{advice}"
@@ -227,6 +231,18 @@ class Changes(TabularMixin):
         change.
         """
         return grouped_columns(self.by, self.labels, self.numbers)
+
+
+def _weighted_advice(plan: Measurements, measure: str) -> str:
+    """Name the weighted means of a measure that were measured in its place; empty for none."""
+    measures = plan.domain.measures
+    weighted = [
+        name
+        for name, kind in measures.items()
+        if isinstance(kind, Weighted) and kind.of == measures.get(measure) and equations(plan, name)
+    ]
+    names = " or ".join(f'"{name}"' for name in weighted)
+    return f"Weighted ones were measured: ask for means of {names}." if names else ""
 
 
 @one_thread()
