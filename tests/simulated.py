@@ -52,7 +52,7 @@ def releases(
 ) -> Iterator[Release]:
     """What `release` makes of each seed: the plan is checked, and the rows are read and encoded, once."""
     run, terms, table = (
-        mechanism_of(plan).ready(plan),
+        mechanism_of(plan).prepare(plan),
         release_contract(plan),
         read_table(plan, rows),
     )

@@ -99,7 +99,7 @@ def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy:
             plan = random_plan(random, strategy)
         except InputError:
             continue
-        run = mechanism_of(plan).ready(plan)  # the last that may refuse
+        run = mechanism_of(plan).prepare(plan)  # the last that may refuse
         series = UnpaidSeries(
             release_contract(plan),
             random_table(random, plan.domain, sums=strategy in SUMS),

@@ -73,7 +73,7 @@ def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
 def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) -> None:
     plan = planned(row, budget)
     series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
-    outcome = mechanism_of(plan).ready(plan)(series)
+    outcome = mechanism_of(plan).prepare(plan)(series)
     assert outcome.plan is plan
     left = series.left()
     assert str(left) == "nothing" or (
@@ -85,7 +85,7 @@ def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) ->
         for one, other in zip(outcome.observation.values, again.observation.values, strict=True)
     )
     with pytest.raises((BudgetError, InputError)):  # a series is for one run
-        mechanism_of(plan).ready(plan)(series)
+        mechanism_of(plan).prepare(plan)(series)
 
 
 @every_case
@@ -120,7 +120,7 @@ def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
     )
     for one in (*broken, replace(plan, strategy="magic", measurements=None)):
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
-            mechanism_of(one).ready(one)
+            mechanism_of(one).prepare(one)
 
 
 @every_row
@@ -130,11 +130,11 @@ def test_a_stopped_release_is_finished_from_its_records(row: Row, tmp_path: obje
     with book.running(2**20) as process:
         series = Series.paid(release_contract(plan), row.table, book, output="out", run=process)
         assert series.receipt is not None
-        first = mechanism_of(plan).ready(plan)(series)
+        first = mechanism_of(plan).prepare(plan)(series)
         resumed = Series.resumed(
             release_contract(plan), None, book, series.receipt
         )  # without the rows
-        second = mechanism_of(plan).ready(plan)(resumed)
+        second = mechanism_of(plan).prepare(plan)(resumed)
     assert first.observation.private
     assert second.finding.facts() == first.finding.facts()
     assert all(

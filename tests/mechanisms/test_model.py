@@ -221,7 +221,7 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
     ):
         broken = replace(plan, details={**plan.details, **changed})
         with pytest.raises(InputError, match=message):
-            mechanism_of(broken).ready(broken)
+            mechanism_of(broken).prepare(broken)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
     assert stated_words(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
     broken = replace(plan, details={**plan.details, "impossible": [{"a0": [12]}]})
     with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
-        mechanism_of(broken).ready(broken)
+        mechanism_of(broken).prepare(broken)
 
 
 def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() -> None:

@@ -374,7 +374,7 @@ def _run(name: str, workload: Workload, privacy: Privacy) -> float | None:
     values = dict.fromkeys(domain.measures, amounts)
     table = Table(domain, codes, values, unit_column=privacy.unit_column, max_rows=privacy.max_rows)
     series = _Recorder(UnpaidSeries(release_contract(plan), table, SeededEntropy(7)))
-    mechanism_of(plan).ready(plan)(series)  # type: ignore[arg-type]
+    mechanism_of(plan).prepare(plan)(series)  # type: ignore[arg-type]
     return sum(_share(step, privacy) for step in series.steps)
 
 

@@ -535,7 +535,7 @@ def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment
             ln.queries(domain, x="prefix"), ln.ApproxDP(size, "1/100000"), strategy=strategy
         )
         try:
-            run = mechanism_of(made).ready(made)  # the last that may refuse
+            run = mechanism_of(made).prepare(made)  # the last that may refuse
         except InputError as error:
             assert "one that leaves more noise" in str(error)  # noqa: PT017 - of some budgets
             refused += 1

@@ -104,9 +104,9 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
 def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
     program = """
 import numpy, resource
-from leastnoise._accuracy import within_memory
+from leastnoise._accuracy import memory_limit
 before = resource.getrlimit(resource.RLIMIT_DATA)
-with within_memory():
+with memory_limit():
     numpy.ones(2**20)
     try:
         numpy.ones(2**26)
@@ -183,7 +183,7 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(
     assert table.rmse < table.largest_std < 2 * table.rmse
     again = ln.Plan.from_json(made.to_json())
     assert again == made
-    assert mechanism_of(again).ready(again)
+    assert mechanism_of(again).prepare(again)
 
 
 @pytest.mark.parametrize(

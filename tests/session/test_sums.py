@@ -57,7 +57,7 @@ def released(
     """The estimator and the facts of one run, which spends all of its budget."""
     plan = setting(asked, budget).plan
     series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
-    outcome = mechanism_of(plan).ready(plan)(series)
+    outcome = mechanism_of(plan).prepare(plan)(series)
     assert str(series.left()) == "nothing"
     return outcome.estimator(), outcome.finding.facts()
 
@@ -743,7 +743,7 @@ def test_what_no_release_could_plan_is_refused_when_it_is_planned(
 def test_a_budget_without_noise_is_refused_before_payment() -> None:
     plan = setting(BY_PLACE, ln.PureDP(10**6)).plan
     with pytest.raises(InputError, match="The budget is so large that the noise of pay vanishes"):
-        mechanism_of(plan).ready(plan)
+        mechanism_of(plan).prepare(plan)
 
 
 @pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
@@ -787,7 +787,7 @@ def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
                 most,
                 "0.01",
             )
-            once = mechanism_of(plan).ready(plan)  # the last that may refuse
+            once = mechanism_of(plan).prepare(plan)  # the last that may refuse
         except InputError as error:
             refused.append(str(error))
             continue
