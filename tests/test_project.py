@@ -182,7 +182,7 @@ def test_missing_documentation_is_seen() -> None:
 
 
 STRUCTURES = {
-    *(one.__name__ for one in operators()), "CellsBasis", "CoarseBasis", "DenseBasis", "DenseStructure",
+    *(one.__name__ for one in operators()), "IdentityInverse", "CoarseInverse", "DenseInverse", "DenseStructure",
     "IterativeStructure", "PairStructure", "ProductStructure", "ToeplitzInverse", "TreeInverse",
 }  # fmt: skip
 # Parts of operators; query sets and estimates that are proved class by class; and what a file must

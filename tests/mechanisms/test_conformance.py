@@ -63,7 +63,7 @@ def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> 
 @every_row
 def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
     asked = {name for product in row.workload for name in product.attributes}
-    along = mechanism_for(row.strategy, row.workload).decides_along(row.workload)
+    along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
     assert planned(row, row.budgets[0]).used()[0] == tuple(
         name for name in row.workload.domain.names if name in asked.union(along)
     )

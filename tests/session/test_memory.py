@@ -198,7 +198,7 @@ def test_products_with_more_answers_than_can_be_listed_are_promised(second: Quer
     assert table.queries == workload.rows
     assert table.largest_is_bound
     assert table.rmse < table.largest_std < 10 * table.rmse
-    assert mechanism_of(found.plan).ready(found.plan)
+    assert mechanism_of(found.plan).prepare(found.plan)
 
 
 def test_ranges_that_are_measured_themselves_are_a_gram_matrix() -> None:

@@ -25,8 +25,8 @@ from waiting import HANGS, wait_until
 SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
-    "LEAST", "Least", "Price", "Reached", "Spec", "answering", "parse_spec", "period_errors", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "reached_by_means", "read_release", "read_toml", "spec_from_table",
+    "LEAST", "Least", "Price", "TargetStatus", "Spec", "plan_for_workload", "parse_spec", "period_errors", "plan_warnings",
+    "planned", "price", "read_spec_text", "reached", "mean_target_statuses", "read_release", "read_toml", "spec_from_table",
     "attributes_of_public_counts", "spec_warnings", "stated",
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone;
