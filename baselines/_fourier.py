@@ -28,7 +28,7 @@ _CHUNK = 256
 def basis(size: int) -> Iterator[tuple[int, Wholes, Wholes]]:
     """Cosines and sines of all frequencies 0 .. n // 2 in multiples of 1 / FINE, in chunks of frequencies: first one, (f, n), (f, n).
 
-    >>> [(first, cosine.tolist(), sine.tolist()) for first, cosine, sine in invert_gram(2)]
+    >>> [(first, cosine.tolist(), sine.tolist()) for first, cosine, sine in basis(2)]
     [(0, [[65536, 65536], [65536, -65536]], [[0, 0], [0, 0]])]
     """
     angle = 2 * np.pi * np.arange(size) / size

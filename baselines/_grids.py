@@ -62,7 +62,7 @@ def box_sums(x: Wholes, box: Wholes) -> Wholes:
 def spread(values: Reals, box: Wholes, shape: tuple[int, ...]) -> Reals:
     """The value of every box, evenly over its cells.
 
-    >>> contrast_variances(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
+    >>> spread(np.array([8.0]), np.array([[0, 0, 2, 1]]), (2, 2)).tolist()
     [[4.0, 0.0], [4.0, 0.0]]
     """
     top, left, bottom, right = box.T

@@ -82,7 +82,7 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     Source: McSherry and Talwar, FOCS 2007.
 
     >>> from leastnoise._kernel import SeededEntropy
-    >>> choose_plan(np.array([0, 500, 3]), Fraction(1), SeededEntropy(1))
+    >>> choose(np.array([0, 500, 3]), Fraction(1), SeededEntropy(1))
     1
     """
     if rate < Fraction(1, 2**40):

@@ -123,7 +123,7 @@ def structure(
         because it is in one bucket of every partition.
 
     >>> from leastnoise._kernel import SeededEntropy
-    >>> measure_covariance(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
+    >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
     [0, 2]
     """
     costs = cut_costs(x, edges)

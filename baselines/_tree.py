@@ -81,7 +81,7 @@ def measured(
         most UNIT; checked in whole numbers.
 
     >>> from leastnoise._kernel import SeededEntropy
-    >>> fit_bucket_sums(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
+    >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
     [3.0, 4.0, 5.0]
     """
     if min(int(level.min()) for level in weights) < 0 or spent_weight(weights, widths) > UNIT:

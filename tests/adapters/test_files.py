@@ -194,7 +194,7 @@ def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind
             lines(tmp_path / folder, b"sex\nF\n", name)
         pq.write_table(pa.table({"sex": ["F"]}), tmp_path / folder / "a.parquet")
     monkeypatch.setattr(
-        _files, "files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
+        _files, "find_files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
     )
     with pytest.raises(
         InternalError,

@@ -61,7 +61,7 @@ def two_tables() -> Observation:
     plan = Measurements(
         domain=PLANE,
         privacy=Privacy(PureDP(99)),
-        simulate_block_noise=Noise.DISCRETE_LAPLACE,
+        noise=Noise.DISCRETE_LAPLACE,
         blocks=blocks,
     )
     rng = np.random.default_rng(9)

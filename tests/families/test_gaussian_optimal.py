@@ -66,11 +66,11 @@ def test_the_weights_certify_the_bound(gram: Gram) -> None:
 @pytest.mark.parametrize("gram", [prefix_gram(9), all_ranges_gram(8), all_ranges_gram(9)])
 def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
-    if gram.mirrored:
+    if gram.is_symmetric_under_reversal:
         weights += weights[::-1]
     expected, vectors = optimal._full_spectrum(gram.dense(), weights)
     for values, columns in [optimal._spectrum(gram)(weights)] + (
-        [optimal._symmetric_spectrum(gram.dense(), weights)] if gram.mirrored else []
+        [optimal._symmetric_spectrum(gram.dense(), weights)] if gram.is_symmetric_under_reversal else []
     ):
         np.testing.assert_allclose(
             (columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9

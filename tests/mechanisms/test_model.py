@@ -38,7 +38,7 @@ def one_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     real = _model.choose_plan
     monkeypatch.setattr(
         _model,
-        "choose",
+        "choose_plan",
         lambda asked, privacy, search: real(asked, privacy, replace(search, strategy="marginals")),
     )
 

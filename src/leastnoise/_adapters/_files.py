@@ -179,7 +179,7 @@ def parse_lines(
         The number of records, the bytes that their fields are in, and for each field wanted where
         it begins and ends in each record.
 
-    >>> rows, text, ((begins, ends),) = cut(b'1,F\n2\n3,"M"\n', b",", 2, [1])
+    >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
     >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
     (2, [b'F', b'M'])
     """

@@ -262,7 +262,7 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
 
     >>> domain = ln.Domain(month=[1, 2, 3])
     >>> (block,) = ln.plan(ln.queries(domain, month="identity"), ln.ZCDP(1)).measured().blocks
-    >>> due(block, "month", 1).tolist()
+    >>> rows_due(block, "month", 1).tolist()
     [[False, True, False]]
     """
     shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
