@@ -70,7 +70,9 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
         weights += weights[::-1]
     expected, vectors = optimal._full_spectrum(gram.dense(), weights)
     for values, columns in [optimal._spectrum(gram)(weights)] + (
-        [optimal._symmetric_spectrum(gram.dense(), weights)] if gram.is_symmetric_under_reversal else []
+        [optimal._symmetric_spectrum(gram.dense(), weights)]
+        if gram.is_symmetric_under_reversal
+        else []
     ):
         np.testing.assert_allclose(
             (columns * values) @ columns.T, (vectors * expected) @ vectors.T, atol=1e-9
