@@ -157,7 +157,7 @@ def of_cut_values(case: Case, seed: int) -> Iterator[Row]:
             "all": np.zeros(len(values), dtype=np.int8),
             "pay": cells_of(values).astype(np.int16),
         }
-        with patch("leastnoise._mechanisms._sums.sums", once_a_threshold()):
+        with patch("leastnoise._mechanisms._sums.fit_limited_sums", once_a_threshold()):
             table = Table(CUT_BY.domain, codes, {"pay": values})
             yield from releases(
                 case,

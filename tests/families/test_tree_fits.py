@@ -149,9 +149,9 @@ def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     code = (
         "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain "
         "import Domain, Integers;"
-        "from leastnoise._mechanisms import Search, choose; from leastnoise._workload import "
+        "from leastnoise._mechanisms import Search, choose_plan; from leastnoise._workload import "
         "queries;"
-        "choose(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), "
+        "choose_plan(queries(Domain(x=Integers(0, 2**15 - 1)), x='prefix'), Privacy(PureDP(1)), "
         "Search('level_tree'));"
         "print('scipy' in sys.modules)"
     )

@@ -26,8 +26,8 @@ SAID = texts("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
     "LEAST", "Least", "Price", "TargetStatus", "Spec", "plan_for_workload", "parse_spec", "period_errors", "plan_warnings",
-    "planned", "price", "read_spec_text", "reached", "mean_target_statuses", "read_release", "read_toml", "spec_from_table",
-    "attributes_of_public_counts", "spec_warnings", "stated",
+    "planned", "joint_price", "read_spec_text", "target_statuses", "mean_target_statuses", "read_release", "read_toml", "spec_from_table",
+    "attributes_of_public_counts", "spec_warnings", "stated_privacy",
 }  # fmt: skip
 # What asks a file or a database for the names and types of its columns alone;
 # tests/studio/test_beginning.py destroys all values.

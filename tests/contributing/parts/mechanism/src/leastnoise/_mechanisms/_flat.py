@@ -102,7 +102,7 @@ def measured(plan: Plan, part: Fraction, *, flat: bool) -> Measurements:
         flat: whether to measure the sum alone.
 
     >>> made = FlatOrNot().plan(queries(Domain(age=Integers(0, 7)), age="prefix"), Privacy(PureDP(1)), Search("flat"))
-    >>> fit_bucket_sums(made, LOOK, flat=True).blocks[0].rows
+    >>> measured(made, LOOK, flat=True).blocks[0].rows
     1
     """
     ((name,),) = {product.attributes for product in plan.workload}
