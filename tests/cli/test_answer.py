@@ -240,7 +240,7 @@ ASK = "Ask for the table sex x income in the workload of a release."
             "two different edges of its bins, the lower first; got [0, '0.5']",
         ),
         (("--where", "sex=X"), "a predicate on sex must be"),
-        (("--where", "age=20", "--cells", "age"), "age is asked about twice"),
+        (("--where", "age=20", "--cells", "age"), "age is selected twice"),
         (("--quantiles", "age"), "with one of sex, age, income; got 'age'.\n"),
         (("--quantiles", "age=half"), "with numbers, such as age=0.25,0.5,0.75"),
         (("--quantiles", "age=0"), "a quantile must be a number above 0"),

@@ -15,7 +15,7 @@ SECRET = "s3cr3tvalue"  # noqa: S105 - what no message may show
 
 
 def trials(most: int) -> Any:
-    """So many cases in the suite, or as many as are asked for."""
+    """Return Hypothesis settings: ``most`` cases, or as many as LEASTNOISE_FUZZ says."""
     checks = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
     return settings(
         max_examples=CASES or most,
@@ -28,7 +28,7 @@ def trials(most: int) -> Any:
 
 @contextmanager
 def or_refused() -> Iterator[None]:
-    """What is within is done, or ends in one of our errors, for a user, and short."""
+    """Let the body succeed, or fail with a short error for users that shows no value."""
     said = ""
     try:
         yield

@@ -120,7 +120,7 @@ def test_a_large_incidence_is_sparse_and_equal():
 
 def test_every_guard_fires(monkeypatch):
     closure = downward_closure((2, 2), [(0, 1)])
-    with pytest.raises(InputError, match="does not cover all that is asked"):
+    with pytest.raises(InputError, match="does not cover the workload"):
         optimal_weights(np.array([[1.0], [0.0]]), np.ones(2), norm=1)
     monkeypatch.setattr("leastnoise._planner._residual_algebra._MOST_ENTRIES", 3)
     with pytest.raises(InputError, match="got over 3 containments, allowed are at most that many"):

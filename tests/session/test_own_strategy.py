@@ -150,9 +150,9 @@ def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() ->
         ({}, "got 'an empty mapping'"),
         (
             {"sex": np.eye(2)},
-            "an attribute of the strategy must be one that is asked about: age; got 'sex'",
+            "an attribute of the strategy must be an attribute of the workload: age; got 'sex'",
         ),
-        ({"zip": np.eye(2)}, "one that is asked about: age; got 'zip'"),
+        ({"zip": np.eye(2)}, "an attribute of the workload: age; got 'zip'"),
         (TREE[:, :5], "12 columns, one a cell; got '16 x 5'"),
         (
             np.ones(CELLS),

@@ -229,7 +229,7 @@ REFUSED = {
     "mode": "ORDER BY mode cannot be answered",
     "SELECT flag, COUNT(*) FROM sales GROUP BY flag LIMIT 3 OFFSET 2": "OFFSET cannot be answered",
     "SELECT flag, COUNT(*) FROM sales GROUP BY flag LIMIT "
-    "flag": "LIMIT with what is no number cannot be answered",
+    "flag": "LIMIT with a value that is not a number cannot be answered",
     "SELECT SUM(price + quantity) FROM "
     "sales": "SUM of an expression cannot be answered. Declare a measure",
     "SELECT SUM(discount) FROM "

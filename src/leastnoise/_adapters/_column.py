@@ -243,7 +243,7 @@ def by_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """A kind of file; all that differs between kinds is said here.
+    """The names, reader and layout of one kind of file.
 
     Attributes:
         name: how messages call it.

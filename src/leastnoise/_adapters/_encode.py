@@ -177,7 +177,7 @@ def _numeric(
     reading: Reading,
     of_others: Encoder | None = None,
 ) -> Encoder:
-    """Encode by number: arrays of numbers at once, other values one by one, or as is said."""
+    """Encode by number: arrays at once, others one at a time or with ``of_others``."""
     read = number_reader(reading)
     nulls = null_numbers(reading)
 

@@ -336,7 +336,7 @@ def _counts(
     for name, wanted in [*((name, ranges(pairs)) for name, pairs in ends.items()), *by.items()]:
         if name in sets:
             raise InputError(
-                f"{name} is asked about twice; use one of --cells, --ranges and --where for it."
+                f"{name} is selected twice; use one of --cells, --ranges and --where for it."
             )
         sets[name] = wanted
     (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)

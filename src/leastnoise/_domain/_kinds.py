@@ -11,8 +11,8 @@ promise of a release:
   read to double precision, and bounds
    and edges are compared with it as the doubles nearest to them: 0.3 lies on the edge 3/10 in a
    text, decimal, float32 or float64 column alike (a float32 is first written as the shortest
-   decimal that means it), and whole numbers up to 2^53 are exact. Which texts are numbers is said
-   line by line in the tables of docs/spec.md ("How a text is read"), the same under every reading
+   decimal that means it), and whole numbers up to 2^53 are exact. docs/spec.md lists
+   the texts that are numbers ("How a text is read"), the same under every reading
    but for its decimal mark, its mark of thousands and its currency signs. The text ``nan`` is a
    null; an infinity, as a text or a float, is no number. True is 1 and False is 0.
 3. **Text** (for `Categories`). A value matches the category whose string form equals its own,

@@ -59,6 +59,10 @@ MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest."""
 _NUMBERS = 2**22  # in memory at a time
 
+_UNDETERMINED = (
+    "The measured queries along an attribute do not determine the workload's queries along it."
+)
+
 
 class UndeterminedQuery(InputError):
     """The measured queries along an attribute do not determine a query."""
@@ -283,9 +287,7 @@ class DenseInverse(GramInverse):
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
         if self.space is not None and not self.space.contains(operator):
-            raise UndeterminedQuery(
-                "The queries measured along an attribute do not determine what is asked along it."
-            )
+            raise UndeterminedQuery(_UNDETERMINED)
         return self, operator
 
     def solve(self, v: FloatArray) -> FloatArray:
@@ -306,9 +308,7 @@ class CoarseInverse(GramInverse):
 
     def determined(self, operator: Operator) -> tuple[GramInverse, Operator]:
         if not span_of_runs(self.size, self.coarse.starts).contains(operator):
-            raise UndeterminedQuery(
-                "The queries measured along an attribute do not determine what is asked along it."
-            )
+            raise UndeterminedQuery(_UNDETERMINED)
         return self.runs.determined(restrict_to_runs(operator, self.coarse.starts))
 
     def solve(self, v: FloatArray) -> FloatArray:

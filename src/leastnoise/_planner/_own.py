@@ -100,7 +100,7 @@ def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
             raise refuse(
                 "an attribute of the strategy",
                 name,
-                "one that is asked about: " + (", ".join(names) or "there is none"),
+                "an attribute of the workload: " + (", ".join(names) or "there is none"),
             )
     if not strategy_along:
         raise refuse("strategy", "an empty mapping", _ALLOWED)

@@ -295,7 +295,7 @@ def least_error(
     """
     if not errors(start**2)[0] < math.inf:
         raise InputError(
-            "a start does not cover all that is asked; got a set without a measured table, "
+            "a start does not cover the workload; got a set without a measured table, "
             "allowed are covering starts. Add tables."
         )
     theta = improve_weights(at_cost_one(start, cost, norm), errors, cost, norm, _BEGIN)

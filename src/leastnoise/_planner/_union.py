@@ -78,7 +78,7 @@ def union(task: PlanningProblem) -> Strategy:
     parting = min(errors, key=errors.__getitem__)
     if not errors[parting] < _WORTH * error((True,) * len(products)):
         raise NotApplicable(
-            "no parting of what is asked promises to be better than one table for all of it"
+            "no split of the workload has a smaller expected error than one table for all of it"
         )
     first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
     return _strategy(workload, parting, sizes, norm, (identity_family, first, last))

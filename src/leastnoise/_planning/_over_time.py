@@ -168,9 +168,7 @@ def series_plan(
     measured = base.measured()
     room = _room(base)
     if room < _LEAST_BITS and noise.norm > 1:
-        advice = (
-            "Choose a larger unit or smaller clip bounds for what is summed, or another strategy."
-        )
+        advice = "Choose a larger unit or smaller clip bounds for the summed measure, or another strategy."
         raise InputError(
             "What is measured of the other attributes leaves no room for whole numbers along "
             f"time. {advice}"
@@ -241,8 +239,8 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
         if kind is None:
             raise InputError(
                 f"Every table of a series has its periods; {product.name} has none. Ask for "
-                f"{along} = 'prefix' for what was counted so "
-                f"far, or {along} = 'identity' for each period."
+                f"{along} = 'prefix' for totals so far, or "
+                f"{along} = 'identity' for each period."
             )
         if kind not in _ASKED:
             raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))

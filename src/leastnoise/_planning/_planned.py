@@ -243,7 +243,7 @@ def plan_workload(
         raise refuse(
             "strategy",
             strategy,
-            "'model' or one that does not look at the data where [[public]] is said",
+            "'model' or one that does not look at the data beside [[public]]",
             "Leave it out.",
         )
     try:

@@ -23,7 +23,7 @@ def with_hidden_cells(
     """Return the workload over a domain with the hidden cells that it needs.
 
     Args:
-        workload: what is asked.
+        workload: the queries to answer.
         complete: attributes that are taken for complete, in addition to those that declare it.
         decided_along: attributes that a mechanism reads, whether or not a table has them.
 

@@ -592,4 +592,4 @@ def _number(clause: str, node: Node, read: Callable[[str], Any] = Fraction) -> A
     try:
         return read(node.name)
     except (ValueError, AttributeError):
-        raise refused(f"{clause} with what is no number", "Write a number") from None
+        raise refused(f"{clause} with a value that is not a number", "Write a number") from None
