@@ -168,7 +168,7 @@ def series_plan(
     measured = base.measured()
     room = _room(base)
     if room < _LEAST_BITS and noise.norm > 1:
-        advice = "Choose a larger unit or smaller clip bounds for the summed measure, or another strategy."
+        advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
         raise InputError(
             "What is measured of the other attributes leaves no room for whole numbers along "
             f"time. {advice}"
