@@ -58,6 +58,6 @@ def test_what_is_no_combination_is_refused(impossible, message):
 
 def test_other_strategies_refuse_it():
     with pytest.raises(
-        InputError, match=r"strategy must be 'model' where \[\[impossible\]\] is said; got 'auto'"
+        InputError, match=r"strategy must be 'model' for a spec with \[\[impossible\]\]; got 'auto'"
     ):
         planned_spec(spec_of('[[impossible]]\nage = [0, 2]\njob = ["nurse"]', "auto"))

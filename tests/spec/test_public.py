@@ -263,7 +263,7 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         (
             SEX % "1, 2",
             "dawa",
-            r"'model' or one that does not look at the data where \[\[public\]\] is said; got 'dawa'",
+            r"'model' or a data-independent strategy, for a spec with \[\[public\]\]; got 'dawa'",
         ),
         ("[[public]]\nqueries = 3", "auto", "queries must be"),
     ],

@@ -236,15 +236,15 @@ def plan_workload(
         raise refuse(
             "strategy",
             strategy,
-            "'model' where [[impossible]] is said",
-            "Other strategies have no use for it: leave it out.",
+            "'model' for a spec with [[impossible]]",
+            "Other strategies cannot use impossible cells: leave strategy out.",
         )
     if search.public and is_data_dependent(strategy) and strategy != "model":
         raise refuse(
             "strategy",
             strategy,
-            "'model' or one that does not look at the data beside [[public]]",
-            "Leave it out.",
+            "'model' or a data-independent strategy, for a spec with [[public]]",
+            "Leave strategy out to let auto choose.",
         )
     try:
         result = _plan_cached(workload, privacy, search, objective, level)
