@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from baselines import ONE_DIMENSION, TWO_DIMENSIONS, Baseline, Ranges, Reals, Wholes
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.kernel import SeededEntropy
 
 QUERIES = 2000
 

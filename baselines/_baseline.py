@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import Exact, InputError, exact_positive, refuse
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.check import Exact, InputError, exact_positive, refuse
+from leastnoise._trusted.kernel import Entropy
 
 Reals = NDArray[np.float64]
 Wholes = NDArray[np.int64]
@@ -92,7 +92,7 @@ class Baseline:
         most_cells: how many it takes; beyond that it would run for hours.
 
     >>> from fractions import Fraction
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> one = Baseline(
     ...     name="Zero", dimensions=1, private=True, proof="Looks at nothing.", source="", mechanism=lambda x, e, u, w: np.zeros(len(x))
     ... )

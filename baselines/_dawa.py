@@ -10,9 +10,9 @@ from baselines._greedy_h import MOST_DENSE, as_defined, gram_of
 from baselines._noisy_costs import cheapest_of_powers, noisy_costs, on_powers
 from baselines._tree import measured, whole_weights
 from leastnoise._families import dense_gram
-from leastnoise._kernel import Entropy
-from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._plane import GRID, cut_counts
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.kernel._plane import GRID, cut_counts
 
 FIRST_SHARE = Fraction(1, 4)
 

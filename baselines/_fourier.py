@@ -14,7 +14,7 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import choose, laplace
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.kernel import Entropy
 
 FINE = 2**16
 MOST_RECORDS = 2**37  # times FINE this is 2^53: sums are exact in float64

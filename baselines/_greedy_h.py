@@ -23,12 +23,12 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._tree import measured, sums_of_blocks, whole_weights
-from leastnoise._check import refuse
 from leastnoise._families import Gram, dense_gram
 from leastnoise._families import gram_of as gram_of_queries
 from leastnoise._families._tree import ScaledTree, full_chain, tree_error
-from leastnoise._kernel import Entropy
-from leastnoise._linop import AllRanges, run_spread, run_sums
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.linop import AllRanges, run_spread, run_sums
 
 _GRID = 100
 _NODES_AT_ONCE = 8192  # in memory

@@ -9,8 +9,8 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._linear import height
 from baselines._noise import laplace
 from baselines._tree import UNIT, measured
-from leastnoise._check import refuse
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.kernel import Entropy
 
 TOTAL_SHARE = Fraction(1, 20)
 FIRST_SHARE = Fraction(1, 2)  # of what is left, for the coarse grid of AGrid
@@ -21,7 +21,7 @@ _LARGEST_SQUARE = 2**24
 def noisy_total(x: Wholes, epsilon: Fraction, entropy: Entropy) -> tuple[float, Fraction]:
     """The total, at least 0, for a twentieth of the budget, and what is left of it; the released copies use the true one.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> noisy_total(np.array([[3, 4]]), Fraction(10**6), SeededEntropy(1))
     (7.0, Fraction(950000, 1))
     """

@@ -10,7 +10,7 @@ from baselines._baseline import Baseline, Ranges, Reals, Wholes
 from baselines._noise import laplace
 from baselines._tree import even_weights, measured
 from leastnoise._families import Gram, column_norm
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.kernel import Entropy
 
 
 def strategy_rmse(gram: Gram, matrix: Reals | Wholes, norm: int) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from baselines._baseline import Baseline, Ranges, Reals, Wholes, all_ranges
 from baselines._noise import choose, laplace
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.kernel import Entropy
 
 ROUNDS = 10
 TOTAL_SHARE = Fraction(1, 20)

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 
 from baselines._baseline import Wholes
-from leastnoise._check import refuse
-from leastnoise._kernel import Entropy
-from leastnoise._kernel._draws import Ratios, geometric_table, toss_exp, uniform_below
-from leastnoise._kernel._noise import discrete_laplace
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.kernel._sampling import Ratios, geometric_table, toss_exp, uniform_below
 
 _FURTHEST = 45  # what lies e^-45 behind is as good as what lies further
 _STEP = (
@@ -28,7 +28,7 @@ def laplace(answers: Wholes, epsilon: Fraction, entropy: Entropy, sensitivity: i
 
     Guarantees: epsilon-DP.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> laplace(np.array([5, 7]), Fraction(100), SeededEntropy(1)).tolist()
     [5, 7]
     """
@@ -52,7 +52,7 @@ def weighted_laplace(
 
     Guarantees: an answer costs ``epsilon weight / unit``; epsilon-DP in all.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> weighted_laplace(np.array([5, 7]), np.array([1, 3]), 4, Fraction(1000), SeededEntropy(1)).tolist()
     [5, 7]
     """
@@ -81,7 +81,7 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
 
     Source: McSherry and Talwar, FOCS 2007.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> choose(np.array([0, 500, 3]), Fraction(1), SeededEntropy(1))
     1
     """

@@ -11,10 +11,10 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check.arrays import IntArray
-from leastnoise._kernel import Entropy
-from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._kernel._plane import GRID, noise_scale, read_penalty, read_plane
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.kernel._plane import GRID, noise_scale, read_penalty, read_plane
 
 Ranks = npt.NDArray[np.int32]
 
@@ -176,7 +176,7 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     Source:
         Li, Hay, Miklau, Wang, PVLDB 2014, Algorithm 1, Theorem 2 and the Remark.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> noisy_costs(np.array([9000, 9000, 0, 0]), Fraction(1), SeededEntropy(1), Fraction(200)).tolist()
     [0, 2]
     """

@@ -9,8 +9,8 @@ from baselines._linear import chain, height
 from baselines._noise import choose, laplace
 from baselines._noisy_costs import grid_sensitivity
 from baselines._tree import even_weights, measured
-from leastnoise._kernel import Entropy
-from leastnoise._kernel._plane import GRID, cut_counts
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.kernel._plane import GRID, cut_counts
 
 _CHUNK = 64
 MOST_CUTS = (
@@ -62,7 +62,7 @@ def bisect(
     Guarantees: (depth epsilon)-DP: at each depth the parts are disjoint, and one record changes
         each score of one of them by at most 2.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> [part.tolist() for part in bisect(np.array([900, 900, 0, 0]), Fraction(1), Fraction(1), 1, SeededEntropy(1))]
     [[0, 2], [1, 1]]
     """
@@ -122,7 +122,7 @@ def structure(
         1); one record changes the least cost of the left part plus that of the bucket by at most 2,
         because it is in one bucket of every partition.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> structure(np.array([900, 900, 0, 0]), np.arange(5), 2, Fraction(1), SeededEntropy(1)).tolist()
     [0, 2]
     """

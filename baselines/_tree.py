@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from baselines._baseline import Number, Reals, Wholes
 from baselines._noise import weighted_laplace
-from leastnoise._check import InternalError
-from leastnoise._kernel import Entropy
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.kernel import Entropy
 
 UNIT = 2**20
 # variance of a cell that nothing was measured of but the blocks around it: these are then spread
@@ -80,7 +80,7 @@ def measured(
     Guarantees: epsilon-DP: a record is in one node a level, and the weights of these add up to at
         most UNIT; checked in whole numbers.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> measured(np.array([3, 4, 5]), even_weights(3, (1, 2, 4)), (1, 2, 4), Fraction(10**6), SeededEntropy(1)).round(6).tolist()
     [3.0, 4.0, 5.0]
     """

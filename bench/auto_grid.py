@@ -107,10 +107,10 @@ def asked(case: dict[str, Any]) -> tuple[Any, Any]:
 
 def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     """One plan, in this process: its error, the CPU seconds that it took, and which strategies were not tried in full."""
-    from leastnoise._accounting import Privacy
-    from leastnoise._check import InputError
-    from leastnoise._mechanisms._choose import Search, choose_plan, tables_with_high_error
-    from leastnoise._planner import PLANNERS
+    from leastnoise._mechanisms._choice import Search, choose_plan, tables_with_high_error
+    from leastnoise._strategies import PLANNERS
+    from leastnoise._trusted.accounting import Privacy
+    from leastnoise._trusted.check import InputError
 
     workload, budget = asked(case)
     search, start = Search(strategy, seconds), time.process_time()
@@ -139,10 +139,10 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
 
 def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
     """The most CPU seconds of a strategy between two looks at the clock, which is over after a fifth of a second."""
-    from leastnoise._accounting import Privacy
-    from leastnoise._accuracy import lower_bound
-    from leastnoise._mechanisms._choose import _best_candidate_plan, noise_kinds
-    from leastnoise._planner import PLANNERS, Deadline, PlanningProblem, time_limit
+    from leastnoise._error import lower_bound
+    from leastnoise._mechanisms._choice import _best_candidate_plan, noise_kinds
+    from leastnoise._strategies import PLANNERS, Deadline, PlanningProblem, time_limit
+    from leastnoise._trusted.accounting import Privacy
 
     workload, budget = asked(case)
     privacy, looks = Privacy(budget), list[float]()
@@ -183,7 +183,7 @@ def apart(limit: float, what: Callable[..., dict[str, Any]], *said: Any) -> dict
 
 def steps(seconds: float) -> None:
     """Of what no clock can end: the longest step, as estimated and as measured, as rows of the page of results."""
-    from leastnoise._planner import PLANNERS
+    from leastnoise._strategies import PLANNERS
 
     print("| strategy | cells | CPU s, estimated | measured | within 1.5 |\n|---|--:|--:|--:|---|")
     for name, size, kinds in STEPS:

@@ -17,8 +17,8 @@ import duckdb
 import numpy as np
 
 from leastnoise._domain import Coded, Domain
-from leastnoise._kernel._count import count
-from leastnoise._table import Table
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.table import Table
 
 
 def main() -> None:

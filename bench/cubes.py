@@ -30,7 +30,7 @@ from experiments.datacube_strategies import (  # noqa: E402
 from experiments.residuals import coefficients, optimal_weights  # noqa: E402
 
 import leastnoise as ln  # noqa: E402
-from leastnoise._planner._residual_algebra import (  # noqa: E402
+from leastnoise._strategies._residual_algebra import (  # noqa: E402
     AttributeSet,
     attribute_sets,
     downward_closure,

@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from experiments.residuals import coefficients, optimal_weights, residual_noise  # noqa: E402
 
-from leastnoise._planner._covering import covering_design  # noqa: E402
-from leastnoise._planner._residual_algebra import (  # noqa: E402
+from leastnoise._strategies._covering import covering_design  # noqa: E402
+from leastnoise._strategies._residual_algebra import (  # noqa: E402
     AttributeSet,
     attribute_sets,
     downward_closure,

@@ -24,11 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Privacy, PureDP
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._linop import AllRanges, Prefix, all_range_ends, dense
 from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._plan import Plan
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
+from leastnoise._trusted.linop import AllRanges, Prefix, all_range_ends, dense
 from leastnoise._workload import (
     Product,
     QuerySet,
@@ -487,10 +487,10 @@ def prefix_release(size: int) -> None:
     Nothing has been imported lazily or kept before the first of the two strategies, the one that
     the goal is for.
     """
-    from leastnoise._estimate import Estimate
-    from leastnoise._kernel import SeededEntropy, simulate
-    from leastnoise._kernel._noise import discrete_laplace
-    from leastnoise._table import Table
+    from leastnoise._estimation import Estimate
+    from leastnoise._trusted.kernel import SeededEntropy, simulate
+    from leastnoise._trusted.kernel._noise import discrete_laplace
+    from leastnoise._trusted.table import Table
 
     asked = queries(line(size), x="prefix")
     cells = np.random.default_rng(0).integers(0, size, 10**6).astype(np.uint32)

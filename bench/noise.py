@@ -18,8 +18,8 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 import numpy as np  # noqa: E402  # after the number of threads is set
 
-from leastnoise._kernel._entropy import SystemEntropy  # noqa: E402
-from leastnoise._kernel._noise import (  # noqa: E402
+from leastnoise._trusted.kernel._entropy import SystemEntropy  # noqa: E402
+from leastnoise._trusted.kernel._noise import (  # noqa: E402
     discrete_gaussian,
     discrete_laplace,
     rounded_gaussian,

@@ -28,7 +28,7 @@ from leastnoise._families import (
     weighted_sum,
 )
 from leastnoise._families._p_identity import Support, p_identity_objective
-from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
+from leastnoise._trusted.linop import AllRanges, Identity, Prefix, Ranges, Total
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -23,8 +23,8 @@ from typing import Any
 import duckdb
 
 import leastnoise as ln
-from leastnoise._adapters import read
-from leastnoise._kernel._count import count
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import read
 
 SIZES = (2, 3, 5, 9, 12, 20, 50, 90)
 NAMES = [f"a{place}" for place in range(len(SIZES))]

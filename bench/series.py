@@ -16,14 +16,14 @@ import numpy as np
 import pandas as pd
 
 import leastnoise as ln
-from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries
-from leastnoise._kernel import _series as kernel
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build
-from leastnoise._session._finish import read_table
 from leastnoise._session._periods import outcome_up_to
+from leastnoise._session._release_job import read_table
+from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
+from leastnoise._trusted.kernel import _series as kernel
 
 START = dt.date(2024, 1, 1)
 

@@ -23,9 +23,9 @@ from pyspark.sql import SparkSession
 from reading import NAMES, PAIRS, SIZES
 
 import leastnoise as ln
-from leastnoise._adapters import read
-from leastnoise._adapters._read import ReadRequest
-from leastnoise._kernel._count import count
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import read
+from leastnoise._trusted.reading._read import ReadRequest
 
 
 def main() -> None:

@@ -86,7 +86,7 @@ def _shapes(ln: Any) -> dict[str, Any]:
 def plans() -> Iterator[tuple[str, Any]]:
     """Every strategy by name."""
     import leastnoise as ln
-    from leastnoise._planner import PLANNERS
+    from leastnoise._strategies import PLANNERS
 
     budgets: dict[str, Any] = {"pure": ln.PureDP("1/1000"), "gaussian": ln.ZCDP("1/2000000")}
     for shape, workload in _shapes(ln).items():

@@ -2,7 +2,7 @@
 
 A page ``PROOFS-*.md`` names its files under "The code that was proved", with ``*`` for all files
 of a folder, and the functions if it is about some of them only. A new trusted file can name the
-page itself instead, in its docstring: "Keeps E1 and E2 of PROOFS-adapters.md".
+page itself instead, in its docstring: "Keeps E1 and E2 of PROOFS-reading.md".
 """
 
 import ast

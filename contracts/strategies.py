@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from leastnoise._planner import PLANNERS
+from leastnoise._strategies import PLANNERS
 
 PAGE = Path(__file__).parents[1] / "docs" / "strategies.md"
 HEADS = {

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "leastnoise"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
-PRIVATE = ("_adapters", "_kernel", "_table")
+PRIVATE = ("_trusted/reading", "_trusted/kernel", "_trusted/table")
 WIDTH, BOX, HEIGHT, STEP = 900, 130, 34, 74
 STYLE = {
     "private": ("#f6d5d0", "#b03a2e"),
@@ -29,13 +29,26 @@ STYLE = {
 
 def layers() -> list[list[str]]:
     """The packages of every layer, highest layer first, as the import contract has them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-        "importlinter"
-    ]["contracts"]
-    (found,) = (
-        contract["layers"] for contract in contracts if contract["name"] == "data flows one way"
-    )
-    return [layer.split(" | ") for layer in found]
+    rows = []
+    for row in layers_of_contract("data flows one way"):
+        if row == ["_trusted"]:
+            inside = layers_of_contract("the layers of the trusted code")
+            rows += [[f"_trusted/{name}" for name in inner_row] for inner_row in inside]
+        else:
+            rows.append(row)
+    return rows
+
+
+def layers_of_contract(name: str) -> list[list[str]]:
+    """The rows of one contract of layers in pyproject.toml, highest first."""
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contracts = {contract["name"]: contract for contract in tools["importlinter"]["contracts"]}
+    return [layer.split(" | ") for layer in contracts[name]["layers"]]
+
+
+def module_of(package: str) -> str:
+    """The module of a package that is named by its folder."""
+    return f"leastnoise.{package.replace('/', '.')}"
 
 
 def imports() -> set[tuple[str, str]]:
@@ -43,13 +56,13 @@ def imports() -> set[tuple[str, str]]:
     graph = grimp.build_graph("leastnoise", cache_dir=None, exclude_type_checking_imports=True)
     packages = [name for layer in layers() for name in layer]
     for name in packages:
-        if graph.find_descendants(f"leastnoise.{name}"):
-            graph.squash_module(f"leastnoise.{name}")
+        if graph.find_descendants(module_of(name)):
+            graph.squash_module(module_of(name))
     direct = {
         (one, other)
         for one, other in product(packages, repeat=2)
         if one != other
-        and graph.direct_import_exists(importer=f"leastnoise.{one}", imported=f"leastnoise.{other}")
+        and graph.direct_import_exists(importer=module_of(one), imported=module_of(other))
     }
     reached = set(direct)
     while more := {(a, d) for a, b in reached for c, d in direct if b == c} - reached:
@@ -105,7 +118,7 @@ def picture() -> str:
                 f'<rect x="{x - BOX / 2:g}" y="{y:g}" width="{BOX}" height="{HEIGHT}" rx="5" '
                 f'fill="{fill}" stroke="{edge}"/>'
             ),
-            f'<text x="{x:g}" y="{y + 22:g}" text-anchor="middle">{escape(name)}</text>',
+            f'<text x="{x:g}" y="{y + 22:g}" text-anchor="middle">{escape(name.split("/")[-1])}</text>',
         ]
     for place_of, (what, words) in enumerate(
         (("private", "sees rows or counts"), ("trusted", "trusted: proved"), ("public", "public"))

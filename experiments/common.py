@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leastnoise._check import InputError
-from leastnoise._estimate import Outcome
-from leastnoise._kernel import SeededEntropy, UnpaidSeries
+from leastnoise._estimation import Outcome
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
+from leastnoise._trusted.table import Table
 
 Row = dict[str, Any]
 Report = Callable[[str], None]

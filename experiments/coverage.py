@@ -27,7 +27,7 @@ from experiments.coverage_sums import (
     of_groups,
     real_amounts,
 )
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 
 BUDGETS: dict[str, Budget] = {
     "epsilon": PureDP("1/2"),

@@ -9,16 +9,16 @@ from unittest.mock import patch
 import numpy as np
 
 from experiments.common import Reals, Row, Wholes, geometric_mean, simulated
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._accuracy import evaluate_plan
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Outcome
+from leastnoise._error import evaluate_plan
+from leastnoise._estimation import Outcome
 from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, queries, ranges
 
 LEVEL = 0.95
@@ -49,7 +49,7 @@ class Case:
 @contextmanager
 def quick_strategies() -> Iterator[None]:
     """Without the strategies that take seconds a release to find: trees do for what intervals cover."""
-    with patch.multiple("leastnoise._planner._aware", _MOST_P_IDENTITY=0):
+    with patch.multiple("leastnoise._strategies._data_aware", _MOST_P_IDENTITY=0):
         yield
 
 

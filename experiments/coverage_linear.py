@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 
 from experiments.common import Reals, Row
-from leastnoise._accounting import Budget, Privacy
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._estimate import Estimate, Outcome, cdf, means, monotone
-from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import dense
+from leastnoise._estimation import Estimate, Outcome, cdf, means, monotone
 from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan as make
 from leastnoise._release import Options, build
-from leastnoise._table import Table
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import Budget, Privacy
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Product, Workload, marginals, mean_queries, queries
 
 LEVEL = 0.95

@@ -12,11 +12,11 @@ from experiments.common import Reals, Row, Wholes
 from experiments.coverage_aware import Case, releases
 from experiments.coverage_shapes import real_histograms
 from experiments.sums_groups import owners
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Measure
-from leastnoise._estimate import Outcome
+from leastnoise._estimation import Outcome
 from leastnoise._mechanisms._sums import fit_limited_sums, plan_sums
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.table import Table
 from leastnoise._workload import queries
 
 KINDS = ("prefix sums", "cells")

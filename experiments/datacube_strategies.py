@@ -16,10 +16,10 @@ import numpy as np
 from experiments.common import Reals
 from experiments.residuals import coefficients, eigenvalues, residual_noise, total_squared_error
 from leastnoise._domain import Coded, Domain
-from leastnoise._estimate import from_residual_parts, residual_parts
-from leastnoise._planner._covering import cover_errors, covering_design, greedy_cover
-from leastnoise._planner._papers import bits_of, coefficient_errors, walsh_functions
-from leastnoise._planner._residual_algebra import (
+from leastnoise._estimation import from_residual_parts, residual_parts
+from leastnoise._strategies._covering import cover_errors, covering_design, greedy_cover
+from leastnoise._strategies._datacube_baselines import bits_of, coefficient_errors, walsh_functions
+from leastnoise._strategies._residual_algebra import (
     AttributeSet,
     dimensions,
     downward_closure,

@@ -30,12 +30,12 @@ from experiments.datacube_strategies import (
     method,
     ways,
 )
-from leastnoise._adapters import read
-from leastnoise._check import InputError
 from leastnoise._domain import Coded, Domain
-from leastnoise._kernel._count import count
-from leastnoise._planner._residual_algebra import AttributeSet, table_sizes
-from leastnoise._table import Table
+from leastnoise._strategies._residual_algebra import AttributeSet, table_sizes
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import read
+from leastnoise._trusted.table import Table
 
 WORKLOADS = ("1", "1*", "1a", "2", "2*", "2a")
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)

@@ -19,17 +19,17 @@ import numpy as np
 from baselines import ONE_DIMENSION, Baseline, Ranges
 from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated
 from experiments.dawa_comparison import FIXED, OURS, Errors, add_error, line, summary, write
-from leastnoise._accounting import Privacy, PureDP
-from leastnoise._accuracy import evaluate_plan
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate
+from leastnoise._error import evaluate_plan
+from leastnoise._estimation import Estimate
 from leastnoise._fitting import rescale_noise
-from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.table import Table
 from leastnoise._workload import queries
 
 MARKS = {

@@ -21,17 +21,17 @@ import numpy as np
 from baselines import TWO_DIMENSIONS, Ranges
 from experiments.common import Reals, Report, Row, Wholes, simulated
 from experiments.dawa_comparison import FIXED, Errors, add_error, line, summary, write
-from leastnoise._accounting import Privacy, PureDP
-from leastnoise._accuracy import evaluate_plan
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import AdaptiveGridEstimate, Estimate, Outcome
+from leastnoise._error import evaluate_plan
+from leastnoise._estimation import AdaptiveGridEstimate, Estimate, Outcome
 from leastnoise._fitting import rescale_noise
-from leastnoise._kernel import SeededEntropy, simulate
 from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import MOST_QUERIES, plan_dawa
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.table import Table
 from leastnoise._workload import QuerySet, all_ranges, identity, queries, ranges
 
 MARKS = {

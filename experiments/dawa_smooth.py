@@ -19,13 +19,13 @@ import numpy as np
 from experiments.common import DATA, Report, Row, Wholes, arguments, geometric_mean, write_csv
 from experiments.coverage_shapes import histograms, real_histograms
 from experiments.dawa import best_fixed
-from leastnoise._accounting import Privacy, PureDP
-from leastnoise._estimate import SmoothedEstimate
+from leastnoise._estimation import SmoothedEstimate
 from leastnoise._fitting import rescale_noise
-from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import apply
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.linop import apply
+from leastnoise._trusted.table import Table
 
 
 def smooth(cells: int, records: int) -> dict[str, Wholes]:

@@ -19,17 +19,17 @@ from scipy.optimize import nnls as scipy_nnls
 
 from experiments.common import Reals, Report, Row, Wholes, write_csv
 from experiments.matrix_mechanism_figures import draw_against_sizes, draw_non_negative
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, lower_bound, measure_covariance
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, nnls
+from leastnoise._error import block_rows, lower_bound, measure_covariance
+from leastnoise._estimation import Estimate, nnls
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._kernel import SeededEntropy, simulate
-from leastnoise._linop import Haar, Identity, Operator, Tree
-from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._mechanisms import Search, choose_plan, try_strategies
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.linop import Haar, Identity, Operator, Tree
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, queries, ranges
 
 BUDGETS = {"pure": Privacy(PureDP("1/1000")), "Gaussian": Privacy(ZCDP("1/2000000"))}

@@ -21,18 +21,18 @@ from typing import Any
 import numpy as np
 
 from experiments.common import DATA, Reals, Report, Row, Wholes, arguments, simulated, write_csv
-from leastnoise._accounting import ApproxDP, Privacy, PureDP
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate, Outcome, locally_non_negative
+from leastnoise._estimation import Estimate, Outcome, locally_non_negative
 from leastnoise._fitting import rescale_noise
-from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
 from leastnoise._mechanisms import Search, mechanism_for, release_contract
 from leastnoise._mechanisms._model import fit_on_bins, setting_from_plan
 from leastnoise._mechanisms._protocol import reference_measurements
 from leastnoise._plan import Plan
 from leastnoise._release import Options, build, make_records
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ApproxDP, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, marginals
 
 # Choices of the mechanism were made on these.

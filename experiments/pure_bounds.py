@@ -8,7 +8,7 @@ with ones on its diagonal is a mixture of partitions of the line into intervals.
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray
+from leastnoise._trusted.check.arrays import FloatArray
 
 WORKLOADS = ("prefix", "ranges")
 SIZES = (8, 32, 128, 256)

@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from leastnoise._check import refuse
-from leastnoise._check.arrays import FloatArray
-from leastnoise._planner._residual_algebra import (
+from leastnoise._strategies._residual_algebra import (
     AttributeSet,
     DownwardClosure,
     Matrix,
@@ -21,6 +19,8 @@ from leastnoise._planner._residual_algebra import (
     locate,
     table_sizes,
 )
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.check.arrays import FloatArray
 
 
 def coefficients(closure: DownwardClosure, targets: Mapping[AttributeSet, float]) -> FloatArray:

@@ -36,7 +36,7 @@ from experiments.sums_mechanisms import (
     workload,
 )
 from experiments.sums_strategies import PrefixSums
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.kernel import SeededEntropy
 
 WORKLOADS = {"Q1": 1000, "Q2": 100, "Q3": 10}
 EPSILONS = tuple(Fraction(text) for text in ("1/100", "3/100", "1/10", "3/10", "1"))

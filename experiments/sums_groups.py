@@ -19,9 +19,7 @@ from experiments.common import Reals, Wholes, arguments
 from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums_mechanisms import TAIL_SHARE
 from experiments.sums_shapes import EPSILONS, START, Shape, shapes
-from leastnoise._accounting import Privacy, PureDP
 from leastnoise._domain import Bins, Domain, Edges, Measure
-from leastnoise._kernel import SeededEntropy
 from leastnoise._mechanisms._sums import (
     SumsSetting,
     group_chooser,
@@ -29,6 +27,8 @@ from leastnoise._mechanisms._sums import (
     threshold_chooser,
 )
 from leastnoise._mechanisms._sums import plan_sums as made_for
+from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.kernel import SeededEntropy
 from leastnoise._workload import queries
 
 CELLS = 100

@@ -17,19 +17,19 @@ from experiments.selections.threshold import geometric_candidates, recursive, sp
 from experiments.selections.threshold_joint import least_error
 from experiments.sums_strategies import PrefixSums, SumStrategy, sum_strategy
 from experiments.sums_tree import fit_halved_tree
-from leastnoise._accuracy import ConstrainedLeastSquares
 from leastnoise._domain import Bins, Domain, Measure
-from leastnoise._kernel import Entropy
-from leastnoise._kernel._noise import discrete_laplace
-from leastnoise._linop import dense
-from leastnoise._planner import SumBuckets
-from leastnoise._planner._sums import (
+from leastnoise._error import ConstrainedLeastSquares
+from leastnoise._strategies import SumBuckets
+from leastnoise._strategies._sums import (
     SURE,
     TailLaw,
     candidate_cells,
     choose_threshold,
     estimated_rmse,
 )
+from leastnoise._trusted.kernel import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.linop import dense
 from leastnoise._workload import queries
 
 READINGS = ("records", "edges")

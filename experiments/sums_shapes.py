@@ -20,7 +20,7 @@ from experiments.selections.threshold import geometric_candidates, sparse_vector
 from experiments.sums import monotone, relative_errors
 from experiments.sums_mechanisms import TAIL_SHARE, WholeRows, bucketed_answers, chosen_threshold
 from experiments.sums_strategies import PrefixSums, sum_strategy
-from leastnoise._kernel import Entropy, SeededEntropy
+from leastnoise._trusted.kernel import Entropy, SeededEntropy
 
 START = 50_000
 EPSILONS = (Fraction(1, 100), Fraction(1, 10), Fraction(1))

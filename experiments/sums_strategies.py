@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.sums_tree import fit_halved_tree
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import column_norm
 from leastnoise._families._gram import Gram
 from leastnoise._families._p_identity import fit_p_identity
-from leastnoise._planner._sums import weighted_gram
+from leastnoise._strategies._sums import weighted_gram
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 ALGORITHMS = ("identity", "workload", "timm", "tamm", "optimum")
 """The four algorithms of the paper that answer all queries at once, and the best strategy on the weighted workload."""

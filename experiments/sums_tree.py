@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import Gram
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 _GRID = 100
 

@@ -20,9 +20,9 @@ import pandas as pd
 
 import leastnoise as ln
 from experiments.common import Report, Row, write_csv
-from leastnoise._check.arrays import FloatArray
 from leastnoise._mechanisms import Search
 from leastnoise._planning._targets import balance_plan, ratios, table_goals
+from leastnoise._trusted.check.arrays import FloatArray
 
 SIZES = (2, 3, 5, 8, 12, 16)
 ROWS = 500

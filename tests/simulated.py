@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._kernel import SeededEntropy, UnpaidSeries, _measure
-from leastnoise._kernel._measure import verify
-from leastnoise._measurements import Measurements, Observation
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release, build
-from leastnoise._session._finish import read_table
-from leastnoise._table import Table
+from leastnoise._session._release_job import read_table
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measure
+from leastnoise._trusted.kernel._measure import verify
+from leastnoise._trusted.measurements import Measurements, Observation
+from leastnoise._trusted.table import Table
 
 
 class _Listed(list[np.ndarray]):

@@ -41,7 +41,7 @@ def test_the_first_of_each_word_of_the_glossary_is_explained():
 
 def test_the_picture_sees_a_new_import(monkeypatch):
     before = architecture.picture()
-    monkeypatch.setattr(architecture, "imports", lambda: {("_cli", "_table")})
+    monkeypatch.setattr(architecture, "imports", lambda: {("_cli", "_trusted/table")})
     assert architecture.picture() != before
 
 

@@ -16,10 +16,10 @@ from types import ModuleType
 from urllib.parse import unquote
 
 import pytest
-from contracts.trusted import APART, HELPERS
+from contracts.trusted import HELPERS
 from contracts.trusted import TRUSTED as TRUSTED_PACKAGES
 
-from leastnoise._linop import operators
+from leastnoise._trusted.linop import operators
 from waiting import HANGS
 
 ROOT = Path(__file__).parents[1]
@@ -46,23 +46,26 @@ BANNED_EVERYWHERE = {
     "cvxpy", "diffprivlib", "dp_accounting", "jax", "matplotlib", "mpmath", "opendp", "pandas", "torch",
     "pickle", "marshal", "shelve", "socket", "http", "urllib", "requests", "random",
 }  # fmt: skip
-TRUSTED = {"_check", "_accounting", "_kernel", "_table"}
+NUMPY_ONLY = {f"_trusted/{name}" for name in ("check", "accounting", "kernel", "table")}
 # `leastnoise check` is for the data holder only. Its file takes names from private modules of the
 # readers, because no package exports them: so nothing that makes a release can use them.
-HOLDER = {"_holder/_check.py": "leastnoise._adapters._"}
+HOLDER = {
+    "_holder/_check.py": "leastnoise._trusted.reading._",
+    "_sources/_schema.py": "leastnoise._trusted.reading._",
+}
 # Where a seeded generator of NumPy is allowed: nothing that it draws protects anybody.
 SEEDED = (
     # seeded entropy for tests and experiments, which marks its releases as not private
-    "_kernel/_seeded.py",
+    "_trusted/kernel/_seeded.py",
     "_families/",  # starts of a search over public values
-    "_planner/",  # the same
-    "_accuracy/_joint.py",  # error bars by simulation of the plan, which is public
-    "_estimate/_mixture.py",  # where the fit of a model starts, whatever the data are
-    "_estimate/_expansion.py",  # the estimate of risk, by adding noise to measurements
-    "_estimate/_model.py",  # error bars by fitting the model to other noise, and records
+    "_strategies/",  # the same
+    "_error/_joint.py",  # error bars by simulation of the plan, which is public
+    "_estimation/_mixture.py",  # where the fit of a model starts, whatever the data are
+    "_estimation/_expansion.py",  # the estimate of risk, by adding noise to measurements
+    "_estimation/_model.py",  # error bars by fitting the model to other noise, and records
     "_release/_records.py",  # values within the bins of these
-    "_estimate/_non_negative.py",  # error bars, at the estimate
-    "_estimate/_cdf.py",  # simultaneous bands, by simulation of the plan
+    "_estimation/_non_negative.py",  # error bars, at the estimate
+    "_estimation/_cdf.py",  # simultaneous bands, by simulation of the plan
     "_cli/_demo.py",  # the generated survey
 )
 parse = cache(ast.parse)  # several rules look at each file
@@ -93,7 +96,7 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def module_name(package: str) -> str:
-    return ".".join(filter(None, ["leastnoise", package]))
+    return ".".join(filter(None, ["leastnoise", package.replace("/", ".")]))
 
 
 def sort_key(name: str) -> tuple[int, str]:
@@ -141,9 +144,7 @@ def test_every_module_can_be_imported() -> None:
 
 
 # Examples of these files are tests, as those of every other untrusted file.
-NOT_TRUSTED = {
-    f"leastnoise.{file.removesuffix('.py').replace('/', '.')}" for file in {**HELPERS, **APART}
-}
+NOT_TRUSTED = {f"leastnoise.{file.removesuffix('.py').replace('/', '.')}" for file in HELPERS}
 
 
 def undocumented(module: ModuleType) -> list[str]:
@@ -188,8 +189,8 @@ STRUCTURES = {
 # Parts of operators; query sets and estimates that are proved class by class; and what a file must
 # hold to be read.
 CLASSES_ASKED_FOR_IN = (
-    "_linop/", "_measurements/", "_workload/_query_sets.py",
-    "_estimate/_expansion.py", "_estimate/_plane_expansion.py",
+    "_trusted/linop/", "_trusted/measurements/", "_workload/_query_sets.py",
+    "_estimation/_expansion.py", "_estimation/_plane_expansion.py",
 )  # fmt: skip
 ARRAYS = {f"npt.NDArray[{kind}]" for kind in ("np.float64", "np.int64", "np.bool_", "Any")}
 
@@ -211,6 +212,8 @@ def asks_for_class(node: ast.AST) -> bool:
 def package_of(relative: str) -> str:
     """Return the package of a file, named by its path; a package may be one file."""
     folder, _, file = relative.rpartition("/")
+    if folder.startswith("_trusted/"):
+        return "/".join(folder.split("/")[:2])
     if folder:
         return folder.split("/")[0]
     return "" if file.startswith("__") else file.removesuffix(".py")
@@ -223,15 +226,15 @@ def faulty_expressions(relative: str, tree: ast.AST) -> Iterator[str]:
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Attribute) and not seeded:
             if ast.unparse(node) in {"np.random", "numpy.random"}:
-                yield f"{line}: numpy.random draws nothing that protects; use leastnoise._kernel"
+                yield f"{line}: numpy.random draws nothing that protects; use leastnoise._trusted.kernel"
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
             if not (node.args or node.keywords):
                 yield f"{line}: a generator without a seed"
         if asks_for_class(node) and not relative.startswith(CLASSES_ASKED_FOR_IN):
             yield f"{line}: register a function for the class (functools.singledispatch)"
-        if isinstance(node, ast.Subscript) and relative != "_check/arrays.py":
+        if isinstance(node, ast.Subscript) and relative != "_trusted/check/arrays.py":
             if ast.unparse(node) in ARRAYS:
-                yield f"{line}: arrays of these numbers have a name in leastnoise._check.arrays"
+                yield f"{line}: arrays of these numbers have a name in leastnoise._trusted.check.arrays"
 
 
 def faulty_imports(relative: str, tree: ast.AST) -> Iterator[str]:
@@ -239,13 +242,15 @@ def faulty_imports(relative: str, tree: ast.AST) -> Iterator[str]:
     package = package_of(relative)
     for line, name in imported(tree):
         top, *inner = name.split(".")
+        if inner[:1] == ["_trusted"]:
+            inner = ["/".join(inner[:2]), *inner[2:]]
         other = inner[0] if top == "leastnoise" and inner else ""
         is_library = top not in sys.stdlib_module_names and top not in {"", "numpy", "leastnoise"}
         draws = name.startswith("numpy.random") and not relative.startswith(SEEDED)
         is_private = any(part.startswith("_") for part in inner[1:])
         if top in BANNED_EVERYWHERE or draws:
             yield f"{line}: {name} is not to be imported in the package"
-        if package in TRUSTED and is_library:
+        if package in NUMPY_ONLY and is_library:
             yield f"{line}: {name}: trusted code needs numpy and the standard library only"
         if package and other == package and len(inner) == 1 and "/__init__" not in relative:
             yield f"{line}: import from the private module, not from the package's own __init__"
@@ -290,22 +295,22 @@ def is_the_same_optimized(text: str) -> bool:
     [
         ("_plan/_x.py", "import numpy as np\nnp.random.PCG64(1)", "draws nothing that protects"),
         ("_plan/_x.py", "from numpy.random import default_rng", "not to be imported"),
-        ("_planner/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
+        ("_strategies/_x.py", "import numpy as np\nnp.random.default_rng()", "without a seed"),
         (
             "_plan/_x.py",
             "def f():\n    import opendp.prelude",
             "opendp.prelude is not to be imported",
         ),
-        ("_accuracy/_x.py", "isinstance(operator, (Total, Identity))", "register a function"),
+        ("_error/_x.py", "isinstance(operator, (Total, Identity))", "register a function"),
         ("_plan/_x.py", "from leastnoise._plan import Plan", "own __init__"),
         ("_plan/_x.py", "import leastnoise", "public face above"),
         ("_plan/_x.py", "from leastnoise._domain._kinds import Bins", "private to _domain"),
-        ("_kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
-        ("_kernel/_noise/_x.py", "import duckdb", "standard library only"),
+        ("_trusted/kernel/_x.py", "def f():\n    import scipy.linalg", "standard library only"),
+        ("_trusted/kernel/_noise/_x.py", "import duckdb", "standard library only"),
         (
             "_plan/_x.py",
             "def f(x: npt.NDArray[np.int64]): pass",
-            "have a name in leastnoise._check.arrays",
+            "have a name in leastnoise._trusted.check.arrays",
         ),
         (
             "_plan/_x.py",
@@ -319,11 +324,16 @@ def test_broken_rules_are_seen(relative: str, text: str, complaint: str) -> None
 
 
 def test_rules_allow_good_code() -> None:
-    text = "import json\nimport numpy as np\nfrom leastnoise._check import refuse\nfrom leastnoise._kernel._noise import draw\n"
+    text = (
+        "import json\nimport numpy as np\n"
+        "from leastnoise._trusted.check import refuse\n"
+        "from leastnoise._trusted.kernel._noise import draw\n"
+    )
     seeded = "import numpy as np\nnp.random.PCG64(1)"
-    assert [faults(*one) for one in (("_kernel/_x.py", text), ("_kernel/_seeded.py", seeded))] == [
-        []
-    ] * 2
+    assert [
+        faults(*one)
+        for one in (("_trusted/kernel/_x.py", text), ("_trusted/kernel/_seeded.py", seeded))
+    ] == [[]] * 2
     assert [is_the_same_optimized(text) for text in ("assert 1", "if __debug__: f()", "f()")] == [
         False,
         False,

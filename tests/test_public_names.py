@@ -50,9 +50,9 @@ PLAN = "import leastnoise as ln; ln.plan(ln.queries(ln.Domain(a=ln.Integers(0, 2
 # them load it.
 BESIDE_PLANS = [
     "pandas",
-    "leastnoise._kernel",
-    "leastnoise._adapters",
-    "leastnoise._estimate",
+    "leastnoise._trusted.kernel",
+    "leastnoise._trusted.reading",
+    "leastnoise._estimation",
     "leastnoise._release",
 ]
 
@@ -62,7 +62,7 @@ BESIDE_PLANS = [
     [
         ("import leastnoise", HEAVY, []),
         ("import leastnoise._domain", HEAVY, []),
-        ("import leastnoise._adapters", HEAVY, ["numpy"]),
+        ("import leastnoise._trusted.reading", HEAVY, ["numpy"]),
         (HELP, sorted({*HEAVY} - {"rich"}), []),
         (PLAN, BESIDE_PLANS, []),
     ],

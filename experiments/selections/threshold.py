@@ -12,10 +12,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._check import Exact, exact, refuse
-from leastnoise._check.arrays import IntArray
-from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._noise import discrete_laplace
+from leastnoise._trusted.check import Exact, exact, refuse
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
 
 _MOST_STEPS = 2**22
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256
@@ -105,7 +105,7 @@ def sparse_vector(
         Dwork and Roth 2014, algorithm 1; Wu et al., "Answering Summation Queries for Numerical
         Attributes under Differential Privacy", with the count of rows made part of the query.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> sparse_vector(values, Fraction(2), SeededEntropy(1), (10, 20, 40, 80, 1000), Fraction("0.99"))
     40
@@ -145,7 +145,7 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
         Chen and Zhou, SIGMOD 2013, with the order statistics as bounding sequence; Wu et al.,
         algorithm 3.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> recursive(values, Fraction(1, 10), SeededEntropy(1), start=20, most=1000)
     80

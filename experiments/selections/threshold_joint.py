@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.selections.threshold import scale_up, sorted_amounts
-from leastnoise._check.arrays import FloatArray, IntArray
-from leastnoise._kernel._entropy import Entropy
-from leastnoise._kernel._noise import discrete_laplace
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
 
 Objects = npt.NDArray[np.object_]  # of Python's integers
 
@@ -59,7 +59,7 @@ def least_error(
         Report noisy max with one-sided noise (permute and flip: McKenna and Sheldon 2020), on
         monotone scores.
 
-    >>> from leastnoise._kernel import SeededEntropy
+    >>> from leastnoise._trusted.kernel import SeededEntropy
     >>> values = np.repeat([30, 500], [9990, 10])
     >>> limits = (10, 20, 40, 80, 1000)
     >>> noise = 100.0 * np.array(limits)[:, None]

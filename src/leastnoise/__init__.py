@@ -12,17 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureDP
-    from leastnoise._adapters import CSV, DatabaseTable, Joined
-    from leastnoise._check import (
-        BudgetError,
-        GuardError,
-        InputError,
-        InternalError,
-        LeastNoiseError,
-        LedgerError,
-        PaidError,
-    )
     from leastnoise._domain import (
         Bins,
         Categories,
@@ -37,9 +26,8 @@ if TYPE_CHECKING:
         Reading,
         Unknown,
     )
-    from leastnoise._estimate import cdf, changes, means, quantiles
+    from leastnoise._estimation import cdf, changes, means, quantiles
     from leastnoise._holder import check
-    from leastnoise._kernel import Ledger
     from leastnoise._plan import Plan, plan_categories
     from leastnoise._planning import Least, compare, plan
     from leastnoise._release import Options, Release
@@ -53,6 +41,18 @@ if TYPE_CHECKING:
         resume,
     )
     from leastnoise._spec import read_spec
+    from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP
+    from leastnoise._trusted.check import (
+        BudgetError,
+        GuardError,
+        InputError,
+        InternalError,
+        LeastNoiseError,
+        LedgerError,
+        PaidError,
+    )
+    from leastnoise._trusted.kernel import Ledger
+    from leastnoise._trusted.reading import CSV, DatabaseTable, Joined
     from leastnoise._workload import (
         Workload,
         all_ranges,
@@ -75,16 +75,16 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "_check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
-    "_accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
-    "_adapters": ("CSV", "DatabaseTable", "Joined"),
+    "_trusted.check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
+    "_trusted.accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
+    "_trusted.reading": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
         "Unknown",
     ),
-    "_estimate": ("cdf", "changes", "means", "quantiles"),
+    "_estimation": ("cdf", "changes", "means", "quantiles"),
     "_holder": ("check",),
-    "_kernel": ("Ledger",),
+    "_trusted.kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "compare", "plan"),

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, exact
+from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
 """What a draft has wherever a public value is needed."""

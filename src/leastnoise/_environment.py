@@ -8,7 +8,7 @@ afterwards, when the report is written.
 import os
 from pathlib import Path
 
-from leastnoise._check import refuse
+from leastnoise._trusted.check import refuse
 
 CACHE = "LEASTNOISE_CACHE"
 CACHE_FOLDER = "LEASTNOISE_CACHE_DIR"

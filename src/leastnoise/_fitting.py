@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
-from leastnoise._accounting import (
+from leastnoise._domain import Domain
+from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,
     Budget,
@@ -29,9 +30,15 @@ from leastnoise._accounting import (
     rho_of,
     zcdp_delta,
 )
-from leastnoise._check import Exact, InputError, InternalError, exact, exact_positive, refuse
-from leastnoise._domain import Domain
-from leastnoise._measurements import Block, Measurements, cost
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    InternalError,
+    exact,
+    exact_positive,
+    refuse,
+)
+from leastnoise._trusted.measurements import Block, Measurements, cost
 
 # A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
 # terms of a cost then stay below 2^56.

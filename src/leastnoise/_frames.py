@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from leastnoise._charts import in_digits
-from leastnoise._check import InputError, one_of
-from leastnoise._check.arrays import Array
+from leastnoise._trusted.check import InputError, one_of
+from leastnoise._trusted.check.arrays import Array
 
 Columns = dict[str, Array]
 Label = str | int

@@ -19,7 +19,18 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from leastnoise._accounting import (
+from leastnoise._charts import errors, live
+from leastnoise._domain import (
+    Domain,
+    Unknown,
+    attribute_name,
+    kind_from_json,
+    kind_to_json,
+    known_keys,
+)
+from leastnoise._fitting import key_rule, units_found_often
+from leastnoise._frames import Columns, TabularMixin, pluralize
+from leastnoise._trusted.accounting import (
     ApproxDP,
     Budget,
     Cost,
@@ -36,21 +47,24 @@ from leastnoise._accounting import (
     privacy_from_json,
     whole_budget,
 )
-from leastnoise._charts import errors, live
-from leastnoise._check import InputError, exact_positive, html_facts, one_of, refuse, whole
-from leastnoise._check.arrays import IntArray
-from leastnoise._domain import (
-    Domain,
-    Unknown,
-    attribute_name,
-    kind_from_json,
-    kind_to_json,
-    known_keys,
+from leastnoise._trusted.check import InputError, exact_positive, html_facts, one_of, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.linop import (
+    MOST_UNPACKED,
+    Operator,
+    SignedArray,
+    narrow,
+    operators,
+    unpack,
 )
-from leastnoise._fitting import key_rule, units_found_often
-from leastnoise._frames import Columns, TabularMixin, pluralize
-from leastnoise._linop import MOST_UNPACKED, Operator, SignedArray, narrow, operators, unpack
-from leastnoise._measurements import Block, Factor, Limits, Measurements, cost, measurements_value
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    cost,
+    measurements_value,
+)
 from leastnoise._workload import Workload
 from leastnoise._workload import from_json as workload_from_json
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.kernel import SeededEntropy
 
 
 class OtherStep(Exception):

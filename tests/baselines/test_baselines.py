@@ -24,9 +24,9 @@ from baselines import (
 )
 from baselines import __main__ as command
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
-from leastnoise._check import InputError
 from leastnoise._families import Gram, dense_gram
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 ROOT = Path(__file__).parents[2]

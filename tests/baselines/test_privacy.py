@@ -22,8 +22,8 @@ from baselines import (
     _partition,
     _tree,
 )
-from leastnoise._check import InputError, InternalError
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 EPSILON = Fraction(1, 2)

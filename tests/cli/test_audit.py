@@ -3,8 +3,8 @@
 import json
 
 from cli.conftest import files, lacking
-from leastnoise._accounting import Noise
-from leastnoise._kernel import _measure
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.kernel import _measure
 
 
 def test_claim_bound_confidence_and_trials_are_told(folder, run):

@@ -3,8 +3,8 @@
 import pytest
 
 from cli.conftest import SPEC, edit, files
-from leastnoise._accounting import Privacy, PureDP
 from leastnoise._session import Ledger
+from leastnoise._trusted.accounting import Privacy, PureDP
 
 SUMS = 'clip = [0, 9007199254740991]\n[[workload]]\nqueries = {}\nsum = "pay"'
 # what is wrong, what is replaced in the spec, by what, and what the message must say

@@ -6,9 +6,9 @@ import pytest
 
 from cli.conftest import files, lacking
 from cli.test_killed import stopped
-from leastnoise._kernel import _keys
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
+from leastnoise._trusted.kernel import _keys
 
 SPEC = """
 [source]

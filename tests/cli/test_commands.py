@@ -21,10 +21,10 @@ from cli.conftest import PROGRAM, disk_is_full, edit, ended, files, lacking
 from leastnoise._cli import _demo as demo_module
 from leastnoise._cli import _main, _plan
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS
 from leastnoise._planning import plan
-from leastnoise._session import Ledger, _finish
+from leastnoise._session import Ledger, _release_job
 from leastnoise._spec import read_spec
+from leastnoise._strategies import PLANNERS
 from waiting import HANGS
 
 PLAN_KEYS = {
@@ -502,15 +502,15 @@ def test_progress_tells_the_share_and_never_the_number_of_rows(folder):
     # reading ends when the line of progress has been seen, however long that takes
     slow = """
 import atexit, sys, threading
-from leastnoise import _adapters
-read, seen, write = _adapters.read, threading.Event(), sys.stderr.write
+from leastnoise._trusted import reading
+read, seen, write = reading.read, threading.Event(), sys.stderr.write
 def told(text):
     write(text)
     if '12%' in text: seen.set()
 def slowly(*a, progress, **k):
     progress.show(123457, 987654); seen.wait()
     return read(*a, progress=progress, **k)
-sys.stderr.write, _adapters.read = told, slowly
+sys.stderr.write, reading.read = told, slowly
 atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} & {*sys.modules})))
 """
     done = fresh(slow + PROGRAM, "release", "people.toml", "--out", "out", LEASTNOISE_PROGRESS="on")
@@ -549,7 +549,7 @@ def test_every_step_says_about_how_long_it_still_takes(folder, run, estimates, m
     ) as file:  # more than one block, so that there is a share before the end
         file.write("F,30,500\n" * 2**18)
     with monkeypatch.context() as patch:
-        patch.setattr(_finish, "fill_draft", disk_is_full)
+        patch.setattr(_release_job, "fill_draft", disk_is_full)
         assert run("release", "people.toml", "--out", "out").code == 3
     with monkeypatch.context() as patch:
         patch.setenv(

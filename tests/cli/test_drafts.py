@@ -12,10 +12,11 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from adapters.encoders import refused
 from cli.conftest import lacking
-from leastnoise._adapters import SchemaField, _files, file_endings, schema
-from leastnoise._adapters._column import (
+from leastnoise._sources import SchemaField, file_endings, schema
+from leastnoise._spec import source_columns
+from leastnoise._trusted.reading import _files
+from leastnoise._trusted.reading._column import (
     FileKind,
     Source,
     arrow_fields,
@@ -23,7 +24,7 @@ from leastnoise._adapters._column import (
     chunk_batches,
     to_column,
 )
-from leastnoise._spec import source_columns
+from trusted.reading.encoders import refused
 
 # Columns of public files, with the one of the person; or with those that are candidates.
 PERSONS = {

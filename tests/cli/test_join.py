@@ -69,7 +69,7 @@ def test_a_release_of_two_tables_by_commands(run):
     )
     assert "a second table (patients), joined by 'patient'" in made.out
     (table,) = sorted(Path("out/answers").glob("*.csv"))
-    answers = pd.read_csv(table)  # which rows are joined: tests/adapters and tests/session
+    answers = pd.read_csv(table)  # which rows are joined: tests/trusted/reading and tests/session
     assert len(answers) == 2 * 3 * 4
     assert abs(answers["answer"].sum() - 594) < 9
     assert abs(answers.groupby("sex")["answer"].sum()["other"] - 3) < 9

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Start, edit, ended, files, lacking
-from leastnoise._accounting import Privacy, PureDP
 from leastnoise._session import Ledger, read_release
+from leastnoise._trusted.accounting import Privacy, PureDP
 from waiting import HANGS, wait_until
 
 # Runs the program with one step changed: from one of its calls on it does something before or after
@@ -61,11 +61,11 @@ def fail():
 def full():
     raise OSError(28, "No space left on device")
 
-from leastnoise._kernel import _measure as kernel, _ledger as book, _series as series
+from leastnoise._trusted.kernel import _measure as kernel, _ledger as book, _series as series
 from leastnoise._release import _directory as directory
-from leastnoise._session import _finish as finish, _session as session
+from leastnoise._session import _release_job as finish, _session as session
 from leastnoise._cli import _release as said
-from leastnoise._kernel import Series
+from leastnoise._trusted.kernel import Series
 Ledger = book.Ledger
 {change}
 from leastnoise._cli import main
@@ -185,8 +185,8 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ("change(finish._adapters, 'read', before=interrupt)", "Nothing was spent."),
-        ("change(finish._adapters, 'read', before=twice)", "Nothing was spent."),
+        ("change(finish.reading, 'read', before=interrupt)", "Nothing was spent."),
+        ("change(finish.reading, 'read', before=twice)", "Nothing was spent."),
         ("change(Ledger, 'reserve', after=interrupt)", "can be finished without paying again"),
         ("change(kernel, '_add_noise', after=twice)", "and is absent"),
         ("change(finish, 'fill_draft', before=twice)", "can be finished without paying again"),
@@ -218,7 +218,7 @@ def waiting(folder: Path, start: Start) -> subprocess.Popen[str]:
         "people.toml",
         "--out",
         "out",
-        program=changed("change(finish._adapters, 'read', before=pause)"),
+        program=changed("change(finish.reading, 'read', before=pause)"),
     )
     wait_until(lambda: (folder / "paused").exists() or process.poll() is not None)
     return process

@@ -14,12 +14,12 @@ import pytest
 
 import leastnoise as ln
 from cli.conftest import disk_is_full, edit, files, lacking
-from leastnoise._accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
-from leastnoise._check import InputError, InternalError, PaidError
-from leastnoise._kernel._ledger_file import digest_of
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
+from leastnoise._trusted.check import InputError, InternalError, PaidError
+from leastnoise._trusted.kernel._ledger_file import digest_of
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def full_disk(monkeypatch):
     """Nothing can be written while this is used."""
 
     @contextmanager
-    def used(where: str = "leastnoise._session._finish.fill_draft") -> Iterator[None]:
+    def used(where: str = "leastnoise._session._release_job.fill_draft") -> Iterator[None]:
         with monkeypatch.context() as patch:
             patch.setattr(where, disk_is_full)
             yield
@@ -293,7 +293,7 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
 def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, arguments):
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
-    with full_disk("leastnoise._kernel._ledger.append"):  # before it
+    with full_disk("leastnoise._trusted.kernel._ledger.append"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
     with full_disk("leastnoise._cli._ledger._show_left"):

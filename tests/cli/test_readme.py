@@ -4,10 +4,10 @@ import re
 import shlex
 from pathlib import Path
 
-from leastnoise._accounting import Privacy, PureDP
 from leastnoise._cli import _demo as demo_module
 from leastnoise._cli import _main
 from leastnoise._session import Ledger
+from leastnoise._trusted.accounting import Privacy, PureDP
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")

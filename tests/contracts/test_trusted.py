@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from contracts.sources import code_lines
 from contracts.trusted import (
-    APART,
-    CHOOSES,
     FOLDER,
     HELPERS,
     READERS,
@@ -17,36 +15,6 @@ from contracts.trusted import (
     TRUSTED,
     trusted_files,
 )
-
-
-def imported(path: Path) -> set[tuple[str, str]]:
-    """What a file imports of the package: modules and the names that it takes of them."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {
-                (alias.name, "") for alias in node.names if alias.name.split(".")[0] == "leastnoise"
-            }
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "leastnoise":
-            found |= {(str(node.module), alias.name) for alias in node.names}
-    return found
-
-
-def defined_in(module: str, name: str) -> str:
-    """The file that gives a name, looked for in what the faces of packages hand on."""
-    place = FOLDER.joinpath(*module.split(".")[1:])
-    files = [
-        place.with_suffix(".py"),
-        *([place / f"{name}.py", place / name / "__init__.py"] if name else []),
-        place / "__init__.py",
-    ]
-    file = next(file for file in files if file.exists())
-    homes = (
-        [home for home, known in imported(file) if known == name]
-        if file == files[-1] and place != FOLDER
-        else []
-    )
-    return defined_in(homes[0], name) if homes else file.relative_to(FOLDER).as_posix()
 
 
 def roots(text: str) -> set[str]:
@@ -60,56 +28,35 @@ def roots(text: str) -> set[str]:
     return names
 
 
-def wrong_imports(file: str, path: Path) -> list[str]:
-    """List what a trusted file, named by its path in the package, imports and must not."""
-    allowed = {*trusted_files(), *HELPERS}
-    packages = {("leastnoise", "_adapters")}  # the next test looks at the names taken from it
-    homes = {defined_in(*name) for name in imported(path) - packages}
+def foreign_libraries(file: str, text: str) -> list[str]:
+    """List the libraries that a trusted file, named by its path in the package, must not import."""
     libraries = {"leastnoise", "numpy", *sys.stdlib_module_names}
     if file.startswith(READERS):
         libraries |= READING_LIBRARIES
-    return sorted(homes - allowed) + sorted(roots(path.read_text(encoding="utf-8")) - libraries)
+    return sorted(roots(text) - libraries)
 
 
-@pytest.mark.parametrize("file", trusted_files())
-def test_trusted_file_imports_trusted_code(file: str) -> None:
-    assert wrong_imports(file, FOLDER / file) == []
+@pytest.mark.parametrize("file", [*trusted_files(), *HELPERS])
+def test_trusted_file_imports_few_libraries(file: str) -> None:
+    assert foreign_libraries(file, (FOLDER / file).read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
-    ("file", "line", "wrong"),
+    ("file", "line", "foreign"),
     [
-        ("_kernel/_new.py", "from leastnoise._kernel import SeededEntropy", "_kernel/_seeded.py"),
-        ("_kernel/_new.py", "from leastnoise._plan import Plan", "_plan.py"),
-        ("_table/_new.py", "from leastnoise._domain import Categories", "_domain/_kinds.py"),
-        ("_adapters/_new.py", "import leastnoise._release", "_release/__init__.py"),
-        ("_adapters/_new.py", "import polars", "polars"),
-        ("_linop/_new.py", "def f():\n    import scipy.linalg", "scipy"),
-        ("_kernel/_new.py", "import pyarrow", "pyarrow"),
-        ("_kernel/_new.py", "import numpy\nfrom leastnoise._check import InputError", None),
-        ("_kernel/_new.py", "from leastnoise._kernel._words import LOST", None),
-        ("_adapters/_new.py", "import pyarrow.feather", None),
+        ("_trusted/reading/_new.py", "import polars", ["polars"]),
+        ("_trusted/linop/_new.py", "def f():\n    import scipy.linalg", ["scipy"]),
+        ("_trusted/kernel/_new.py", "import pyarrow", ["pyarrow"]),
+        ("_trusted/kernel/_new.py", "import numpy\nfrom leastnoise._trusted import check", []),
+        ("_trusted/reading/_new.py", "import pyarrow.feather", []),
     ],
 )
-def test_wrong_import_of_trusted_code_is_seen(tmp_path, file, line, wrong) -> None:
-    (tmp_path / "new.py").write_text(line, encoding="utf-8")
-    assert wrong_imports(file, tmp_path / "new.py") == ([] if wrong is None else [wrong])
+def test_foreign_library_in_trusted_code_is_seen(file, line, foreign) -> None:
+    assert foreign_libraries(file, line) == foreign
 
 
-def test_the_choice_of_a_ledger_takes_trusted_names_from_readers() -> None:
-    trusted = set(trusted_files())
-    nodes = ast.walk(ast.parse(code_of(FOLDER / CHOOSES)))
-    names = {
-        node.attr
-        for node in nodes
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "_adapters"
-    }
-    homes = {name: defined_in("leastnoise._adapters", name) for name in names}
-    assert {name: home for name, home in homes.items() if home not in trusted} == {}
-
-
-def test_untrusted_files_of_trusted_packages_exist() -> None:
-    assert [file for file in {**HELPERS, **APART} if not (FOLDER / file).is_file()] == []
+def test_helpers_of_trusted_code_exist() -> None:
+    assert [file for file in HELPERS if not (FOLDER / file).is_file()] == []
 
 
 def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
@@ -133,7 +80,7 @@ def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
                 beside |= {name: homes - counted} if homes - counted else {}
     assert beside == {
         "apply_transpose": {
-            "_linop/_transposes.py"
+            "_trusted/linop/_transposes.py"
         },  # no cost is computed with these; the next test
         "rule_of": {"_domain/_rules.py"},  # `Rule` checks what it gives
         "kind_of": {
@@ -147,14 +94,14 @@ def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
 
 
 def test_transposes_that_a_cost_is_computed_with_are_counted():
-    from leastnoise._linop import AllRanges, Prefix, Ranges, Total, Tree
-    from leastnoise._linop._functions import apply_transpose
+    from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree
+    from leastnoise._trusted.linop._functions import apply_transpose
 
     homes = {
         kind: apply_transpose.dispatch(kind).__module__
         for kind in (AllRanges, Prefix, Ranges, Total, Tree)
     }
-    assert set(homes.values()) == {"leastnoise._linop._functions"}, homes
+    assert set(homes.values()) == {"leastnoise._trusted.linop._functions"}, homes
 
 
 @pytest.mark.parametrize("package", TRUSTED)
@@ -167,16 +114,8 @@ def test_the_face_of_a_trusted_package_hands_names_on_and_does_nothing_else(pack
     assert isinstance(docstring.value, ast.Constant)
     for node in rest:
         assert isinstance(node, ast.ImportFrom)
-        assert f"{node.module}.".startswith(f"leastnoise.{package}.")
+        assert f"{node.module}.".startswith(f"leastnoise.{package.replace('/', '.')}.")
         assert all(alias.asname is None for alias in node.names)
-
-
-def test_the_home_of_a_name_is_found_through_a_face():
-    assert defined_in("leastnoise._domain", "Domain") == "_domain/_domain.py"
-    assert defined_in("leastnoise._domain", "Categories") == "_domain/_kinds.py"
-    assert defined_in("leastnoise._domain._cells", "Rule") == "_domain/_cells.py"
-    assert defined_in("leastnoise._check.arrays", "Array") == "_check/arrays.py"
-    assert defined_in("leastnoise", "_adapters") == "_adapters/__init__.py"
 
 
 def test_one_file_chooses_the_ledger_that_pays():
@@ -188,8 +127,9 @@ def test_one_file_chooses_the_ledger_that_pays():
         )  # in code, or in a docstring
         return {path.relative_to(FOLDER).as_posix() for path in named if words in code_of(path)}
 
-    made, paid = files_with("Ledger.create(", "_session/*.py"), files_with("Series.paid(", "*.py")
-    assert made == {CHOOSES}
+    assert files_with("Ledger.create(", "_trusted/ledgers/*.py") == {"_trusted/ledgers/_choice.py"}
+    assert files_with("Ledger.create(", "_session/*.py") == set()
+    paid = files_with("Series.paid(", "*.py")
     assert paid == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
     for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
         code = code_of(FOLDER / path)

@@ -38,15 +38,15 @@ TESTED = (
     "tests/test_docs.py",
     "tests/test_public_names.py",
     "tests/contracts",
-    "tests/adapters/test_files.py",
-    "tests/adapters/test_neighbours.py",
+    "tests/trusted/reading/test_files.py",
+    "tests/trusted/reading/test_neighbours.py",
     "tests/charts",
     "tests/exports",
     "tests/families/test_row_space.py",
-    "tests/linop",
+    "tests/trusted/linop",
     "tests/mechanisms/test_audit.py",
     "tests/mechanisms/test_conformance.py",
-    "tests/planner/test_conformance.py",
+    "tests/strategies/test_conformance.py",
     "tests/privacy/test_losses.py",
     "tests/release/test_options.py",
     "tests/release/test_report.py",
@@ -133,7 +133,7 @@ def test_fault_of_a_part_is_seen(tmp_path: Path) -> None:
     )
     copy_project(tmp_path)
     add_part(Part(operator.name, {file: wrong}, operator.changes), tmp_path)
-    selected = ("-k", "column_sums and differences", "tests/linop")
+    selected = ("-k", "column_sums and differences", "tests/trusted/linop")
     done = run(tmp_path, "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *selected)
     assert "test_column_sums_with_weights[1-differences]" in done.stdout
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 
 import leastnoise as ln
-from leastnoise._adapters._column import Column, to_column
-from leastnoise._adapters._encode import amount_encoder, cell_encoder
 from leastnoise._domain import UnitCount, Weighted
-from leastnoise._linop import dense
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.reading._column import Column, to_column
+from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder
 from leastnoise._workload import Product, Workload
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -7,7 +7,6 @@ import pickle
 import numpy as np
 import pytest
 
-from leastnoise._check import InputError, InternalError
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -27,6 +26,7 @@ from leastnoise._domain import (
     Steps,
 )
 from leastnoise._spec._domain import domain_from_spec
+from leastnoise._trusted.check import InputError, InternalError
 
 PEOPLE = Domain(
     {

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -21,7 +20,8 @@ from leastnoise._domain import (
     Reading,
     Unknown,
 )
-from leastnoise._domain._kind import Kind, number_text
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.domain._kind import Kind, number_text
 
 
 def test_sizes_and_labels():

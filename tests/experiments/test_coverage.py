@@ -14,7 +14,7 @@ from experiments.coverage_shapes import histograms, real_histograms, real_tables
 from experiments.coverage_sums import KINDS, amounts, of_all_values, of_cut_values, real_amounts
 
 from experiments import coverage
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, PureDP
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, PureDP
 
 AWARE: list[Budget] = [PureDP("1/2"), ZCDP("1/8"), ApproxDP("1/2", "1e-9")]
 

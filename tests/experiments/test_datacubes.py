@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from estimate.agreement import disagreement
+from estimation.agreement import disagreement
 from experiments import datacube_strategies as cubes
 from experiments import datacubes
-from leastnoise._check import InputError
-from leastnoise._planner._residual_algebra import table_sizes
+from leastnoise._strategies._residual_algebra import table_sizes
+from leastnoise._trusted.check import InputError
 
 SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}
 # Total squared error at epsilon 1: Q, Q+, Q+ with least squares, F+; the planners' own are in
-# tests/planner.
+# tests/strategies.
 FIGURES = {
     ("NLTCS", "1a"): (176824, 170017, 57228, 39239),
     ("Adult", "2a"): (5.54e7, 2.97e7, 1.60e7, 5.9e9),

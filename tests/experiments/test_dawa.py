@@ -10,7 +10,7 @@ from experiments.dawa_comparison import draw_ratios, regret
 from experiments.dawa_smooth import run as run_smooth
 
 from experiments import dawa, dawa_plane
-from leastnoise._check import InputError
+from leastnoise._trusted.check import InputError
 
 FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
 

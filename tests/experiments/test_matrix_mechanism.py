@@ -10,8 +10,8 @@ from bench import matrix_mechanism as bench
 from click.testing import CliRunner
 
 from experiments import matrix_mechanism as experiment
-from leastnoise._check import InputError
 from leastnoise._cli import _demo as command
+from leastnoise._trusted.check import InputError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from experiments import sums as experiment
 from experiments import sums_mechanisms as mechanisms
 from leastnoise._cli import _demo as command
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.kernel import SeededEntropy
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 COLUMN = mechanisms.income(None)

@@ -18,8 +18,8 @@ from experiments.selections.threshold_joint import biases, least_error, sensitiv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._check import InputError
-from leastnoise._kernel import SeededEntropy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy
 from mechanisms.remembered import draw_ahead
 
 CANDIDATES = (1, 2, 4, 6)

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 import leastnoise as ln
-from leastnoise._accounting import PureDP
-from leastnoise._check import InputError
-from leastnoise._exports import EXPORTS, FILL_IN, REVIEW
-from leastnoise._linop import dense
+from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW
+from leastnoise._trusted.accounting import PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import dense
 
 
 def test_another_form_is_refused(laplace):

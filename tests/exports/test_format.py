@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._accuracy import block_variance
-from leastnoise._linop import dense, operators, to_json
-from linop.conformance import CASES
+from leastnoise._error import block_variance
+from leastnoise._trusted.linop import dense, operators, to_json
+from trusted.linop.conformance import CASES
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from leastnoise._families import Gram, dense_gram, gram_of, weighted_sum
-from leastnoise._linop import AllRanges, Identity, Prefix, Ranges, Total
+from leastnoise._trusted.linop import AllRanges, Identity, Prefix, Ranges, Total
 
 
 def prefix_gram(size: int) -> Gram:

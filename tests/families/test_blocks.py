@@ -9,7 +9,8 @@ from scipy.optimize import approx_fprime
 from families.grams import all_ranges_gram, prefix_gram, width_gram
 from leastnoise._families import Gram, _blocks, dense_gram, gram_of, invert_gram, weighted_sum
 from leastnoise._families._p_identity import Support, p_identity
-from leastnoise._linop import (
+from leastnoise._strategies import NotApplicable
+from leastnoise._trusted.linop import (
     DiagonalAndRows,
     Operator,
     Prefix,
@@ -17,8 +18,7 @@ from leastnoise._linop import (
     Total,
     column_sums,
 )
-from leastnoise._measurements import Factor
-from leastnoise._planner import NotApplicable
+from leastnoise._trusted.measurements import Factor
 
 GRAMS: dict[str, Gram] = {
     "prefix": prefix_gram(48),

@@ -9,7 +9,6 @@ from baselines._linear import strategy_rmse
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
-from leastnoise._check import InputError
 from leastnoise._families import (
     Gram,
     dense_gram,
@@ -19,7 +18,8 @@ from leastnoise._families import (
     weighted_sum,
 )
 from leastnoise._families import _dense as optimal
-from leastnoise._linop import Dense, Prefix, column_sums
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Dense, Prefix, column_sums
 
 # Numerical optima of the semidefinite programme; for the ranges of one width the best of hdmm.
 OPTIMA = [

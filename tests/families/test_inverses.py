@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from leastnoise._check import InputError
 from leastnoise._families import GramInverse, invert_gram
 from leastnoise._families._blocks import NestedInverse
 from leastnoise._families._toeplitz import ToeplitzInverse
 from leastnoise._families._tree import TreeInverse
-from leastnoise._linop import (
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import (
     AllRanges,
     Dense,
     DiagonalAndRows,
@@ -22,7 +22,7 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
-from leastnoise._measurements import Factor
+from leastnoise._trusted.measurements import Factor
 
 RNG = np.random.default_rng(11)
 INNER = DiagonalAndRows([3, 2, 4, 5], [[1, 2, 0, 1], [0, 1, 3, 1]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leastnoise._families import LevelInverse, Levels, nested_levels, trace_of_root
-from leastnoise._linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
+from leastnoise._trusted.linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
 
 
 def levels_of(seed: int) -> tuple[Levels, list[np.ndarray]]:

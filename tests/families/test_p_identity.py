@@ -9,10 +9,10 @@ from baselines._linear import strategy_rmse
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, cells_and_total, permuted, prefix_gram, width_gram
-from leastnoise._check import InputError, InternalError
 from leastnoise._families import Deadline, Gram, dense_gram, time_limit, weighted_sum
 from leastnoise._families import _p_identity as p_identity
 from leastnoise._families._tree import fit_level_tree
+from leastnoise._trusted.check import InputError, InternalError
 
 GRAMS = [
     prefix_gram(24),

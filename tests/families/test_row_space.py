@@ -6,22 +6,22 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import (
+from leastnoise._domain import Domain, Integers
+from leastnoise._error import (
     IterativeStructure,
     PairStructure,
     UnsupportedQuery,
     _structure,
     measure_covariance,
 )
-from leastnoise._accuracy._joint import _weighted_diagonal
-from leastnoise._check import InputError, InternalError
-from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import Estimate
+from leastnoise._error._joint import _weighted_diagonal
+from leastnoise._estimation import Estimate
 from leastnoise._families import IdentityInverse, row_space
 from leastnoise._families._inverse import invert_gram
 from leastnoise._families._queries import gram_diagonal, triangle
-from leastnoise._linop import (
+from leastnoise._trusted.accounting import Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.linop import (
     Contrasts,
     Dense,
     Identity,
@@ -32,9 +32,9 @@ from leastnoise._linop import (
     apply_transpose,
     dense,
 )
-from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import identity, matrix, prefix, queries
-from linop.conformance import CASES, Case
+from trusted.linop.conformance import CASES, Case
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

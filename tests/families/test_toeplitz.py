@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leastnoise._accounting import ZCDP, Noise, Privacy
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers
 from leastnoise._families import invert_gram
 from leastnoise._families._toeplitz import convolve, inverse_series, toeplitz_root
-from leastnoise._linop import Prefix, Toeplitz, column_sums, largest_entry
-from leastnoise._measurements import Factor
-from leastnoise._planner import PLANNERS, PlanningProblem
 from leastnoise._planning import plan
+from leastnoise._strategies import PLANNERS, PlanningProblem
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Prefix, Toeplitz, column_sums, largest_entry
+from leastnoise._trusted.measurements import Factor
 from leastnoise._workload import queries
 from simulated import releases
 

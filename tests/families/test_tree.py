@@ -6,12 +6,12 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import measure_covariance
-from leastnoise._accuracy._joint import joint_rows_in_parts, joint_variances
 from leastnoise._domain import Coded, Domain
+from leastnoise._error import measure_covariance
+from leastnoise._error._joint import joint_rows_in_parts, joint_variances
 from leastnoise._families import invert_gram
-from leastnoise._linop import (
+from leastnoise._trusted.accounting import Noise, Privacy, PureDP
+from leastnoise._trusted.linop import (
     AllRanges,
     Dense,
     DiagonalAndRows,
@@ -21,7 +21,7 @@ from leastnoise._linop import (
     Tree,
     dense,
 )
-from leastnoise._measurements import Block, Factor, Measurements
+from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import all_ranges, queries
 
 RNG = np.random.default_rng(5)
@@ -41,7 +41,7 @@ def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(
     rows = reduce(np.kron, map(dense, MIXED))
     expected = np.einsum("ij,jk,ik->i", rows, root @ root.T, rows)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
-    monkeypatch.setattr("leastnoise._accuracy._joint._AT_ONCE", 500)
+    monkeypatch.setattr("leastnoise._error._joint._AT_ONCE", 500)
     np.testing.assert_allclose(joint_variances(root @ root.T, MIXED), expected, rtol=1e-9)
     parts = list(joint_rows_in_parts(MIXED))
     assert len(parts) > 1

@@ -12,8 +12,8 @@ from scipy.optimize import approx_fprime
 from families.grams import all_ranges_gram, cells_and_total, prefix_gram, width_gram
 from leastnoise._families import Gram, dense_gram
 from leastnoise._families import _tree as trees
-from leastnoise._linop import Haar
-from leastnoise._linop import dense as dense_of
+from leastnoise._trusted.linop import Haar
+from leastnoise._trusted.linop import dense as dense_of
 
 
 def dense(size: int) -> Gram:
@@ -147,7 +147,7 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
 
 def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
     code = (
-        "import sys; from leastnoise._accounting import Privacy, PureDP; from leastnoise._domain "
+        "import sys; from leastnoise._trusted.accounting import Privacy, PureDP; from leastnoise._domain "
         "import Domain, Integers;"
         "from leastnoise._mechanisms import Search, choose_plan; from leastnoise._workload import "
         "queries;"

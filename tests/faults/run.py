@@ -35,9 +35,9 @@ ROOT = Path(__file__).parents[2]
 
 def killed_after_the_record() -> None:
     """A release up to the moment before its answers are written."""
-    from leastnoise._session import _finish
+    from leastnoise._session import _release_job
 
-    _finish.fill_draft = lambda *_, **__: os._exit(9)
+    _release_job.fill_draft = lambda *_, **__: os._exit(9)
     command("release", "people.toml", "--out", "out")()
 
 
@@ -240,9 +240,9 @@ def swept(
 
 def damaged(folder: Path, every: int, known: Container[tuple[str, str]]) -> Iterator[Line]:
     """A ledger with two entries, cut at and flipped in every byte: noticed, or as it was."""
-    from leastnoise._accounting import PureCost, PureDP
-    from leastnoise._check import LedgerError
     from leastnoise._session import Ledger
+    from leastnoise._trusted.accounting import PureCost, PureDP
+    from leastnoise._trusted.check import LedgerError
 
     with_ledger(folder)
     book = Ledger.open(folder / "people.ledger")
@@ -342,7 +342,7 @@ def written(lines: list[Line]) -> str:
                 "([the ledger](../ledger.md)). Read-only folders and several processes at once are "
                 "not here but in"
             ),
-            "`tests/kernel/test_ledger_processes.py` and `tests/cli/test_killed.py`.",
+            "`tests/trusted/kernel/test_ledger_processes.py` and `tests/cli/test_killed.py`.",
             "",
             "## What went wrong",
             "",

@@ -179,8 +179,8 @@ def fresh(folder: Path) -> None:
 
 def with_ledger(folder: Path) -> None:
     """And a ledger for three releases."""
-    from leastnoise._accounting import Privacy, PureDP
     from leastnoise._session import Ledger
+    from leastnoise._trusted.accounting import Privacy, PureDP
 
     fresh(folder)
     Ledger.create(folder / "people.ledger", "people", Privacy(PureDP(3)))

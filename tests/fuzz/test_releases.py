@@ -19,8 +19,8 @@ import leastnoise as ln
 from fuzz.cases import or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._session import enter_release, export, read_release
-from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._studio._explore_page import exploring_page
+from leastnoise._trusted.ledgers import other_ledgers, unknown_releases
 
 DOMAIN = ln.Domain(
     {

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, PureDP
 from leastnoise._domain import Domain, Integers
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, PureDP
+from leastnoise._trusted.table import Table
 from leastnoise._workload import marginals, queries
 from mechanisms.row import (
     LINE,

@@ -5,11 +5,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._kernel import Entropy, _measure
-from leastnoise._kernel._noise import discrete_laplace
 from leastnoise._mechanisms import Search, _dawa, mechanism_for
 from leastnoise._plan import Plan
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.kernel import Entropy, _measure
+from leastnoise._trusted.kernel._noise import discrete_laplace
 from leastnoise._workload import Workload
 
 NUMBERS = 4096  # drawn together, of one scale

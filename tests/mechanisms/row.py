@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Budget, PureDP
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, Budget, PureDP
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, queries
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from leastnoise._estimate import Outcome
-from leastnoise._kernel import SeededEntropy, UnpaidSeries
-from leastnoise._linop import whole_bytes
-from leastnoise._measurements import measurements_value
+from leastnoise._estimation import Outcome
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
+from leastnoise._trusted.linop import whole_bytes
+from leastnoise._trusted.measurements import measurements_value
+from leastnoise._trusted.table import Table
 
 
 def run(plan: Plan, table: Table, entropy: SeededEntropy | int) -> Outcome:

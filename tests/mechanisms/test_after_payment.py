@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Budget, Privacy
-from leastnoise._check import InputError
-from leastnoise._kernel import SeededEntropy, UnpaidSeries
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import Budget, Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
+from leastnoise._trusted.table import Table
 from mechanisms.remembered import without_a_search
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

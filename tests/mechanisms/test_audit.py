@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._audit import audit_plan
 from leastnoise._audit._audit import audit_choice, enumerate_mechanism_runs, kinds_of_steps
-from leastnoise._audit._measured import Effort, measured_parts
+from leastnoise._audit._measurement_tests import Effort, measured_parts
 from leastnoise._domain import Coded, Domain, Measure
-from leastnoise._kernel import LeastCost, SeededEntropy, _measure, _plane
-from leastnoise._measurements import Measurements
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.kernel import LeastCost, SeededEntropy, _measure, _plane
+from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import mean_queries
 from mechanisms.conformance import ROWS, Row
 from mechanisms.remembered import draw_ahead

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from leastnoise import Domain, Privacy, PureDP, Workload, marginals
-from leastnoise._mechanisms import Search, _choose, choose_plan
+from leastnoise._mechanisms import Search, _choice, choose_plan
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def few() -> Workload:
 def test_cycles_are_not_collected_while_many_tables_are_planned(
     few: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
 ) -> None:
-    monkeypatch.setattr(_choose, "_MANY_TABLES", most)
+    monkeypatch.setattr(_choice, "_MANY_TABLES", most)
     seen: list[bool] = []
 
     def stopped(_: str) -> None:
@@ -37,7 +37,7 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
 
 
 def test_the_collector_goes_on_when_all_of_several_threads_have_planned() -> None:
-    first, second = _choose._gc_paused(), _choose._gc_paused()
+    first, second = _choice._gc_paused(), _choice._gc_paused()
     try:
         first.__enter__()
         second.__enter__()

@@ -7,9 +7,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from leastnoise._accounting import Budget, Privacy, PureDP, whole_budget
-from leastnoise._check import BudgetError, InputError
-from leastnoise._kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._mechanisms import (
     BY_NAME,
     MECHANISMS,
@@ -20,6 +17,9 @@ from leastnoise._mechanisms import (
 )
 from leastnoise._plan import Plan
 from leastnoise._session import outcome_from_json
+from leastnoise._trusted.accounting import Budget, Privacy, PureDP, whole_budget
+from leastnoise._trusted.check import BudgetError, InputError
+from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, UnpaidSeries
 from mechanisms.conformance import ROWS, Row
 from mechanisms.running import run, written
 

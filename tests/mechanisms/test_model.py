@@ -11,17 +11,17 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from estimate.agreement import disagreement
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
+from estimation.agreement import disagreement
 from leastnoise._domain import Domain, Integers
-from leastnoise._estimate import ModelEstimator, ShrunkToModel, locally_non_negative
+from leastnoise._error import block_variance
+from leastnoise._estimation import ModelEstimator, ShrunkToModel, locally_non_negative
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
 from leastnoise._release import make_records, stated_words
-from leastnoise._table import Table
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Product, Workload, marginals, queries
 from mechanisms.running import run
 
@@ -374,7 +374,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
 
 
 def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() -> None:
-    from leastnoise._estimate._stated import apply_public_facts
+    from leastnoise._estimation._public_facts import apply_public_facts
 
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
     names = ("a", "b", "c")

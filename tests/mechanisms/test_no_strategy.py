@@ -3,7 +3,7 @@
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
+from leastnoise._trusted.check import InputError
 
 
 def reasons(workload, budget, **options):

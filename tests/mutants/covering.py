@@ -15,12 +15,15 @@ from contracts.trusted import TRUSTED
 
 from mutants.generate import Mutant
 
+TESTS = Path(__file__).parents[1]
 # What the packages offer by name.
 NAMES = "tests/test_project.py::test_exported_names_are_public_and_importable"
 # They run the trusted packages too; how rows fit is told by the command alone.
-BESIDE = ("tests/plan", "tests/session", "tests/cli/test_check.py")
+BESIDE = ("tests/domain", "tests/plan", "tests/session", "tests/cli/test_check.py")
 # They read the code, and fail for changes that compute nothing else.
-READ_THE_CODE = ("tests/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",)
+READ_THE_CODE = (
+    "tests/trusted/kernel/test_noise_arguments.py::test_no_floating_point_in_the_source",
+)
 # Fixtures, and parameters of tests, that start a server, and its CPU seconds, which are not those
 # of a test: once for all that use it.
 SERVERS = {"": 0.0, "spark": 15.0, "postgres": 3.0, "url": 3.0}
@@ -32,7 +35,8 @@ LONGEST = 8.0
 def targets() -> list[str]:
     """Tests of what the trusted packages do."""
     return [
-        *(path for name in TRUSTED for path in (f"src/leastnoise/{name}", f"tests/{name[1:]}")),
+        *(f"src/leastnoise/{name}" for name in TRUSTED),
+        *(f"tests/{name[1:]}" for name in TRUSTED if (TESTS / name[1:]).is_dir()),
         NAMES,
         *BESIDE,
     ]
@@ -122,7 +126,7 @@ class Cover:
         file: values may have been kept from an earlier test. Of a file that only runs at import,
             those of the names that packages offer, and its own package's.
         """
-        package, lines = mutant.file.partition("/")[0], self._lines.get(mutant.file, {})
+        package, lines = mutant.file.rpartition("/")[0], self._lines.get(mutant.file, {})
         of_file = set().union(*lines.values()) or {
             test for test in self._tests if test.startswith((f"tests/{package[1:]}/", NAMES))
         }

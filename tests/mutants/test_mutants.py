@@ -41,16 +41,16 @@ class Pair:
 
 @pytest.fixture(autouse=True)
 def module(tmp_path):
-    path = tmp_path / "_kernel" / "sample.py"
-    path.parent.mkdir()
+    path = tmp_path / "_trusted" / "kernel" / "sample.py"
+    path.parent.mkdir(parents=True)
     path.write_text(CODE, "utf-8")
 
 
 def found(tmp_path, name):
     (one,) = [
         mutant
-        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
-        if mutant.name == f"_kernel/sample.py: {name}"
+        for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
+        if mutant.name == f"_trusted/kernel/sample.py: {name}"
     ]
     return one
 
@@ -58,7 +58,7 @@ def found(tmp_path, name):
 def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
     names = {
         mutant.name.partition(": ")[2]: mutant.words
-        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
+        for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
     }
     assert {
         "LIMIT = 5 -> LIMIT = None",
@@ -76,7 +76,9 @@ def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
 
 
 def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
-    texts = [mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "_kernel/sample.py")]
+    texts = [
+        mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
+    ]
     assert len(set(texts)) == len(texts) == 13
     for text in texts:
         compile(text, "sample.py", "exec")
@@ -89,11 +91,14 @@ def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
 
 
 def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path):
-    tree, kernel = tmp_path / "tree", tmp_path / "tree" / "src" / "leastnoise" / "_kernel"
+    tree, kernel = (
+        tmp_path / "tree",
+        tmp_path / "tree" / "src" / "leastnoise" / "_trusted" / "kernel",
+    )
     kernel.mkdir(parents=True)
     (kernel / "sample.py").write_text(CODE, "utf-8")
     (tree / "test_a.py").write_text(
-        "import sys\nsys.path.insert(0, 'src/leastnoise/_kernel')\nfrom sample import LIMIT, "
+        "import sys\nsys.path.insert(0, 'src/leastnoise/_trusted/kernel')\nfrom sample import LIMIT, "
         "above\nassert LIMIT\n\n"
         "def test_one():\n    assert above(5)\n\ndef test_above():\n    assert not above(3)\n\n"
         "def test_waits():\n    while LIMIT == 6: pass\n"
@@ -118,15 +123,15 @@ def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path
     with pytest.raises(RuntimeError, match="do not run on the code as it is either: ended with 4"):
         run(tree, cover, found(tmp_path, "5 -> 6"), [*tests[:1], gone])
     assert (kernel / "sample.py").read_text("utf-8") == CODE
-    with changed(kernel.parent, found(tmp_path, "5 -> 6")):
+    with changed(kernel.parents[1], found(tmp_path, "5 -> 6")):
         assert run_tests(tree, tests, 0) == ("time", "limit of time")
-        with changed(kernel.parent, None):  # as after a run that was killed
+        with changed(kernel.parents[1], None):  # as after a run that was killed
             assert (kernel / "sample.py").read_text("utf-8") == CODE
         (kernel / "sample.kept").write_text(CODE, "utf-8")
 
 
 def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
-    mutants = [*mutants_of(tmp_path, "_kernel/sample.py")]
+    mutants = [*mutants_of(tmp_path, "_trusted/kernel/sample.py")]
     drawn = sample(mutants, 8, 1)
     assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
     assert sum(not mutant.words for mutant in drawn) == 8
@@ -135,18 +140,18 @@ def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
 
 def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path):
     quick, slow, other, bad = (
-        "tests/kernel/a.py::quick",
-        "tests/kernel/a.py::slow",
+        "tests/trusted/kernel/a.py::quick",
+        "tests/trusted/kernel/a.py::slow",
         "tests/session/b.py::c",
-        "tests/kernel/a.py::bad",
+        "tests/trusted/kernel/a.py::bad",
     )
     lines = {
-        "_kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}
+        "_trusted/kernel/sample.py": {"11": [slow, quick, other, bad], "9": [other]}
     }  # what is bad has failed, and no seconds
-    served = [f"tests/kernel/a.py::{name}" for name in ("served", "served too")]
-    lines["_kernel/sample.py"]["11"] += served
-    names = f"{NAMES}[_kernel]"
-    lines["_kernel/__init__.py"] = {"1": [other]}
+    served = [f"tests/trusted/kernel/a.py::{name}" for name in ("served", "served too")]
+    lines["_trusted/kernel/sample.py"]["11"] += served
+    names = f"{NAMES}[_trusted/kernel]"
+    lines["_trusted/kernel/__init__.py"] = {"1": [other]}
     seconds = {slow: 9.0, quick: 0.1, other: 0.01, names: 0.3, **dict.fromkeys(served, 0.2)}
     tests = {test: (used, "spark" if test in served else "") for test, used in seconds.items()}
     (tmp_path / "lines.json").write_text(json.dumps({"tests": tests, "lines": lines}), "utf-8")
@@ -159,7 +164,7 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     assert (
         cover.tests(found(tmp_path, "5 -> 6")) == tests
     )  # at import alone: whatever runs the file
-    offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_kernel/__init__.py")
+    offered = dataclasses.replace(found(tmp_path, "5 -> 6"), file="_trusted/kernel/__init__.py")
     assert cover.tests(offered) == [
         names,
         other,
@@ -175,8 +180,10 @@ def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recor
             (tmp_path / file).mkdir(parents=True)
     (tmp_path / "tests" / "cli").mkdir()
     (tmp_path / "tests" / "cli" / "test_check.py").touch()
-    (tmp_path / "src" / "leastnoise" / "_kernel" / "a.py").write_text("def f(x):\n    return x\n")
-    (tmp_path / "tests" / "kernel" / "test_k.py").write_text(
+    (tmp_path / "src" / "leastnoise" / "_trusted" / "kernel" / "a.py").write_text(
+        "def f(x):\n    return x\n"
+    )
+    (tmp_path / "tests" / "trusted" / "kernel" / "test_k.py").write_text(
         "import a\ndef test_f(url): a.f(url)\ndef test_no(): assert not a.f(1)\n"
     )
     (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef url(): return 1\n")
@@ -186,7 +193,7 @@ def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recor
             (
                 Path(__file__).parents[1],
                 Path(__file__).parents[2],
-                tmp_path / "src" / "leastnoise" / "_kernel",
+                tmp_path / "src" / "leastnoise" / "_trusted" / "kernel",
             ),
         )
     )
@@ -205,13 +212,13 @@ def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recor
         capture_output=True,
     )
     known = json.loads((tmp_path / "lines.json").read_text("utf-8"))
-    name = "tests/kernel/test_k.py::test_f"
+    name = "tests/trusted/kernel/test_k.py::test_f"
     assert {test: server for test, (_, server) in known["tests"].items()} == {
         name: "url",
         NAMES: "",
     }
     assert known["lines"] == {
-        "_kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}
+        "_trusted/kernel/a.py": {"1": [""], "2": [name, f"{name.removesuffix('f')}no"]}
     }
 
 
@@ -236,7 +243,7 @@ def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
 def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     mutants = [
         mutant
-        for mutant in mutants_of(tmp_path, "_kernel/sample.py")
+        for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
         if mutant.before in {"5", "> least", "3"}
     ]
     states = dict(
@@ -252,7 +259,7 @@ def test_the_page_lists_every_survivor_with_its_reason(tmp_path, monkeypatch):
     (tmp_path / "sample.json").write_text(json.dumps(facts), "utf-8")
     lines = [json.dumps({"key": key, "state": state}) for key, state in states.items()]
     (tmp_path / "results.jsonl").write_text("\n".join(lines), "utf-8")
-    reasons = '"_kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n'
+    reasons = '"_trusted/kernel/sample.py: 5 -> 6" = "equivalent: nobody reads it"\n'
     (tmp_path / "reasons.toml").write_text(reasons, "utf-8")
     monkeypatch.setattr(report, "REASONS", tmp_path / "reasons.toml")
     report.write(tmp_path, tmp_path / "page.md")

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
-from leastnoise._accuracy import equations
-from leastnoise._check import InputError, InternalError
 from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._error import equations
 from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared, root_up, round_up
-from leastnoise._linop import Dense, Identity, Prefix, Tree
-from leastnoise._measurements import (
+from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.linop import Dense, Identity, Prefix, Tree
+from leastnoise._trusted.measurements import (
     Block,
     Factor,
     Limits,
@@ -27,7 +28,6 @@ from leastnoise._measurements import (
     measurements_digest,
     measurements_value,
 )
-from leastnoise._plan import Plan, Promise, TableError
 from leastnoise._workload import queries
 
 DOMAIN = Domain(a=["x", "y"], b=Integers(0, 7), measures={"pay": Measure("pay", 0, 1000)})

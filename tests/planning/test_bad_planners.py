@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._planner import PLANNERS, Planner, PlanningProblem, Strategy
+from leastnoise._strategies import PLANNERS, Planner, PlanningProblem, Strategy
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
 ASKED = ln.marginals(DOMAIN, ways=2)
@@ -54,7 +54,7 @@ def test_plan_leaves_out_a_planner_that_fails(monkeypatch, propose, budget) -> N
     without = ln.plan(ASKED, budget)
     bad = dataclasses.replace(PLANNERS["marginals"], name="bad", propose=propose)
     monkeypatch.setattr(
-        "leastnoise._mechanisms._choose.PLANNERS", {"bad": bad, **PLANNERS, "bad too": bad}
+        "leastnoise._mechanisms._choice.PLANNERS", {"bad": bad, **PLANNERS, "bad too": bad}
     )
     assert ln.plan(ASKED, budget).expected_error() == without.expected_error()
     reasons = {tried.strategy: tried.reason for tried in ln.compare(ASKED, budget)}

@@ -8,8 +8,6 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, PureDP, parameters
-from leastnoise._check import InputError
 from leastnoise._planning._targets import (
     mean_goals,
     mean_target_statuses,
@@ -18,6 +16,8 @@ from leastnoise._planning._targets import (
 )
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec, plan_warnings
+from leastnoise._trusted.accounting import ZCDP, PureDP, parameters
+from leastnoise._trusted.check import InputError
 from leastnoise._workload import Statistic, Target
 from simulated import releases
 

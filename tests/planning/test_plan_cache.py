@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Privacy, PureDP
 from leastnoise._cli import main
 from leastnoise._mechanisms import Search
 from leastnoise._planning import _plan_cache
+from leastnoise._trusted.accounting import Privacy, PureDP
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7)).as_complete()
 ASKED = ln.queries(DOMAIN, age="prefix") + ln.marginals(DOMAIN, ways=1, of=["sex"])

@@ -9,14 +9,14 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, Privacy, PureDP, parameters
-from leastnoise._check import InputError
 from leastnoise._mechanisms import Search
-from leastnoise._mechanisms._choose import reweight_plan
-from leastnoise._planner import Planner
-from leastnoise._planner import _covering as _designs
+from leastnoise._mechanisms._choice import reweight_plan
 from leastnoise._planning import _targets as targets
 from leastnoise._planning import expected_seconds, plan_workload
+from leastnoise._strategies import Planner
+from leastnoise._strategies import _covering as _designs
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP, parameters
+from leastnoise._trusted.check import InputError
 from simulated import releases
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

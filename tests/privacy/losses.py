@@ -19,13 +19,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
-from leastnoise._check import InputError
 from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCellBound
 from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared
-from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries
-from leastnoise._linop import (
+from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, release_contract
+from leastnoise._plan import without_guard
+from leastnoise._session._guard import guard_measurements
+from leastnoise._strategies import PLANNERS, NotApplicable, PlanningProblem
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
+from leastnoise._trusted.linop import (
     AllRanges,
     Coarse,
     Contrasts,
@@ -42,17 +45,14 @@ from leastnoise._linop import (
     Total,
     Tree,
 )
-from leastnoise._linop import operators as classes_of_operators
-from leastnoise._measurements import Block, Factor, Limits, Measurements
-from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, release_contract
-from leastnoise._plan import without_guard
-from leastnoise._planner import PLANNERS, NotApplicable, PlanningProblem
-from leastnoise._session._guard import guard_measurements
-from leastnoise._table import Table
+from leastnoise._trusted.linop import operators as classes_of_operators
+from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, marginals, queries
-from linop.conformance import CASES
-from measurements.brute import claimed, units_of, worst
 from mechanisms.conformance import ROWS
+from trusted.kernel.test_selection_privacy import COSTS, EPSILON, loss_of_cost
+from trusted.linop.conformance import CASES
+from trusted.measurements.brute import claimed, units_of, worst
 
 LEAST = 0.9  # below this share of the claim a reason is written down
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "privacy-loss.md"
@@ -325,7 +325,7 @@ CUBE = Domain(a=["x", "y"], b=Integers(0, 7), c=Integers(0, 3))
 def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
     """Every data-aware mechanism: the exact losses of the measurements of a run, and what its private choices are charged, together.
 
-    The choices' own losses are tried over all neighbours in tests/kernel/test_selection_privacy.py.
+    The choices' own losses are tried over all neighbours in tests/trusted/kernel/test_selection_privacy.py.
     """
     for (name, workload), (budget, (declared, noise)) in itertools.product(asked(), KINDS.items()):
         if budget == "(epsilon, delta), Laplace":

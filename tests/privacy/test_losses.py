@@ -7,11 +7,11 @@ from typing import get_args
 
 import pytest
 
-from leastnoise._accounting import Budget, Noise
-from leastnoise._kernel import _plane
 from leastnoise._mechanisms import BY_NAME, MECHANISMS, mechanism_for
 from leastnoise._mechanisms._linear import Linear
-from leastnoise._planner import PLANNERS
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import Budget, Noise
+from leastnoise._trusted.kernel import _plane
 from privacy import losses
 from privacy.losses import CLASSES, KINDS, LEAST, PAGE, REASONS, Line, Row
 

@@ -13,14 +13,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._adapters import ReadRequest, read
 from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount
-from leastnoise._kernel._measure import exact_answers
-from leastnoise._linop import Identity, Operator, Prefix
-from leastnoise._measurements import Block, Factor, Measurements
-from leastnoise._table import Table
-from measurements.brute import claimed
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.kernel._measure import exact_answers
+from leastnoise._trusted.linop import Identity, Operator, Prefix
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.reading import ReadRequest, read
+from leastnoise._trusted.table import Table
+from trusted.measurements.brute import claimed
 
 SIZES = {"t": 3, "a": 2}
 COUNTS = {

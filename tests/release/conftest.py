@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._accuracy import block_rows, evaluate_plan
 from leastnoise._domain import Categories, Domain, Integers, Measure
-from leastnoise._estimate import Outcome
+from leastnoise._error import block_rows, evaluate_plan
+from leastnoise._estimation import Outcome
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._linop import Dense, Identity
-from leastnoise._measurements import Block, Factor, Observation
 from leastnoise._release import Options, build, check_target, draft, fill_draft
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.linop import Dense, Identity
+from leastnoise._trusted.measurements import Block, Factor, Observation
 from leastnoise._workload import Workload, queries
 
 DOMAIN = Domain(

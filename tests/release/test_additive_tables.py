@@ -8,9 +8,9 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._families import partition_groups
-from leastnoise._linop import dense
 from leastnoise._release import notices, texts
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.linop import dense
 
 PLACES = [f"{land}{kreis}{place}" for land in "12" for kreis in "123" for place in "0123"]
 LEVELS = {"kreis": {each: each[:2] for each in PLACES}, "land": {each: each[:1] for each in PLACES}}

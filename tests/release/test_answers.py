@@ -5,17 +5,17 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import LeastSquares
+from error.plans import LeastSquares
 from leastnoise import _frames
-from leastnoise._accounting import Noise
-from leastnoise._accuracy import interval_multiplier
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._kernel import SeededEntropy
-from leastnoise._kernel._noise import rounded_gaussian
+from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import _dawa
 from leastnoise._release import Options, _release, _tables, build
-from leastnoise._release._words import reading_words
+from leastnoise._release._sentences import reading_words
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy
+from leastnoise._trusted.kernel._noise import rounded_gaussian
 from leastnoise._workload import queries
 from release.conftest import example_cells, example_plan, made
 

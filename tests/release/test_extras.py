@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Noise, Privacy, PureDP
-from leastnoise._accuracy import evaluate_plan
-from leastnoise._check import InputError
 from leastnoise._domain import Domain, Integers, Measure
-from leastnoise._estimate import Estimate, Outcome, locally_non_negative, nnls
-from leastnoise._linop import Identity, Ranges, Tree
-from leastnoise._measurements import Block, Factor, Measurements, Observation
+from leastnoise._error import evaluate_plan
+from leastnoise._estimation import Estimate, Outcome, locally_non_negative, nnls
 from leastnoise._release import Options, _options, build, check_options
+from leastnoise._trusted.accounting import Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Identity, Ranges, Tree
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import marginals, queries
 from release.conftest import write
 
@@ -108,13 +108,13 @@ def test_local_columns_are_those_of_the_function(cells):
 
 
 def test_nothing_that_is_iterated_fails_after_the_payment(cells, monkeypatch):
-    monkeypatch.setattr("leastnoise._estimate._non_negative._MOST_STEPS", 1)
+    monkeypatch.setattr("leastnoise._estimation._non_negative._MOST_STEPS", 1)
     assert nnls(cells.observation).gap > 1e-4
     stopped = build(cells, Options(nnls=True)).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()
-    monkeypatch.setattr("leastnoise._estimate._local_non_negative._LEAST_ROUNDS", 0)
-    monkeypatch.setattr("leastnoise._estimate._local_non_negative._ROUNDS_OF_CELLS", 0)
+    monkeypatch.setattr("leastnoise._estimation._local_non_negative._LEAST_ROUNDS", 0)
+    monkeypatch.setattr("leastnoise._estimation._local_non_negative._ROUNDS_OF_CELLS", 0)
     assert build(cells, Options(local_non_negative=True)).tables["sex x age"].local.min() >= 0
 
 

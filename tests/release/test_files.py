@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from pyarrow.parquet import read_metadata
 
-from leastnoise._accounting import cost_from_json
-from leastnoise._check import InputError
 from leastnoise._plan import versions
 from leastnoise._release import Options, _directory, _writing, build, check_target
 from leastnoise._session import read_release as read
+from leastnoise._trusted.accounting import cost_from_json
+from leastnoise._trusted.check import InputError
 from release.conftest import made, write
 
 RECEIPT = {

@@ -14,10 +14,10 @@ import pytest
 from pysdmx import io as pysdmx
 
 import leastnoise as ln
-from leastnoise._check import InputError
 from leastnoise._release import check_options
 from leastnoise._release._options import _MOST_TABLES, FORMATS
 from leastnoise._release._writing import WRITERS
+from leastnoise._trusted.check import InputError
 
 MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "\u00fc"]
 """Labels that programs take for something else."""

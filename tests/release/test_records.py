@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import leastnoise as ln
 from leastnoise._cli._main import program
-from leastnoise._estimate._mixture import Mixture
-from leastnoise._estimate._model import _systematic, draw_records
+from leastnoise._estimation._mixture import Mixture
+from leastnoise._estimation._model import _systematic, draw_records
 from leastnoise._release import Table, make_records, write_records
 
 ROWS = 3000

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._charts import chart_for
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import Options, _report, _texts, _words, _writing, build
+from leastnoise._release import Options, _report, _sentences, _texts, _writing, build
 from leastnoise._release._texts import ENGLISH, texts
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from release.conftest import example_plan, made, write
 from release.page import Page
 
@@ -124,7 +124,7 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observati
     ratio = math.sqrt(
         promise.total_squared_error / promise.lower_bound
     )  # of errors, not of their squares
-    assert _words.goodness(observation.plan) == pytest.approx(ratio)
+    assert _sentences.goodness(observation.plan) == pytest.approx(ratio)
     for words in (
         f"{ratio:.2f} times",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
@@ -317,7 +317,7 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
     assert (
         exact - 1e-12
-        <= _words.guessing_advantage(privacy)
+        <= _sentences.guessing_advantage(privacy)
         <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
     )
 
@@ -343,7 +343,7 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
 def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
     observation, used, std, said
 ):
-    words = _words.guard_words(
+    words = _sentences.guard_words(
         build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std})
     )
     assert (
@@ -388,40 +388,40 @@ def test_the_index_says_which_values_a_table_leaves_out():
 
 def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
-    assert _words.promise(approximate) == (
+    assert _sentences.promise(approximate) == (
         "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = "
         "1.65 times as likely, or as unlikely, "
         "except with a probability of at most delta = 1e-9, when all rows of one value of the "
         "column 'id' (of which at most one is used) "
         "are replaced by others."
     )
-    assert _words.definition(approximate) == (
+    assert _sentences.definition(approximate) == (
         "approximate differential privacy",
         {"epsilon": "1/2", "delta": "1/1000000000"},
     )
     concentrated = Privacy(ZCDP("1/2"), "replace")
-    assert "hardly tell whether one row is replaced by another" in _words.promise(concentrated)
-    assert "implies epsilon = 6.47 at delta = 1e-9" in _words.promise(concentrated)
-    assert _words.budget_words(concentrated) == "rho = 0.5"
-    assert "exp(epsilon) = more than 10^300 times" in _words.promise(Privacy(PureDP(1000)))
+    assert "hardly tell whether one row is replaced by another" in _sentences.promise(concentrated)
+    assert "implies epsilon = 6.47 at delta = 1e-9" in _sentences.promise(concentrated)
+    assert _sentences.budget_words(concentrated) == "rho = 0.5"
+    assert "exp(epsilon) = more than 10^300 times" in _sentences.promise(Privacy(PureDP(1000)))
 
 
 def test_it_is_said_of_which_values_cells_and_sums_are():
-    assert _words.domain_words(
+    assert _sentences.domain_words(
         "pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")
     ) == (
         "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go "
         "to the nearest cell; rows with a null "
         "are counted in the cell 'other'."
     )
-    assert _words.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith(
+    assert _sentences.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith(
         "pay: the column 'x', clipped to -1 .. 2"
     )
     domain = ln.Domain(
         {"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)}
     )
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
-    assert _words.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
+    assert _sentences.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         (
             "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
@@ -495,20 +495,20 @@ def test_a_number_below_nothing_does_not_say_that_nothing_was_cut(limited):
 def test_nothing_is_said_that_the_noise_hides(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
-        assert "cannot be told from the noise" in _words.cut_words(
+        assert "cannot be told from the noise" in _sentences.cut_words(
             guarded(limited, *counts), ENGLISH
         )
         assert (
-            _words.of_words(guarded(limited, *counts), ENGLISH)
+            _sentences.of_words(guarded(limited, *counts), ENGLISH)
             == "of at most 20 rows of every value of 'customer'"
         )
     assert _texts.cut_share(limited.receipt, limited.level) is None
-    assert "How many rows were cut is not published." in _words.cut_words(limited, ENGLISH)
+    assert "How many rows were cut is not published." in _sentences.cut_words(limited, ENGLISH)
 
 
 def test_the_share_is_said_in_both_languages(limited):
     found = guarded(limited, 86_667, 133_333, 1500, 500)
-    english, german = (_words.of_words(found, texts(language)) for language in ("en", "de"))
+    english, german = (_sentences.of_words(found, texts(language)) for language in ("en", "de"))
     assert (
         english
         == "of at most 20 rows of every value of 'customer'; at least about 39% of the rows were "
@@ -519,10 +519,13 @@ def test_the_share_is_said_in_both_languages(limited):
         == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind "
         "abgeschnitten"
     )
-    assert "At least about 39% of the rows were cut (38% to 40%; for each" in _words.cut_words(
+    assert "At least about 39% of the rows were cut (38% to 40%; for each" in _sentences.cut_words(
         found, ENGLISH
     )
 
 
 def test_where_each_row_is_a_unit_nothing_is_cut(release):
-    assert (_words.of_words(release, ENGLISH), _words.cut_words(release, ENGLISH)) == ("", None)
+    assert (_sentences.of_words(release, ENGLISH), _sentences.cut_words(release, ENGLISH)) == (
+        "",
+        None,
+    )

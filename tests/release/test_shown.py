@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
 from leastnoise._planning import plan as planned
+from leastnoise._trusted.check import InputError
 from release.conftest import example_plan, made
 
 

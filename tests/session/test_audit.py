@@ -8,10 +8,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _plan
-from leastnoise._accounting import Noise
-from leastnoise._audit import Audit, AuditResult, _measured
-from leastnoise._audit._measured import Pairs
-from leastnoise._kernel import KeySearch, SeededEntropy, _keys, _measure
+from leastnoise._audit import Audit, AuditResult, _measurement_tests
+from leastnoise._audit._measurement_tests import Pairs
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _keys, _measure
 
 DOMAIN = ln.Domain(
     sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)}
@@ -81,8 +81,8 @@ def test_an_event_that_fits_the_law_is_explained_by_it_alone(noise: Noise) -> No
     """A query's bound is the factor itself, rounded down, where probabilities are known exactly."""
     at = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
-        low, high = _measured._tails(noise, 5, 3)(factor, at)
-        found = _measured._factors(at, low, high, _measured._tails(noise, 5, 3))
+        low, high = _measurement_tests._tails(noise, 5, 3)(factor, at)
+        found = _measurement_tests._factors(at, low, high, _measurement_tests._tails(noise, 5, 3))
         assert (found <= factor).all()
         assert found.max() > factor * 0.97
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._kernel import KeySearch, Series
-from leastnoise._kernel._outcome import outcome_from_text
 from leastnoise._plan import CategoryPlan
 from leastnoise._release import read_categories
-from leastnoise._session import _finish, enter_release
+from leastnoise._session import _release_job, enter_release
+from leastnoise._trusted.kernel import KeySearch, Series
+from leastnoise._trusted.kernel._outcome import outcome_from_text
 from session.releasing import manifest, stopped
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))
@@ -130,7 +130,7 @@ def test_a_search_that_was_stopped_is_finished_without_paying_again(
     tmp_path, people, book, drawn: bool, again: str
 ) -> None:
     find = partial(ln.find_categories, PLAN, people, ledger=book, out=tmp_path / "agents")
-    with stopped(_finish, "write_categories") if drawn else stopped(Series, "find") as told:
+    with stopped(_release_job, "write_categories") if drawn else stopped(Series, "find") as told:
         find()
     assert "can be finished without paying again" in str(told.value)
     assert not (tmp_path / "agents").exists()
@@ -164,10 +164,10 @@ def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path, book) -> No
 
 
 def test_a_search_is_not_resumed_with_another_rule(book, monkeypatch) -> None:
-    with stopped(_finish, "FoundCategories"):
+    with stopped(_release_job, "FoundCategories"):
         ln.find_categories(PLAN, PEOPLE, ledger=book)
     other = KeySearch(attribute="agent", rule=PLAN.rule, most=10)
-    monkeypatch.setattr(_finish, "KeySearch", lambda **_: other)
+    monkeypatch.setattr(_release_job, "KeySearch", lambda **_: other)
     with pytest.raises(ln.PaidError, match="other steps than those that were recorded"):
         ln.resume(book)
 
@@ -258,9 +258,9 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
 
 
 def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
-    assert _finish.ReleaseRequest.from_json(
+    assert _release_job.ReleaseRequest.from_json(
         '{"source": "a.csv", "joined": {"table": "b"}}'
-    ) == _finish.ReleaseRequest(address="a.csv", joined={"table": "b"})
+    ) == _release_job.ReleaseRequest(address="a.csv", joined={"table": "b"})
 
 
 @pytest.mark.parametrize("seed", [None, 1])

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import leastnoise as ln
-from adapters.postgres import fill, server
 from leastnoise._cli._main import program
 from leastnoise._release import notices_of_all
 from session.releasing import manifest, report
+from trusted.reading.postgres import fill, server
 
 ROWS = 6000
 DOMAIN = ln.Domain(month=ln.Integers(1, 12), store=ln.Coded(5))

@@ -1,6 +1,6 @@
 """DAWA by name, on one attribute and two: the whole path, its payment, error bars by simulation, and what it refuses.
 
-What it loses is in tests/privacy and tests/kernel.
+What it loses is in tests/privacy and tests/trusted/kernel.
 """
 
 import itertools
@@ -13,18 +13,18 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
-from leastnoise._estimate import AdaptiveGridEstimate, Outcome, join_measurements
-from leastnoise._kernel import LeastCost, SeededEntropy, UnpaidSeries
-from leastnoise._linop import dense
-from leastnoise._measurements import cost
+from leastnoise._error import block_variance
+from leastnoise._estimation import AdaptiveGridEstimate, Outcome, join_measurements
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._release import build
 from leastnoise._session import outcome_from_json
-from leastnoise._table import Table
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import LeastCost, SeededEntropy, UnpaidSeries
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.measurements import cost
+from leastnoise._trusted.table import Table
 from leastnoise._workload import Product
 from mechanisms.remembered import without_a_search
 from mechanisms.running import regime, run, runs, written

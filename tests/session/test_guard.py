@@ -9,11 +9,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Noise
-from leastnoise._adapters import MOST_CUT, ReadRequest, read
-from leastnoise._kernel._count import count
 from leastnoise._plan import with_guard, without_guard
-from leastnoise._release._words import guessing_words, promise
+from leastnoise._release._sentences import guessing_words, promise
 from leastnoise._session import enter_release
 from leastnoise._session._guard import (
     MISSED,
@@ -23,6 +20,9 @@ from leastnoise._session._guard import (
     most_by_chance,
     most_by_one_draw,
 )
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
 from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._kernel import Series
 from leastnoise._release import read_categories
 from leastnoise._spec import parse_spec, spec_warnings
+from leastnoise._trusted.kernel import Series
 from session.releasing import manifest, report, stopped
 
 VISITS = pd.DataFrame(

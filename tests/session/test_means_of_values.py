@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
 from leastnoise._release import texts
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.check import InputError
 from session.releasing import manifest, report
 
 RNG = np.random.default_rng(6)

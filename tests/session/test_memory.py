@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Privacy
-from leastnoise._accuracy import _memory, available_memory, pair_structure, require_memory
+from leastnoise._error import _memory, available_memory, pair_structure, require_memory
 from leastnoise._families import invert_gram
-from leastnoise._linop import AllRanges, Identity, Prefix
-from leastnoise._measurements import Block, Factor
 from leastnoise._mechanisms import mechanism_of, try_strategies
-from leastnoise._planner import PLANNERS
 from leastnoise._session._payments import release_memory
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.linop import AllRanges, Identity, Prefix
+from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import QuerySet
 from waiting import HANGS
 
@@ -104,7 +104,7 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
 def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
     program = """
 import numpy, resource
-from leastnoise._accuracy import memory_limit
+from leastnoise._error import memory_limit
 before = resource.getrlimit(resource.RLIMIT_DATA)
 with memory_limit():
     numpy.ones(2**20)

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._adapters import ReadRequest, read
-from leastnoise._linop import dense
-from leastnoise._table._table import columns_of
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.reading import ReadRequest, read
+from leastnoise._trusted.table._table import columns_of
 from leastnoise._workload import with_hidden_cells
 
 NOISELESS = ln.PureDP(200)
@@ -359,7 +359,9 @@ def test_unit_changes_counts_by_max_rows_whatever_is_missing():
         for some in (rows, rows[rows["id"] != rows["id"][0]]):
             order = iter([np.asarray(keys[some.index], dtype="<u8").tobytes()])
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("leastnoise._adapters._read.urandom", lambda _, o=order: next(o))
+                patch.setattr(
+                    "leastnoise._trusted.reading._read.urandom", lambda _, o=order: next(o)
+                )
                 table = read(some, asked.domain, wanted=wanted, unit_column="id", max_rows=2)
             columns = columns_of(table)
             codes = [columns.codes[name] for name in names]

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import covers
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
-from leastnoise._measurements import cost
-from leastnoise._planner import PLANNERS
+from leastnoise._error import block_variance
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import covers
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.measurements import cost
 
 CELLS = 12
 DOMAIN = ln.Domain(

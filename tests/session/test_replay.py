@@ -28,9 +28,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Noise
 from leastnoise._cli import main
-from leastnoise._kernel import (
+from leastnoise._mechanisms import _dawa
+from leastnoise._release import _report, _writing
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.kernel import (
     SeededEntropy,
     _keys,
     _ledger,
@@ -39,9 +41,7 @@ from leastnoise._kernel import (
     _plane,
     _series,
 )
-from leastnoise._measurements import measurements_digest
-from leastnoise._mechanisms import _dawa
-from leastnoise._release import _report, _writing
+from leastnoise._trusted.measurements import measurements_digest
 
 Rows = list[tuple[int, str | None, int | None, int | None]]
 COLUMNS = ("person", "sex", "age", "pay")

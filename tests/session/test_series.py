@@ -10,15 +10,15 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import charge
-from leastnoise._kernel import SeededEntropy, Series, UnpaidSeries, _ledger
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build
-from leastnoise._session import _finish, _periods, planned_spec, release_due
-from leastnoise._session._finish import read_table
+from leastnoise._session import _periods, _release_job, planned_spec, release_due
 from leastnoise._session._periods import outcome_up_to
+from leastnoise._session._release_job import read_table
 from leastnoise._spec import read_spec, spec_warnings
+from leastnoise._trusted.accounting import charge
+from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger
 from session.releasing import manifest, report, stopped
 
 SPEC = """
@@ -345,7 +345,7 @@ def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_draw
     office: Office,
 ) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
-    with stopped(_finish, "build") as told:
+    with stopped(_release_job, "build") as told:
         office.publish("2024-03-10")
     assert told.value.state == "resumable"
     before = [step.outcome for step in office.book.pending(office.book.entries()[0]).steps]
@@ -619,13 +619,13 @@ def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: st
     office.come(("2024-01-03", "F"))
     (first,) = office.publish("2024-02-02").releases
     rho = ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5000)))
-    entered = _finish.enter_release(rho, first)
+    entered = _release_job.enter_release(rho, first)
     whole = planned_spec(office.asked).cost()
     charged = charge(ln.ZCDP(5000), office.asked.privacy.budget, whole)
     assert entered.charge == charged
     assert float(entered.charge.rho) == pytest.approx(1000 if declared == "rho" else 0.028, rel=0.1)
     with pytest.raises(ln.LedgerError, match="knows the release"):
-        _finish.enter_release(rho, first)
+        _release_job.enter_release(rho, first)
 
 
 def test_a_lost_ledger_of_a_series_is_noticed(office: Office) -> None:

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from accuracy.plans import LeastSquares
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._estimate import Estimate
-from leastnoise._kernel import SeededEntropy, simulate
+from error.plans import LeastSquares
+from leastnoise._estimation import Estimate
 from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS
-from leastnoise._table import Table
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.table import Table
 
 PEOPLE = pd.DataFrame(
     {"sex": ["F", "M", None] * 100, "age": [17, 30, 200] * 100, "income": [0.0, 250.0, -4.0] * 100}

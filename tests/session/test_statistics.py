@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
 from leastnoise._release import Options, check_options, texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.check import InputError
 from session.releasing import manifest
 
 HEAD = """

@@ -16,27 +16,27 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Privacy
-from leastnoise._accuracy import block_variance, interval_multiplier
-from leastnoise._check import InputError, one_of
-from leastnoise._estimate import (
+from leastnoise._error import block_variance, interval_multiplier
+from leastnoise._estimation import (
     BucketExpansion,
     DroppedBucketsEstimate,
     Estimate,
     GroupedBucketSumsEstimate,
     measured_by_group,
 )
-from leastnoise._estimate._expansion import answers_of
-from leastnoise._estimate._truncated import TruncatedSumsEstimate
-from leastnoise._kernel import SeededEntropy, UnpaidSeries, simulate
-from leastnoise._linop import dense
-from leastnoise._measurements import Block
+from leastnoise._estimation._expansion import answers_of
+from leastnoise._estimation._truncated import TruncatedSumsEstimate
 from leastnoise._mechanisms import BY_NAME, mechanism_of, release_contract
 from leastnoise._mechanisms import _sums as sums
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS, candidate_cells
 from leastnoise._session import outcome_from_json
-from leastnoise._table import Table
+from leastnoise._strategies import PLANNERS, candidate_cells
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError, one_of
+from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.measurements import Block
+from leastnoise._trusted.table import Table
 from mechanisms.running import run, runs, written
 from session.releasing import manifest
 from simulated import simulations

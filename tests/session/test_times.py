@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 import leastnoise as ln
 from leastnoise._cli._main import program
-from leastnoise._exports import EXPORTS
-from leastnoise._kernel import Series, _keys, _series
-from leastnoise._session import _finish
+from leastnoise._release._exports import EXPORTS
+from leastnoise._session import _release_job
+from leastnoise._trusted.kernel import Series, _keys, _series
 from session.releasing import stopped
 
 PLAN = ln.plan(
@@ -106,7 +106,7 @@ def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, f
 @few_and_many
 @pytest.mark.parametrize(
     "stop",
-    [(), (Series, "find"), (_finish, "write_categories")],
+    [(), (Series, "find"), (_release_job, "write_categories")],
     ids=["at once", "before its draw", "after it"],
 )
 def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, first_draw):
@@ -122,7 +122,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
     if stop:
         with stopped(*stop):
             find()
-        assert first_draw.exists() == (stop[0] is _finish)
+        assert first_draw.exists() == (stop[0] is _release_job)
         ln.resume(ledger, source=people(rows))
     else:
         find()
@@ -138,7 +138,7 @@ def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(
         tmp_path / "new" / "out",
         ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),
     )
-    with stopped(_finish, "build"):
+    with stopped(_release_job, "build"):
         ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()
     left = [

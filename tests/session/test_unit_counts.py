@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._measurements import cost, views
 from leastnoise._spec import parse_spec, plan_warnings, spec_warnings
+from leastnoise._trusted.measurements import cost, views
 from session.releasing import manifest, report
 from simulated import releases
 

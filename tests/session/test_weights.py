@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._accounting import Noise
-from leastnoise._accuracy import lower_bound, statistic_errors
-from leastnoise._check import InputError
 from leastnoise._domain import Measure, Weighted
+from leastnoise._error import lower_bound, statistic_errors
 from leastnoise._planning import mean_target_statuses
 from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.check import InputError
 from simulated import releases
 
 RNG = np.random.default_rng(8)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._check import InputError
 from leastnoise._session._session import planned_spec
 from leastnoise._spec import Spec, parse_spec
+from leastnoise._trusted.check import InputError
 
 SPEC = """
 [privacy]

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
-from leastnoise._estimate import public_counts_of_plan
+from leastnoise._estimation import public_counts_of_plan
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
-from leastnoise._release._words import limits
+from leastnoise._release._sentences import limits
 from leastnoise._session._session import planned_spec
 from leastnoise._spec import Spec, parse_spec
+from leastnoise._trusted.check import InputError
 from simulated import releases
 
 ROWS = 400

@@ -11,14 +11,14 @@ import pytest
 from docs import site
 
 import leastnoise as ln
-from adapters.postgres import fill, server
-from leastnoise._check import InputError, message
 from leastnoise._release import sums_words, texts
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio._begin_page import commands, looked_at, spec_of
 from leastnoise._studio._pages import ASSETS
+from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
 from studio.test_guard import nothing
+from trusted.reading.postgres import fill, server
 
 PEOPLE = {
     "customer_id": [1, 2],

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
-from leastnoise._accuracy import interval_multiplier, statistic_errors
-from leastnoise._check import InputError
+from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import mean_target_statuses
 from leastnoise._release import texts
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text
 from leastnoise._studio._planning import Seen, margins, scaled, view
+from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 
 

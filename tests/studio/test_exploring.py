@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._check import InputError
 from leastnoise._release import rounding_words, texts
 from leastnoise._session._session import planned_spec
 from leastnoise._studio._explore_page import Exploring
+from leastnoise._trusted.check import InputError
 from simulated import releases
 from spec.test_public import BOTH, ROWS_OF, spec_of
 from studio.conftest import serving

@@ -220,9 +220,9 @@ def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data()
             assert not module.startswith(
                 (
                     "leastnoise._session.",
-                    "leastnoise._table",
-                    "leastnoise._kernel",
-                    "leastnoise._adapters",
+                    "leastnoise._trusted.table",
+                    "leastnoise._trusted.kernel",
+                    "leastnoise._trusted.reading",
                 )
             )
             if isinstance(node, ast.Import):

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._linop import dense
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.linop import dense
 
 TRUTH = ln.Categories([True, False])
 HALVES = ln.Decimals(0, 1, "0.5")

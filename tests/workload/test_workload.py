@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._linop import dense
+from leastnoise._trusted.linop import dense
 from leastnoise._workload import QuerySet, from_json, query_set
 
 DOMAIN = ln.Domain(

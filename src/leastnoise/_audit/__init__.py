@@ -4,4 +4,4 @@ The installed kernel measures synthetic rows.
 """
 
 from leastnoise._audit._audit import Audit, audit_plan
-from leastnoise._audit._measured import AuditResult
+from leastnoise._audit._measurement_tests import AuditResult

@@ -19,16 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, parameters
-from leastnoise._audit._made_up import (
-    Source,
-    series_on_keys,
-    series_on_rows,
-    series_on_table,
-    synthetic_keys,
-    synthetic_table,
-)
-from leastnoise._audit._measured import (
+from leastnoise._audit._measurement_tests import (
     LEAST_TRIALS,
     AuditResult,
     Effort,
@@ -50,14 +41,23 @@ from leastnoise._audit._measured import (
     tail_of,
     unit_of,
 )
-from leastnoise._check import InputError, InternalError, whole
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._audit._synthetic_tables import (
+    Source,
+    series_on_keys,
+    series_on_rows,
+    series_on_table,
+    synthetic_keys,
+    synthetic_table,
+)
 from leastnoise._fitting import allowed_epsilon
-from leastnoise._kernel import KeySearch, LeastCost, ReleaseContract, Series
-from leastnoise._linop import block_tree, interval_tree
-from leastnoise._measurements import Measurements, Observation, measurements_digest
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import CategoryPlan, Plan
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, parameters
+from leastnoise._trusted.check import InputError, InternalError, whole
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.kernel import KeySearch, LeastCost, ReleaseContract, Series
+from leastnoise._trusted.linop import block_tree, interval_tree
+from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
 _MOST_ROWS, _MOST_ROWS_OF_A_CHOICE = 2**22, 2**17
 _MOST_UNITS, _MOST_UNITS_OF_KEYS = 1000, 100

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 Spec = dict[str, Any]
 

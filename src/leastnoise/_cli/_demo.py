@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from leastnoise._check import InputError, one_of
-from leastnoise._check.arrays import IntArray
 from leastnoise._cli._output import (
     FILE,
     display_path,
@@ -23,10 +21,12 @@ from leastnoise._cli._output import (
 )
 from leastnoise._cli._plan import expected, show_plan
 from leastnoise._cli._release import run_release, show_release
-from leastnoise._linop import along, apply
 from leastnoise._progress import Progress
 from leastnoise._release import Release
 from leastnoise._spec import read_spec
+from leastnoise._trusted.check import InputError, one_of
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product
 
 PEOPLE = 200_000

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from leastnoise._check import InputError, did_you_mean, exact
 from leastnoise._cli._output import (
     FILE,
     amounts,
@@ -23,12 +22,12 @@ from leastnoise._cli._output import (
     write_new,
 )
 from leastnoise._domain import Dates, Domain
-from leastnoise._estimate import cdf, means, quantiles
-from leastnoise._exports import FILL_IN
+from leastnoise._estimation import cdf, means, quantiles
 from leastnoise._frames import pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
+    FILL_IN,
     Release,
     StatisticTable,
     Table,
@@ -44,6 +43,7 @@ from leastnoise._release import (
 )
 from leastnoise._session import export as exported
 from leastnoise._session import read_release
+from leastnoise._trusted.check import InputError, did_you_mean, exact
 from leastnoise._workload import QuerySet, cells_of, groups_of, predicates, queries, ranges
 from leastnoise._workload import level as level_queries
 

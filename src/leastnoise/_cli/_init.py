@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from leastnoise._check import InputError
 from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_from_spec
 from leastnoise._cli._output import FILE, display_path, options, write_new
 from leastnoise._descriptions import read_description
@@ -15,6 +14,7 @@ from leastnoise._holder import check as checked
 from leastnoise._progress import Progress
 from leastnoise._session import CSV, reading_seconds, schema
 from leastnoise._spec import BLANK, read_spec, source_columns
+from leastnoise._trusted.check import InputError
 
 
 @click.command()

@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
-from leastnoise._check import InputError
 from leastnoise._cli._output import (
     FILE,
     amount,
@@ -22,6 +20,7 @@ from leastnoise._cli._output import (
 )
 from leastnoise._cli._release import drawn_words
 from leastnoise._fitting import zcdp_epsilon
+from leastnoise._interruption import note_run
 from leastnoise._session import (
     Entry,
     Ledger,
@@ -32,7 +31,8 @@ from leastnoise._session import (
     period_state,
     unknown_releases,
 )
-from leastnoise._stopped import note_run
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
+from leastnoise._trusted.check import InputError
 
 _STATES = {
     "sealed": "published",

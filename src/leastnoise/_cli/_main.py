@@ -17,10 +17,16 @@ from typing import Any
 
 import click
 
-from leastnoise._check import GuardError, InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._environment import DEBUG, check_environment, is_on
-from leastnoise._stopped import cause, runs
+from leastnoise._interruption import cause, runs
 from leastnoise._threads import SAID_BY
+from leastnoise._trusted.check import (
+    GuardError,
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    PaidError,
+)
 
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published

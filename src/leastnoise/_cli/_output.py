@@ -15,16 +15,16 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leastnoise._accounting import Budget, Charge, parameters, whole_budget
-from leastnoise._accuracy import memory_limit
-from leastnoise._check import InputError, readable
 from leastnoise._environment import CACHE
+from leastnoise._error import memory_limit
 from leastnoise._frames import visible
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
 from leastnoise._release import FoundCategories
 from leastnoise._session import planned_spec, spec_seconds
 from leastnoise._spec import Spec, read_spec
+from leastnoise._trusted.accounting import Budget, Charge, parameters, whole_budget
+from leastnoise._trusted.check import InputError, readable
 
 _WIDE = 160  # columns where there is no terminal
 FILE = click.Path(path_type=Path)

@@ -9,18 +9,7 @@ from typing import Any
 
 import click
 
-from leastnoise._accounting import (
-    ZCDP,
-    Charge,
-    budget_from_json,
-    charge,
-    fraction_from_text,
-    parameters,
-    whole_budget,
-)
-from leastnoise._accuracy import memory_limit, statistic_errors
 from leastnoise._audit import Audit
-from leastnoise._check import InputError, readable, refuse
 from leastnoise._cli._main import FAULT
 from leastnoise._cli._output import (
     FILE,
@@ -41,8 +30,8 @@ from leastnoise._cli._output import (
     write_new,
 )
 from leastnoise._cli._release import guard_warnings, warn_of_bias
+from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
-from leastnoise._measurements import cost, views
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import (
@@ -76,6 +65,17 @@ from leastnoise._session import (
 )
 from leastnoise._session import audit as audited
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    Charge,
+    budget_from_json,
+    charge,
+    fraction_from_text,
+    parameters,
+    whole_budget,
+)
+from leastnoise._trusted.check import InputError, readable, refuse
+from leastnoise._trusted.measurements import cost, views
 from leastnoise._workload import leaves_out
 
 _MOST_SIZES, _MOST_TABLES, _MOST_PERIODS = 8, 40, 24
@@ -663,7 +663,7 @@ def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -
 def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Print all strategies and stop. The planners are loaded here, and not for ``--help``, which shall be quick."""
     if wanted:
-        from leastnoise._planner import PLANNERS
+        from leastnoise._strategies import PLANNERS
 
         rows = [
             [planner.name, planner.measures, "yes" if planner.automatic else "by name"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from leastnoise._check import InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
 from leastnoise._cli._output import (
     FILE,
@@ -54,6 +53,7 @@ from leastnoise._session import (
 )
 from leastnoise._session import release as released
 from leastnoise._spec import Spec, plan_warnings, read_plan, search_plans, spec_warnings
+from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because whoever knows the seed can take it away.

@@ -1,25 +1,10 @@
 """Attributes with finite public lists of cells, and what happens to a value outside them.
 
-The rule that turns a value into a cell is written in `leastnoise._domain._kinds`; nothing here sees
-a row, and nothing here needs numpy. What must be right for a release to be private is in `_cells`,
-`_domain`, `_measure` and `_reading`; of the other files nothing need be believed.
+This package has the kinds of attributes and the rules by which their values find cells. Nothing in
+it sees a row. The trusted half is `leastnoise._trusted.domain`, and is imported from here too.
 """
 
-from leastnoise._domain._cells import (
-    DROP,
-    MOST,
-    READ_AS_IT_IS,
-    Clocked,
-    Cuts,
-    Forms,
-    Keys,
-    Rule,
-    Steps,
-    rule_of,
-)
 from leastnoise._domain._dates import FOLDED, Dates, period_of
-from leastnoise._domain._domain import Domain
-from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import (
     Bins,
     Categories,
@@ -31,22 +16,37 @@ from leastnoise._domain._kinds import (
     kind_from_json,
     kind_to_json,
 )
-from leastnoise._domain._labels import CellNames, label_text
-from leastnoise._domain._levels import (
+from leastnoise._domain._rules import inner_edges, multiples
+from leastnoise._trusted.domain import (
+    BLANKS,
+    DROP,
+    MINUS,
+    MOST,
+    READ_AS_IT_IS,
     RESERVED,
+    CellNames,
+    Clocked,
+    Cuts,
+    Domain,
+    Forms,
+    Keys,
+    Kind,
     Label,
     Level,
-    group_pairs,
-    known_keys,
-    one_value_each,
-)
-from leastnoise._domain._measure import (
     Measure,
     PerCellBound,
+    Reading,
+    Rule,
+    Steps,
     UnitCount,
     ValueCount,
     Weighted,
+    attribute_name,
     factor_measures,
+    group_pairs,
+    known_keys,
+    label_text,
+    number_pattern,
+    one_value_each,
+    rule_of,
 )
-from leastnoise._domain._reading import BLANKS, MINUS, Reading, attribute_name
-from leastnoise._domain._rules import inner_edges, multiples, number_pattern

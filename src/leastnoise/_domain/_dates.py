@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-from leastnoise._check import InputError, message, one_of, refuse, whole
-from leastnoise._domain._kind import ORDERED, Kind
-from leastnoise._domain._levels import Label, Level, grouped
+from leastnoise._trusted.check import InputError, message, one_of, refuse, whole
+from leastnoise._trusted.domain import ORDERED, Kind, Label, Level, grouped
 
 PERIODS = ("year", "quarter", "month", "week", "day", "hour")
 FOLDED = ("weekday", "hour_of_day")

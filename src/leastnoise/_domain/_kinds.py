@@ -1,6 +1,6 @@
 """Kinds of attributes: what a column may hold, which cell a value falls into, and what happens to every other value; and their JSON.
 
-The rule, which `leastnoise._adapters` applies to whole columns and whose words are part of the
+The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
 promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
@@ -45,22 +45,42 @@ from dataclasses import KW_ONLY, MISSING, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import InputError, did_you_mean, message, number_text, one_of, refuse, whole
-from leastnoise._domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS, kind_of, parts_of, plain_json
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import (
+from leastnoise._trusted.check import (
+    InputError,
+    did_you_mean,
+    message,
+    number_text,
+    one_of,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.domain import (
     LISTED,
+    MOST,
+    MOST_CELLS,
     NULL_LABEL,
     ORDERED,
+    OTHER,
     OUTSIDE_LABEL,
+    READ_AS_IT_IS,
     Kind,
+    Label,
+    Level,
+    Measure,
+    Reading,
+    UnitCount,
+    ValueCount,
+    Weighted,
+    attribute_name,
     check_bound,
     check_rising,
+    kind_of,
+    known_keys,
     own_fields,
+    parts_of,
+    plain_json,
 )
-from leastnoise._domain._levels import OTHER, Label, Level, known_keys
-from leastnoise._domain._measure import Measure, UnitCount, ValueCount, Weighted
-from leastnoise._domain._reading import Reading, attribute_name
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
 _MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200

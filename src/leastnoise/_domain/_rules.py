@@ -6,13 +6,23 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from leastnoise._check import InternalError
-from leastnoise._domain._cells import DROP, Clocked, Cuts, Forms, Keys, Rule, Steps, rule_of
 from leastnoise._domain._dates import Dates
-from leastnoise._domain._kind import Kind
 from leastnoise._domain._kinds import Bins, Categories, Coded, Decimals, Edges, Integers, Unknown
-from leastnoise._domain._reading import BLANKS, MINUS, Reading
-from leastnoise._domain._written import ALIKE_THOUSANDS
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.domain import (
+    DROP,
+    NOT_NUMBERS,
+    Clocked,
+    Cuts,
+    Forms,
+    Holds,
+    Keys,
+    Kind,
+    Rule,
+    Steps,
+    rule_of,
+    type_fault,
+)
 
 # numpy is loaded where something is encoded: commands that encode nothing start without it
 HOUR, DAY = 3600, 86_400
@@ -26,6 +36,14 @@ _EVEN = {
     "weekday": (DAY, 7),
     "week": (7 * DAY, None),
 }
+
+_FORMS = {
+    "numbers": re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|-?inf", re.ASCII),
+    "Booleans": re.compile(r"true|false"),
+    "dates": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}", re.ASCII),
+    "time stamps": re.compile(r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( [0-9]{2}:.*)?", re.ASCII),
+}
+_OF_TRUTH = {"true", "false"}
 
 
 @rule_of.register
@@ -167,31 +185,38 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     return np.array([(start + more * index) / common for index in range(count)], dtype=np.float64)
 
 
-def number_pattern(reading: Reading) -> re.Pattern[str]:
-    """Return the pattern of the texts that may be numbers under a reading.
-
-    Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
-    sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
-    four places of a currency sign (``money1`` to ``money4``). A text that has several signs, or
-    half of the brackets, matches too; `leastnoise._adapters._values.number_reader` refuses it.
-    Blanks are matched possessively, so that no text takes longer than its length.
-    """
-    blanks = f"[{BLANKS}]*+"
-    symbols = sorted(reading.currency, key=len, reverse=True)
-    money = "|".join(map(re.escape, symbols)) or "(?!)"
-    currency = [f"(?:(?P<money{place}>{money}){blanks})?" for place in range(1, 5)]
-    sign = [f"(?:(?P<sign{place}>[+\\-{MINUS}]){blanks})?" for place in range(1, 5)]
-    digits = "[0-9]+"
-    if reading.thousands:
-        digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
-    mark = re.escape(reading.decimal)
-    number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
-    before = f"{blanks}{currency[0]}(?:(?P<opened>[(]){blanks})?{sign[0]}{currency[1]}{sign[1]}"
-    behind = f"{blanks}{sign[2]}{currency[2]}{sign[3]}(?:(?P<closed>[)]){blanks})?{currency[3]}"
-    return re.compile(f"{before}{number}{behind}", re.IGNORECASE)
+@type_fault.register
+def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | None:
+    return NOT_NUMBERS if holds in ("dates", "time stamps") else None
 
 
-def _thousands_mark(mark: str) -> str:
-    """Return the pattern of a mark of thousands; blanks, and apostrophes, are each one mark."""
-    alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
-    return f"[{re.escape(alike)}]"
+@type_fault.register
+def _(kind: Dates, holds: Holds) -> str | None:
+    if holds == "Booleans":
+        return "it is read as dates, which true and false are not"
+    if holds == "numbers" and kind.format is None:
+        return (
+            "it is read as dates, and numbers are none without a format; say how they are written, "
+            'for example format = "%Y%m%d", or convert the column'
+        )
+    return None
+
+
+@type_fault.register
+def _(kind: Categories, holds: Holds) -> str | None:
+    if holds not in _FORMS:
+        return None
+    forms = {kind.reading.form(str(value)) for value in kind.values}
+    forms |= {kind.reading.form(text) for _, texts in kind.spellings for text in texts}
+    if any(map(_FORMS[holds].fullmatch, forms)):
+        return None
+    examples = {
+        "numbers": "such as 17 or 0.5",
+        "Booleans": "true or false",
+        "dates": "such as 2024-05-01",
+        "time stamps": "such as 2024-05-01 13:45:00",
+    }
+    fault = f"none of its categories is the text of one of these, {examples[holds]}"
+    if holds == "numbers" and forms <= _OF_TRUTH:
+        return f'{fault}; say spellings = {{ true = ["1"], false = ["0"] }}'
+    return f"{fault}; list the values as they are written so, or convert the column"

@@ -34,7 +34,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import FittedFamily, Gram
 from leastnoise._families._inverse import (
     GramInverse,
@@ -53,8 +52,9 @@ from leastnoise._families._p_identity import (
 )
 from leastnoise._families._queries import MOST_DENSE, row_space, weighted_gram
 from leastnoise._families._search import NotApplicable, minimize_lbfgs
-from leastnoise._linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
-from leastnoise._measurements import Factor
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested, Ranges
+from leastnoise._trusted.measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
 _COARSER, _COARSER_ABOVE = (

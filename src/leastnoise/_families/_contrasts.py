@@ -22,11 +22,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._inverse import DenseInverse, GramInverse, UndeterminedQuery
 from leastnoise._families._search import dual_ascent
-from leastnoise._linop import Contrasts, Dense, Operator, dense
-from leastnoise._measurements import Factor
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Contrasts, Dense, Operator, dense
+from leastnoise._trusted.measurements import Factor
 
 _RIDGE = 1e-8  # a little weight on directions that nobody asks about keeps the rows independent
 

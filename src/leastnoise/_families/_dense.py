@@ -41,12 +41,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import FittedFamily, Gram, dense_gram, memoize_fit, order_cells
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, dual_ascent
-from leastnoise._linop import Dense
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Dense
 
 _MOST_EIGEN, _MOST_TURNED = (
     1024,

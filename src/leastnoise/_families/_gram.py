@@ -19,7 +19,6 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._queries import (
     MOST_DENSE,
     apply_gram,
@@ -29,8 +28,18 @@ from leastnoise._families._queries import (
     restrict_to_runs,
 )
 from leastnoise._families._search import NotApplicable, search_was_cut_short
-from leastnoise._linop import AllRanges, Coarse, Dense, Identity, Operator, Prefix, Total, dense
-from leastnoise._measurements import Factor
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Total,
+    dense,
+)
+from leastnoise._trusted.measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
 _MOST_KEPT, _FITS = (

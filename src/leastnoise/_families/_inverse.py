@@ -25,8 +25,6 @@ from functools import cached_property, lru_cache, singledispatch
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._queries import (
     MOST_DENSE,
     RowSpace,
@@ -42,7 +40,9 @@ from leastnoise._families._queries import (
     triangle,
     weighted_gram,
 )
-from leastnoise._linop import (
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import (
     AllRanges,
     Coarse,
     DiagonalAndRows,
@@ -53,7 +53,7 @@ from leastnoise._linop import (
     apply,
     dense,
 )
-from leastnoise._measurements import Factor
+from leastnoise._trusted.measurements import Factor
 
 MOST_LISTED = 2**22
 """The most answers whose variances are listed to find the largest."""

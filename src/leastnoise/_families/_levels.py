@@ -28,10 +28,10 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._families._queries import is_zero_one
-from leastnoise._linop import Identity, Operator, Total, apply, apply_transpose
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
+from leastnoise._trusted.linop import Identity, Operator, Total, apply, apply_transpose
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
 _MOST_ROOT = 1024  # orbits of cells below one group whose common spectrum is computed

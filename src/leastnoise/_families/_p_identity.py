@@ -26,12 +26,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from leastnoise._check import InputError, InternalError
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import to_dyadic
 from leastnoise._families._gram import FittedFamily, Generators, Gram, memoize_fit, order_cells
 from leastnoise._families._search import deadline_passed, minimize_lbfgs
-from leastnoise._linop import DiagonalAndRows, Identity
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import DiagonalAndRows, Identity
 
 Window = tuple[
     int, int, FloatArray

@@ -22,8 +22,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from leastnoise._check.arrays import Array, FloatArray, IntArray
-from leastnoise._linop import (
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
+from leastnoise._trusted.linop import (
     AllRanges,
     Coarse,
     Contrasts,
@@ -47,7 +47,7 @@ from leastnoise._linop import (
     largest_entry,
     non_negative,
 )
-from leastnoise._measurements import Factor
+from leastnoise._trusted.measurements import Factor
 
 _AT_ONCE = 2**22  # numbers in memory
 MOST_DENSE = 4096  # cells of a dense matrix

@@ -24,8 +24,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from leastnoise._check import InputError, InternalError
-from leastnoise._check.arrays import BoolArray, FloatArray
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
 
 
 class NotApplicable(InputError):

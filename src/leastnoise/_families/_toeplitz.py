@@ -27,14 +27,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._dense import fit_gaussian_optimum, to_dyadic
 from leastnoise._families._gram import FittedFamily, Gram
 from leastnoise._families._inverse import GramInverse, invert_gram, structured_inverse
 from leastnoise._families._queries import MOST_DENSE, gram_diagonal, interval_ends
 from leastnoise._families._search import NotApplicable
-from leastnoise._linop import (
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import (
     Dense,
     Identity,
     Operator,
@@ -44,7 +44,7 @@ from leastnoise._linop import (
     dense,
     last_cells,
 )
-from leastnoise._measurements import Factor
+from leastnoise._trusted.measurements import Factor
 
 _SINGLE, _GROWTH = (
     16,

@@ -29,14 +29,14 @@ from functools import cached_property
 
 import numpy as np
 
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._families._gram import FittedFamily, Gram, memoize_fit
 from leastnoise._families._inverse import _NUMBERS, GramInverse, structured_inverse
 from leastnoise._families._levels import LevelInverse, Levels
 from leastnoise._families._queries import MOST_DENSE
 from leastnoise._families._search import NotApplicable, minimize_lbfgs
-from leastnoise._linop import Haar, Tree, run_spread, run_sums
-from leastnoise._measurements import Factor
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Haar, Tree, run_spread, run_sums
+from leastnoise._trusted.measurements import Factor
 
 Part = tuple[FloatArray, FloatArray]
 """Two numbers for every suffix or prefix of a node, or for every run of them."""

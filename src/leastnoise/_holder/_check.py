@@ -11,15 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters._column import Column
-from leastnoise._adapters._encode import cell_encoder, unreadable_encoder
-from leastnoise._adapters._location import protected_tables
-from leastnoise._adapters._places import CSV, Joined
-from leastnoise._adapters._read import open_source, opened_for
-from leastnoise._adapters._units import Units
-from leastnoise._adapters._values import text
-from leastnoise._check import InputError, whole
-from leastnoise._check.arrays import BoolArray, IntArray
 from leastnoise._domain import (
     DROP,
     READ_AS_IT_IS,
@@ -37,6 +28,15 @@ from leastnoise._domain import (
 from leastnoise._plan import Plan
 from leastnoise._planning import workload_to_plan
 from leastnoise._spec import Spec, asked_about
+from leastnoise._trusted.check import InputError, whole
+from leastnoise._trusted.check.arrays import BoolArray, IntArray
+from leastnoise._trusted.reading._column import Column
+from leastnoise._trusted.reading._encode import cell_encoder, unreadable_encoder
+from leastnoise._trusted.reading._location import protected_tables
+from leastnoise._trusted.reading._locations import CSV, Joined
+from leastnoise._trusted.reading._read import open_source, opened_for
+from leastnoise._trusted.reading._units import Units
+from leastnoise._trusted.reading._values import text
 from leastnoise._workload import Workload, with_hidden_cells
 
 _LONGEST_SHOWN = 60
@@ -216,8 +216,14 @@ def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
 
 def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     """Return why lines of CSV files are no record, and of how many lines it is the reason."""
-    from leastnoise._adapters._files import KINDS, line_fault, open_csv, opened_file, whole_lines
-    from leastnoise._adapters._places import find_files
+    from leastnoise._trusted.reading._files import (
+        KINDS,
+        line_fault,
+        open_csv,
+        opened_file,
+        whole_lines,
+    )
+    from leastnoise._trusted.reading._locations import find_files
 
     layout = path if isinstance(path, CSV) else CSV(path)
     faults: Counter[str] = Counter()
@@ -237,7 +243,7 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
 
 
 def _join_fit(source: Joined) -> JoinFit:
-    from leastnoise._adapters._read import SEVERAL, PartnerRows
+    from leastnoise._trusted.reading._read import SEVERAL, PartnerRows
 
     partners = PartnerRows(open_source(source.second), source.key, [], source.reading)
     counts = Counter({"matched": 0, "several": 0})

@@ -9,7 +9,7 @@ private halves.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from leastnoise._mechanisms._choose import (
+from leastnoise._mechanisms._choice import (
     SECONDS,
     Candidate,
     Comparison,

@@ -19,11 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, Budget, Noise, Privacy, PureDP, whole_budget
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError, refuse
 from leastnoise._domain import Domain
-from leastnoise._estimate import (
+from leastnoise._error import block_variance
+from leastnoise._estimation import (
     AdaptiveGridEstimate,
     BucketExpansion,
     DeviationBound,
@@ -40,10 +38,7 @@ from leastnoise._estimate import (
 )
 from leastnoise._families import Gram, gram_of, weighted_sum
 from leastnoise._fitting import fit_noise_scales, pure_share, rescale_noise
-from leastnoise._kernel import LeastCost, Series
-from leastnoise._linop import Coarse, Identity, Ordered, Ranges, Total, Tree, block_tree, pack
-from leastnoise._measurements import MOST_ROWS, Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Progress, Search, noise_kinds
+from leastnoise._mechanisms._choice import Progress, Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -55,7 +50,7 @@ from leastnoise._mechanisms._protocol import (
     require_details,
 )
 from leastnoise._plan import Plan
-from leastnoise._planner import (
+from leastnoise._strategies import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
     PLANE_TEST_SHARE,
@@ -69,6 +64,20 @@ from leastnoise._planner import (
     records_a_part,
     total_cost,
 )
+from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP, whole_budget
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.kernel import LeastCost, Series
+from leastnoise._trusted.linop import (
+    Coarse,
+    Identity,
+    Ordered,
+    Ranges,
+    Total,
+    Tree,
+    block_tree,
+    pack,
+)
+from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measurements, Observation
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")

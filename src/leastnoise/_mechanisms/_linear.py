@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from leastnoise._accounting import Privacy
-from leastnoise._accuracy import evaluate_plan
-from leastnoise._check import InputError, quoted
-from leastnoise._estimate import Finding, Outcome, public_counts_of_plan
-from leastnoise._kernel import Series
-from leastnoise._mechanisms._choose import Search, choose_plan
+from leastnoise._error import evaluate_plan
+from leastnoise._estimation import Finding, Outcome, public_counts_of_plan
+from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
 from leastnoise._plan import Plan, Promise
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError, quoted
+from leastnoise._trusted.kernel import Series
 from leastnoise._workload import Workload
 
 

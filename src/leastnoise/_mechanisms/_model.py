@@ -18,11 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
 from leastnoise._domain import Domain
-from leastnoise._estimate import (
+from leastnoise._error import block_variance
+from leastnoise._estimation import (
     Combination,
     Estimate,
     Estimator,
@@ -36,10 +34,7 @@ from leastnoise._estimate import (
     read_public,
 )
 from leastnoise._fitting import fit_noise_scales, rescale_noise
-from leastnoise._kernel import Series
-from leastnoise._linop import Coarse, Identity
-from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, choose_plan, noise_kinds
+from leastnoise._mechanisms._choice import Search, choose_plan, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -53,7 +48,12 @@ from leastnoise._mechanisms._protocol import (
     step_privacy,
 )
 from leastnoise._plan import Plan
-from leastnoise._planner import binned_tables, table_precisions
+from leastnoise._strategies import binned_tables, table_precisions
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import Series
+from leastnoise._trusted.linop import Coarse, Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import Workload, table_of_all_cells
 
 STRATEGY = "model"

@@ -14,10 +14,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
-from leastnoise._check import InputError, exact
 from leastnoise._domain import Domain
-from leastnoise._estimate import (
+from leastnoise._estimation import (
     DataIndependentEstimate,
     DeviationBound,
     Estimate,
@@ -27,11 +25,13 @@ from leastnoise._estimate import (
     Said,
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
-from leastnoise._kernel import ReleaseContract, Series
-from leastnoise._measurements import Measurements, Observation
-from leastnoise._mechanisms._choose import Search, try_strategies
+from leastnoise._mechanisms._choice import Search, try_strategies
 from leastnoise._plan import Plan, Promise
-from leastnoise._planner import PLANNERS
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
+from leastnoise._trusted.check import InputError, exact
+from leastnoise._trusted.kernel import ReleaseContract, Series
+from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Workload
 
 Run: TypeAlias = Callable[[Series], Outcome]

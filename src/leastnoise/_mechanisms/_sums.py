@@ -24,12 +24,9 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
-from leastnoise._check.arrays import FloatArray, IntArray
 from leastnoise._domain import Bins, Decimals, Domain, Edges, Integers
-from leastnoise._estimate import (
+from leastnoise._error import block_variance
+from leastnoise._estimation import (
     BucketExpansion,
     DroppedBucketsEstimate,
     Estimator,
@@ -42,10 +39,7 @@ from leastnoise._estimate import (
     measured_by_group,
 )
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._kernel import Series
-from leastnoise._linop import Identity, Ranges
-from leastnoise._measurements import Block, Factor, Limits, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, noise_kinds
+from leastnoise._mechanisms._choice import Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -55,7 +49,7 @@ from leastnoise._mechanisms._protocol import (
     step_privacy,
 )
 from leastnoise._plan import Plan
-from leastnoise._planner import (
+from leastnoise._strategies import (
     MOST_SUM_CELLS,
     SURE,
     GroupBuckets,
@@ -69,6 +63,12 @@ from leastnoise._planner import (
     gram_matrices_along,
     limited_strategy,
 )
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.kernel import Series
+from leastnoise._trusted.linop import Identity, Ranges
+from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, Observation
 from leastnoise._workload import Workload, identity
 
 STRATEGY = "truncated_sums"

@@ -1,19 +1,12 @@
 """Planning: one call in, one plan out. Public: no data is seen.
 
-Begin with `_planned.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
+Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
 target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
-keeps plans, `_over_time.py` plans series. Strategies are those of `leastnoise._planner`.
+keeps plans, `_series.py` plans series. Strategies are those of `leastnoise._strategies`.
 """
 
-from leastnoise._planning._over_time import (
-    SeriesOptions,
-    period_errors,
-    series_of,
-    series_plan,
-    truncate_plan,
-)
 from leastnoise._planning._plan_cache import plan_from_file
-from leastnoise._planning._planned import (
+from leastnoise._planning._plan_calls import (
     attributes_of_public_counts,
     compare,
     error_over_complete,
@@ -25,6 +18,13 @@ from leastnoise._planning._planned import (
     with_max_rows,
     without_cell_bound,
     workload_to_plan,
+)
+from leastnoise._planning._series import (
+    SeriesOptions,
+    period_errors,
+    series_of,
+    series_plan,
+    truncate_plan,
 )
 from leastnoise._planning._targets import (
     OBJECTIVES,

@@ -18,11 +18,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
 
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._check import InputError
 from leastnoise._environment import CACHE, cache_folder, is_on
 from leastnoise._mechanisms import Candidate, Search, choose_plan, tables_with_high_error
 from leastnoise._plan import Plan, versions
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload
 
 _MOST_ENTRY, _MOST_BYTES = 2**26, 2**28

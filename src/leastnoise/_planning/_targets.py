@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from leastnoise._accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
-from leastnoise._accuracy import (
+from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading, factor_measures
+from leastnoise._error import (
     LEVEL,
     evaluate_plan,
     interval_multiplier,
@@ -27,9 +27,6 @@ from leastnoise._accuracy import (
     lower_bound,
     mean_error,
 )
-from leastnoise._check import Exact, InputError, message, one_of, quoted, refuse
-from leastnoise._check.arrays import FloatArray
-from leastnoise._domain import READ_AS_IT_IS, PerCellBound, Reading, factor_measures
 from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import (
     Search,
@@ -40,7 +37,10 @@ from leastnoise._mechanisms import (
     search_again,
 )
 from leastnoise._plan import Plan
-from leastnoise._planner import PLANNERS
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
+from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted, refuse
+from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, Statistic, Workload
 
 # largest square of half a count's interval over the size: beyond that the interval of a mean is

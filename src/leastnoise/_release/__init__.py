@@ -17,6 +17,7 @@ from leastnoise._release._directory import (
     words,
     write_categories,
 )
+from leastnoise._release._exports import EXPORTS, FILL_IN, Published
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -35,6 +36,17 @@ from leastnoise._release._options import (
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build, check_options
 from leastnoise._release._report import write_series_page
+from leastnoise._release._sentences import (
+    budget_words,
+    goodness,
+    guard_words,
+    guessing_words,
+    left_out_words,
+    notices,
+    notices_of_all,
+    stated_words,
+    sums_words,
+)
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import Rounded, Table, Tables, published
 from leastnoise._release._texts import (
@@ -47,17 +59,6 @@ from leastnoise._release._texts import (
     table_words,
     templates,
     texts,
-)
-from leastnoise._release._words import (
-    budget_words,
-    goodness,
-    guard_words,
-    guessing_words,
-    left_out_words,
-    notices,
-    notices_of_all,
-    stated_words,
-    sums_words,
 )
 from leastnoise._release._writing import (
     check_records_file,

@@ -24,10 +24,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from leastnoise._check import InputError, refuse
 from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read, read_json
 from leastnoise._release._manifest import check_receipt, read_record
+from leastnoise._trusted.check import InputError, refuse
 
 _LONGEST_NAME = 60
 # Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with

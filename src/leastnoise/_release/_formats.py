@@ -22,10 +22,10 @@ import numpy as np
 from leastnoise._frames import Columns, UniqueNames
 from leastnoise._release._options import rounding_words
 from leastnoise._release._release import Release
+from leastnoise._release._sentences import left_out_of, of_words
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import filled, quantity_words, texts, unit_words
-from leastnoise._release._words import left_out_of, of_words
 
 WORKBOOK = "answers.xlsx"
 _LONGEST_SHEET = 31  # a sheet's name

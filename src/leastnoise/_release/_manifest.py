@@ -14,9 +14,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from leastnoise._check import InputError, quoted, refuse
 from leastnoise._plan import guard_share, read, read_json
 from leastnoise._release._options import Options
+from leastnoise._trusted.check import InputError, quoted, refuse
 
 FORMAT = 1
 _LARGEST_WHOLE = 2**62

@@ -13,12 +13,20 @@ from fractions import Fraction
 from itertools import chain
 from typing import Any
 
-from leastnoise._accuracy import LEVEL, checked_level
-from leastnoise._check import Exact, InputError, exact_positive, one_of, quoted, refuse, whole
 from leastnoise._domain import Domain
-from leastnoise._measurements import MOST_ROWS
+from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
 from leastnoise._release._texts import LANGUAGES, Names, Texts, texts
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact_positive,
+    one_of,
+    quoted,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")

@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import InputError, whole
-from leastnoise._check.arrays import Array, FloatArray, IntArray
 from leastnoise._domain import Bins, Dates, Domain, Edges, Kind, UnitCount, kind_to_json, period_of
-from leastnoise._estimate import (
+from leastnoise._estimation import (
     MOST_RECORDS,
     Outcome,
     draw_records,
     fitted_model,
     public_counts_of_plan,
 )
-from leastnoise._linop import along, apply
 from leastnoise._release._tables import Table
+from leastnoise._trusted.check import InputError, whole
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
+from leastnoise._trusted.linop import along, apply
 from leastnoise._workload import Product, marginals
 
 _HOURS = 24

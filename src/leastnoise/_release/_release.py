@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import Privacy, charge_text, whole_budget
-from leastnoise._accuracy import (
+from leastnoise._error import (
     Covariance,
     checked_level,
     covariances,
@@ -20,9 +19,7 @@ from leastnoise._accuracy import (
     interval_multiplier,
     measure_covariance,
 )
-from leastnoise._check import InputError, html_facts, number_text, refuse
-from leastnoise._check.arrays import FloatArray
-from leastnoise._estimate import (
+from leastnoise._estimation import (
     Estimate,
     Finding,
     Outcome,
@@ -32,7 +29,6 @@ from leastnoise._estimate import (
     sums_within,
 )
 from leastnoise._frames import Columns, pluralize, to_frame
-from leastnoise._measurements import Measurements, Observation
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
@@ -53,6 +49,10 @@ from leastnoise._release._statistics import (
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, limit_words, texts
 from leastnoise._threads import one_thread
+from leastnoise._trusted.accounting import Privacy, charge_text, whole_budget
+from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import (
     Product,
     QuerySet,

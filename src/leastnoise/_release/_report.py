@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import (
     Picture,
     chart_for,
@@ -26,8 +25,9 @@ from leastnoise._charts import (
     vague,
     vega_lite,
 )
+from leastnoise._error import interval_multiplier
 from leastnoise._plan import versions
-from leastnoise._release import _words as words
+from leastnoise._release import _sentences as words
 from leastnoise._release._options import Options, exact_rule, labels_with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
 from leastnoise._release._statistics import StatisticTable, shown_interval, statement_of

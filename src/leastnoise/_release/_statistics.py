@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, vega_lite
-from leastnoise._check import InputError, html_facts, number_text, refuse
-from leastnoise._check.arrays import Array, FloatArray
 from leastnoise._domain import Domain, UnitCount, Weighted
-from leastnoise._estimate import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
+from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
 from leastnoise._frames import Columns, UniqueNames, key_columns
 from leastnoise._release._options import Options, exact_rule, labels_with_other
 from leastnoise._release._tables import MOST_SHOWN, LazySequence, ResultTable, multiples
 from leastnoise._release._texts import Texts, statistic_words, texts
+from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
+from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
 
 Numbers = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]

@@ -16,11 +16,8 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
 from leastnoise._charts import Picture, live, vega_lite
-from leastnoise._check import Exact, InputError, exact_positive, html_facts
-from leastnoise._check.arrays import Array, FloatArray
-from leastnoise._estimate import (
+from leastnoise._estimation import (
     Answer,
     ConsistentCells,
     Estimator,
@@ -39,6 +36,9 @@ from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, t
 from leastnoise._release._options import Options, exact_rule, labels_with_other, table_position
 from leastnoise._release._texts import Names as Shown
 from leastnoise._release._texts import Texts, axes, called, picture_of, texts
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import Exact, InputError, exact_positive, html_facts
+from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leastnoise._accounting import Noise, Privacy
-from leastnoise._accuracy import interval_multiplier
 from leastnoise._charts import Axis, Picture, chart_for, in_digits
-from leastnoise._check import Message, message, readable
-from leastnoise._check.arrays import FloatArray
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind, Label
+from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import Message, message, readable
+from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, Statistic
 
 LANGUAGES = ("en", "de")

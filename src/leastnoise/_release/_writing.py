@@ -15,18 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._accounting import covers
-from leastnoise._accuracy import block_variance
 from leastnoise._charts import drawing
-from leastnoise._check import Exact, refuse
-from leastnoise._check.arrays import Array
 from leastnoise._domain import READ_AS_IT_IS
-from leastnoise._estimate import REPETITIONS
+from leastnoise._error import block_variance
+from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, to_frame
-from leastnoise._linop import whole_bytes_text
-from leastnoise._measurements import Measurements, measurements_value
 from leastnoise._plan import Plan, versions
-from leastnoise._release import _words as words
+from leastnoise._release import _sentences as words
 from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
 from leastnoise._release._formats import Messages, Workbook
 from leastnoise._release._manifest import FORMAT, markdown_text
@@ -47,6 +42,11 @@ from leastnoise._release._tables import NUMBERS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
 from leastnoise._release._texts import texts as catalogue
 from leastnoise._threads import BoundedThreadPool
+from leastnoise._trusted.accounting import covers
+from leastnoise._trusted.check import Exact, refuse
+from leastnoise._trusted.check.arrays import Array
+from leastnoise._trusted.linop import whole_bytes_text
+from leastnoise._trusted.measurements import Measurements, measurements_value
 from leastnoise._workload import level_names
 
 MOST_TABLE_FILES = 200

@@ -1,23 +1,6 @@
 """The only code that calls sources, planning, kernel, estimate and release together: it pays, and finishes paid releases."""
 
-from leastnoise._adapters import (
-    CSV,
-    DatabaseTable,
-    SchemaField,
-    file_endings,
-    ledger_beside,
-    schema,
-)
-from leastnoise._kernel import Entry, Ledger, Limit
-from leastnoise._session._finish import (
-    FinishedRelease,
-    enter_release,
-    export,
-    outcome_from_json,
-    read_release,
-)
 from leastnoise._session._guard import GuardForecast, guard_forecast, guard_warning
-from leastnoise._session._ledgers import other_ledgers, unknown_releases
 from leastnoise._session._payments import (
     IN_MEMORY,
     account,
@@ -38,6 +21,13 @@ from leastnoise._session._periods import (
     period_state,
     release_due,
 )
+from leastnoise._session._release_job import (
+    FinishedRelease,
+    enter_release,
+    export,
+    outcome_from_json,
+    read_release,
+)
 from leastnoise._session._session import (
     audit,
     find_categories,
@@ -47,4 +37,12 @@ from leastnoise._session._session import (
     release_series,
     resume,
     spec_seconds,
+)
+from leastnoise._sources import SchemaField, file_endings, schema
+from leastnoise._trusted.kernel import Entry, Ledger, Limit
+from leastnoise._trusted.ledgers import other_ledgers, unknown_releases
+from leastnoise._trusted.reading import (
+    CSV,
+    DatabaseTable,
+    ledger_beside,
 )

@@ -33,18 +33,18 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
-from leastnoise._accounting import ZCDP, Noise, Privacy, PureDP
-from leastnoise._adapters import CUT, MOST_CUT, ROWS, USAGE
-from leastnoise._check import GuardError, LedgerError, readable
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
-from leastnoise._kernel import Entry, Ledger, Receipt, ReleaseContract, Series
-from leastnoise._linop import Identity
-from leastnoise._measurements import Block, Factor, Measurements, Observation
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, paying, receipt_of
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.check import GuardError, LedgerError, readable
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
+from leastnoise._trusted.linop import Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.reading import CUT, MOST_CUT, ROWS, usage_domain
 
 WRONG = 1 / 2000
 """The most chance of a wrong stop for one reason; with room for the doubles it is computed in."""
@@ -68,7 +68,7 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     )
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit_noise_scales(USAGE, without_cell_bound(privacy).within(paid), noise, blocks)
+    return fit_noise_scales(usage_domain(), without_cell_bound(privacy).within(paid), noise, blocks)
 
 
 def most_by_chance(noise: Noise, scale: float) -> int:
@@ -105,7 +105,7 @@ def laplace_tail(least: int, scale: float) -> float:
 def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
     """Return the terms of a guard's series; ``text`` names the plan that it guards."""
     return ReleaseContract(
-        domain=USAGE,
+        domain=usage_domain(),
         privacy=measured.privacy,
         attributes=(ROWS,),
         measures=(CUT,),

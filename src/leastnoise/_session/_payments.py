@@ -15,12 +15,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from leastnoise import _adapters
-from leastnoise._accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
-from leastnoise._accuracy import require_memory
-from leastnoise._check import BudgetError, InputError, InternalError, LeastNoiseError, PaidError
 from leastnoise._environment import check_environment
-from leastnoise._kernel import Entry, Ledger, Receipt, Series
+from leastnoise._error import require_memory
+from leastnoise._interruption import cause, note_run
 from leastnoise._plan import (
     CategoryPlan,
     Plan,
@@ -31,9 +28,19 @@ from leastnoise._plan import (
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
 from leastnoise._release import Options, check_formats, finishing_seconds, written
-from leastnoise._session._ledgers import ledger_for, receipt_in
+from leastnoise._sources import has_text_rows
 from leastnoise._spec import Spec, asked_about
-from leastnoise._stopped import cause, note_run
+from leastnoise._trusted import reading
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
+from leastnoise._trusted.check import (
+    BudgetError,
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    PaidError,
+)
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
+from leastnoise._trusted.ledgers import ledger_for, receipt_in
 
 IN_MEMORY = "(in memory)"
 GUARD = "(guard)"
@@ -185,9 +192,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     check_writable(what)
     data = None if what.source is None else what.data(what.source)
     unit = smallest_privacy(what.privacy)
-    _adapters.check_source(
-        data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading
-    )
+    reading.check_source(data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading)
     if ledger is None:
         return
     book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
@@ -216,7 +221,7 @@ def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
         ((plan.attribute,), ()) if isinstance(plan, CategoryPlan) else plan.used()
     )
     unit = plan.privacy
-    _adapters.check_source(
+    reading.check_source(
         source, plan.domain, attributes, measures, unit.unit_column, unit.unit_reading
     )
 
@@ -333,15 +338,15 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
 
 def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
     """Return the data that are given now, or else the place where they were; refuse another join than the one that was paid for."""
-    data = _adapters.source_from_location(location, source)
+    data = reading.source_from_location(location, source)
     if data is not None:
         check_join(data, joined)
     return data
 
 
 def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
-    """Refuse data with another second table than that of `_adapters.join_facts` that a release, or a series, was paid for."""
-    said, kept = _adapters.join_facts(source), dict(paid_for)
+    """Refuse data with another second table than that of `reading.join_facts` that a release, or a series, was paid for."""
+    said, kept = reading.join_facts(source), dict(paid_for)
     if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
         kept["table"] = said["table"]
     if said != kept:
@@ -370,7 +375,7 @@ def csv_blocks(source: Any) -> int:
 
 def csv_sizes(source: Any) -> list[int]:
     """Return the sizes in bytes of the CSV files of a source, or of the first of two joined tables; [] for another source."""
-    source_location = _adapters.source_location(source)
+    source_location = reading.source_location(source)
     source_location = (
         source_location["joined"][0]
         if isinstance(source_location, dict) and "joined" in source_location
@@ -391,7 +396,7 @@ def csv_sizes(source: Any) -> list[int]:
     return [
         file.stat().st_size
         for file in files
-        if _adapters.has_text_rows(file)
+        if has_text_rows(file)
         # the length of a compressed text is not known beforehand
         and file.suffix.lower() != ".gz"
         and file.is_file()

@@ -10,28 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leastnoise import _adapters
-from leastnoise._check import InputError, LedgerError, one_of
 from leastnoise._domain import Dates
-from leastnoise._estimate import Outcome
+from leastnoise._estimation import Outcome
 from leastnoise._frames import library_of, pluralize
-from leastnoise._kernel import Entry, Ledger, Receipt, Series, rows_due
-from leastnoise._linop import SignedArray, last_cells, narrow
-from leastnoise._measurements import Observation
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import check_target, draft, write_series_page
-from leastnoise._session._finish import (
-    ReleaseRequest,
-    ledger_bytes_needed,
-    publish,
-    read_table,
-    receipt_facts,
-)
 from leastnoise._session._guard import guarded, waiting_guard
-from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
@@ -44,11 +31,24 @@ from leastnoise._session._payments import (
     receipt_of,
     reconcile_ledger,
 )
+from leastnoise._session._release_job import (
+    ReleaseRequest,
+    ledger_bytes_needed,
+    publish,
+    read_table,
+    receipt_facts,
+)
 from leastnoise._spec import Spec, other_parts
 from leastnoise._threads import one_thread
+from leastnoise._trusted import reading
+from leastnoise._trusted.check import InputError, LedgerError, one_of
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, rows_due
+from leastnoise._trusted.ledgers import ledger_for, ledger_made
+from leastnoise._trusted.linop import SignedArray, last_cells, narrow
+from leastnoise._trusted.measurements import Observation
 
 if TYPE_CHECKING:
-    from leastnoise._table import Table
+    from leastnoise._trusted.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def release_due(
     if periods_due > job.drawn:
         table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
     if book is None:
-        name = dataset or _adapters.dataset_name(source) or "data"
+        name = dataset or reading.dataset_name(source) or "data"
         book = ledger_made(ledger, name, with_guard(job.plan.privacy, job.guard_share))
     return _draw_and_publish(job, table, book, target, periods_due)
 
@@ -221,8 +221,8 @@ def _new_job(
         check_affordable(book, made, None if guard_is_paid else share)
     request = ReleaseRequest(
         spec.options,
-        _adapters.source_location(source),
-        joined=_adapters.join_facts(source),
+        reading.source_location(source),
+        joined=reading.join_facts(source),
         library=library_of(type(source)),
     )
     return _SeriesJob(made, 0, request, guard_share=share)

@@ -7,13 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
-from leastnoise import _adapters
-from leastnoise._accounting import ZCDP, Privacy
 from leastnoise._audit import Audit, audit_plan
-from leastnoise._check import Exact, InputError, LeastNoiseError, LedgerError, readable, refuse
 from leastnoise._environment import check_environment
 from leastnoise._frames import library_of
-from leastnoise._kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, rows_shown
@@ -26,17 +22,6 @@ from leastnoise._release import (
     draft,
     finishing_seconds,
 )
-from leastnoise._session._finish import (
-    FinishedRelease,
-    ReleaseJob,
-    ReleaseRequest,
-    finish_paid,
-    job_of_plan,
-    publish,
-    read_release,
-    read_table,
-    receipt_facts,
-)
 from leastnoise._session._guard import (
     GuardPayment,
     guard_measurements,
@@ -45,7 +30,6 @@ from leastnoise._session._guard import (
     judged,
     waiting_guard,
 )
-from leastnoise._session._ledgers import ledger_for, ledger_made
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
@@ -64,8 +48,31 @@ from leastnoise._session._payments import (
     warn_of_unfinished,
 )
 from leastnoise._session._periods import finish_series, is_unfinished, release_due
+from leastnoise._session._release_job import (
+    FinishedRelease,
+    ReleaseJob,
+    ReleaseRequest,
+    finish_paid,
+    job_of_plan,
+    publish,
+    read_release,
+    read_table,
+    receipt_facts,
+)
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
+from leastnoise._trusted import reading
+from leastnoise._trusted.accounting import ZCDP, Privacy
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    LeastNoiseError,
+    LedgerError,
+    readable,
+    refuse,
+)
+from leastnoise._trusted.kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
+from leastnoise._trusted.ledgers import ledger_for, ledger_made
 
 
 @one_thread()
@@ -273,7 +280,7 @@ def _simulated(
             payment = GuardPayment(share, "nothing")
             guard = judged(measured, series.measure(measured), payment, options.rows)
         asked = ReleaseRequest(
-            options, None, guard, _adapters.join_facts(source), library_of(type(source))
+            options, None, guard, reading.join_facts(source), library_of(type(source))
         )
         return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
 
@@ -322,7 +329,7 @@ def _paid(
         )
     reduced = {} if plan is work.plan else {"reduced_from": _size_of(work.plan.privacy, share)}
     work = work if plan is work.plan else job_of_plan(plan)
-    name = dataset or _adapters.dataset_name(source) or "data" if book is None else book.dataset
+    name = dataset or reading.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
     check_readable(plan, source)
     with nullcontext() if target is None else draft(target) as folder:
@@ -334,9 +341,9 @@ def _paid(
             guard = guarded(book, table, plan, share, options.rows)
         asked = ReleaseRequest(
             options,
-            _adapters.source_location(source),
+            reading.source_location(source),
             ({} if guard is None else guard.facts) | reduced,
-            _adapters.join_facts(source),
+            reading.join_facts(source),
             library_of(type(source)),
         )
         with paying(book, work.room) as process:
@@ -394,7 +401,7 @@ def release_series(
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
+    leastnoise._trusted.check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
     """
     if not isinstance(what, Spec):
         raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._adapters import CSV, DatabaseTable, Joined
-from leastnoise._check import InputError, did_you_mean, exact, message, number_text, refuse, whole
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -32,8 +30,18 @@ from leastnoise._domain import (
     known_keys,
     one_value_each,
 )
-from leastnoise._estimate import public_counts, read_public
-from leastnoise._linop import apply_transpose
+from leastnoise._estimation import public_counts, read_public
+from leastnoise._trusted.check import (
+    InputError,
+    did_you_mean,
+    exact,
+    message,
+    number_text,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.linop import apply_transpose
+from leastnoise._trusted.reading import CSV, DatabaseTable, Joined
 from leastnoise._workload import Product, QuerySet, groups_of, identity, queries
 
 PLACE = ("path", "table", "connection")

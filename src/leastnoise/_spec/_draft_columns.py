@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from leastnoise._adapters import SchemaField
 from leastnoise._descriptions import BLANK
+from leastnoise._sources import SchemaField
 from leastnoise._spec._column_names import (
     looks_like_identifier,
     names_amount,

@@ -9,17 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from leastnoise._accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
-from leastnoise._adapters import CSV, DatabaseTable, Joined, check_unit
-from leastnoise._check import (
-    MOST_DIGITS,
-    InputError,
-    exact_positive,
-    message,
-    one_of,
-    refuse,
-    whole,
-)
 from leastnoise._descriptions import BLANK
 from leastnoise._domain import (
     READ_AS_IT_IS,
@@ -33,10 +22,8 @@ from leastnoise._domain import (
     known_keys,
 )
 from leastnoise._frames import pluralize
-from leastnoise._measurements import MOST_ROWS
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
-from leastnoise._planner import PLANNERS
 from leastnoise._planning import (
     OBJECTIVES,
     Least,
@@ -67,6 +54,19 @@ from leastnoise._spec._domain import (
     text_of,
     within,
 )
+from leastnoise._strategies import PLANNERS
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.check import (
+    MOST_DIGITS,
+    InputError,
+    exact_positive,
+    message,
+    one_of,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.measurements import MOST_ROWS
+from leastnoise._trusted.reading import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._workload import (
     Product,
     Statement,
@@ -312,7 +312,7 @@ def read_spec(
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
-    leastnoise._check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
     """
     file = Path(path)
     table = read_toml(read_spec_text(file), str(file))

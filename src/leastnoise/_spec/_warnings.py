@@ -7,10 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from leastnoise._accounting import Privacy, PureDP
-from leastnoise._accuracy import interval_multiplier
-from leastnoise._adapters import DatabaseTable, Joined, csv_delimiter, has_text_rows
-from leastnoise._check import readable
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -25,13 +21,18 @@ from leastnoise._domain import (
     Unknown,
     factor_measures,
 )
-from leastnoise._measurements import MOST_ROWS, cost
+from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import Plan
 from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Texts, table_words
+from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, words_in
 from leastnoise._spec._spec import Spec, asked_about
+from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.check import readable
+from leastnoise._trusted.measurements import MOST_ROWS, cost
+from leastnoise._trusted.reading import DatabaseTable, Joined, csv_delimiter
 from leastnoise._workload import Product
 
 MOST_EPSILON = 20

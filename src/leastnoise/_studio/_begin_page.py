@@ -16,8 +16,6 @@ import tomlkit
 from starlette.responses import JSONResponse
 
 from leastnoise._charts import vega_lite
-from leastnoise._check import InputError, exact, message, one_of
-from leastnoise._linop import apply
 from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
@@ -26,6 +24,8 @@ from leastnoise._studio._draft import lines, save
 from leastnoise._studio._explore_page import MOST_CELLS
 from leastnoise._studio._pages import Page, action, assets, chart, get, shown
 from leastnoise._studio._planning import Planning, margins, planning_page, view
+from leastnoise._trusted.check import InputError, exact, message, one_of
+from leastnoise._trusted.linop import apply
 
 Form = Mapping[str, str]
 """The fields of the form by name, empty where nothing is filled in: ``c3.low`` belongs to column 3, ``a1.what`` to question 1."""

@@ -21,14 +21,14 @@ from typing import Any
 
 import tomlkit
 
-from leastnoise._accuracy import checked_level, memory_limit
-from leastnoise._check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Dates
+from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
 from leastnoise._release import Texts, statistic_words, table_words, texts
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
+from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._workload import Product, Statistic, Workload, groups_of
 
 OBJECTIVES = ("total", "worst", "relative")

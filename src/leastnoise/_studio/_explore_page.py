@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from leastnoise._charts import vega_lite
-from leastnoise._check import InputError, message, one_of, whole
 from leastnoise._release import (
     Release,
     Table,
@@ -25,6 +24,7 @@ from leastnoise._release import (
 )
 from leastnoise._session import read_release
 from leastnoise._studio._pages import Page, action, assets, chart, get, shown
+from leastnoise._trusted.check import InputError, message, one_of, whole
 from leastnoise._workload import level, level_names, queries
 
 MOST_CELLS = 4096

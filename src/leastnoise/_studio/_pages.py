@@ -28,9 +28,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leastnoise._charts import spoken
-from leastnoise._check import InternalError, LeastNoiseError
 from leastnoise._plan import read_json
 from leastnoise._release import Texts, templates
+from leastnoise._trusted.check import InternalError, LeastNoiseError
 
 HOST = "127.0.0.1"
 _HEADERS = {

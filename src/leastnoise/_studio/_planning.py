@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from leastnoise._accuracy import interval_multiplier, statistic_errors
-from leastnoise._check import InputError
+from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._plan import Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -42,6 +41,7 @@ from leastnoise._studio._draft import (
     spec_text,
 )
 from leastnoise._studio._pages import Page, action, assets, get, shown
+from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload, with_hidden_cells
 
 _ENDED = "Planning ended without a plan."

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from leastnoise._domain import Domain
-from leastnoise._linop import Operator
+from leastnoise._trusted.linop import Operator
 from leastnoise._workload._product import Product
 from leastnoise._workload._query_sets import QuerySet, all_cells, identity, with_hidden_group
 from leastnoise._workload._workload import Workload

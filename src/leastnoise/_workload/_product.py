@@ -8,17 +8,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from leastnoise._check import (
-    Exact,
-    InputError,
-    exact,
-    exact_positive,
-    message,
-    number_text,
-    one_of,
-    refuse,
-)
-from leastnoise._check.arrays import IntArray
 from leastnoise._domain import (
     Bins,
     Decimals,
@@ -30,7 +19,18 @@ from leastnoise._domain import (
     UnitCount,
     Weighted,
 )
-from leastnoise._linop import Operator
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact,
+    exact_positive,
+    message,
+    number_text,
+    one_of,
+    refuse,
+)
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.linop import Operator
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
 
 

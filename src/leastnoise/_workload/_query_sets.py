@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._check import InputError, exact, number_text, one_of, refuse, whole
-from leastnoise._check.arrays import Array, IntArray
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -30,7 +28,9 @@ from leastnoise._domain import (
     Label,
     label_text,
 )
-from leastnoise._linop import (
+from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse, whole
+from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.linop import (
     AllRanges,
     Dense,
     Identity,

@@ -11,8 +11,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from leastnoise._check import Exact, InputError
 from leastnoise._domain import RESERVED, Domain
+from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._sql_reader import StatementReader, with_strftime
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import Node

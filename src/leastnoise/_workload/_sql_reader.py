@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._check import InputError, did_you_mean
 from leastnoise._domain import Domain, Measure
+from leastnoise._trusted.check import InputError, did_you_mean
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
 from leastnoise._workload._sql_statement import Aggregate, Condition, Grouped, Statement, both

@@ -17,7 +17,6 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from leastnoise._check import InputError
 from leastnoise._domain import (
     FOLDED,
     Bins,
@@ -31,6 +30,7 @@ from leastnoise._domain import (
     Label,
     period_of,
 )
+from leastnoise._trusted.check import InputError
 
 Node = Any
 """A node of sqlglot's syntax tree; its base class has several names in its versions."""

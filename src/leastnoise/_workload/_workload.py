@@ -7,9 +7,17 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any
 
-from leastnoise._check import Exact, InputError, exact_positive, message, one_of, refuse, whole
 from leastnoise._domain import Domain, Measure, UnitCount, ValueCount, Weighted
-from leastnoise._linop import Operator
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact_positive,
+    message,
+    one_of,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.linop import Operator
 from leastnoise._workload._product import (
     FORMS,
     MEASURES_ARE_DECLARED,

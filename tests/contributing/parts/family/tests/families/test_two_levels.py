@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._families import NotApplicable, gram_of, two_levels
-from leastnoise._linop import AllRanges, dense
+from leastnoise._trusted.linop import AllRanges, dense
 
 
 def test_two_levels_measures_cells_and_runs():

@@ -5,15 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._accounting import Privacy
-from leastnoise._accuracy import block_variance
-from leastnoise._check import InputError
-from leastnoise._estimate import BucketExpansion, Estimator, Outcome, join_observations
+from leastnoise._error import block_variance
+from leastnoise._estimation import BucketExpansion, Estimator, Outcome, join_observations
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._kernel import Series
-from leastnoise._linop import Coarse, Identity
-from leastnoise._measurements import Block, Factor, Measurements, Observation
-from leastnoise._mechanisms._choose import Search, noise_kinds
+from leastnoise._mechanisms._choice import Search, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
@@ -21,6 +16,11 @@ from leastnoise._mechanisms._protocol import (
     Run,
 )
 from leastnoise._plan import Plan
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import Series
+from leastnoise._trusted.linop import Coarse, Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._workload import Workload
 
 STRATEGY = "flat"

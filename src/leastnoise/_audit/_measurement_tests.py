@@ -1,0 +1,700 @@
+"""Lower bounds on the loss of measurements from repeated noisy answers.
+
+On two synthetic tables that differ in some units.
+
+Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its
+probabilities on both tables (Clopper and Pearson 1934), and they bound the loss from below: mu by
+Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes 2014). The
+statistic of all queries together is their likelihood ratio. The query whose answers differ most in
+units of its noise is also tested by itself: the distribution of its noise is known exactly, so a
+wrong scale is seen there even where the bound of all queries together is far below the budget.
+"""
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leastnoise._audit._synthetic_tables import Source, series_on_rows
+from leastnoise._domain import Coded, Domain, ValueCount
+from leastnoise._trusted.accounting import (
+    ApproxDP,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureCost,
+    gaussian_is_private,
+)
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.kernel import ReleaseContract
+from leastnoise._trusted.linop import Identity, SignedArray, apply
+from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
+
+LEAST_TRIALS = 200
+_ORDERS = 1 + np.geomspace(1e-3, 50, 100)
+_ROUNDING = 1e-9  # of laws in double precision
+_FACTORS = 2 ** (np.arange(-80, 161) / 80)
+_CANDIDATES = 40  # rows that are tried for the worst pair
+_BATCH = 2**20  # numbers drawn at a time
+_MOST_UNITS = 1000
+_SMOOTH = (
+    2**10
+)  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
+Row: TypeAlias = Mapping[str, int]
+"""A row: its cell of every attribute, and its value of every measure in units of the measure."""
+Held: TypeAlias = tuple[tuple[Row, int], ...]
+"""The rows of a privacy unit, each with its multiplicity."""
+Loss = Callable[[float, float], float]
+"""From a lower bound on an event's probability on one table, and an upper bound on the other, to a lower bound on the loss."""
+Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
+"""From a factor by which the noise is smaller, and thresholds, to P(statistic >= threshold) on each of the two tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """The number of trials or seconds of an audit, and its error probability.
+
+    A bound may be wrong with this probability.
+    """
+
+    trials: int | None
+    seconds: float
+    risk: float
+    entropy: Source
+
+    def batches(self, most: int) -> Iterator[int]:
+        """Yield the sizes of batches of trials, at most ``most`` each.
+
+        Until there are enough trials.
+        """
+        end, finished = time.monotonic() + self.seconds, 0
+        trial_limit = math.inf if self.trials is None else self.trials
+        while finished < trial_limit and (
+            self.trials is not None or finished < LEAST_TRIALS or time.monotonic() < end
+        ):
+            count = int(min(most, trial_limit - finished))
+            finished += count
+            yield count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditResult:
+    """One test of an audit: the claimed loss and the certified lower bound.
+
+    For one unit.
+    """
+
+    name: str
+    claim: float
+    lower_bound: float
+    trials: int
+    units: int
+
+    @property
+    def held(self) -> bool:
+        """Whether the bound is at most the claim."""
+        return self.lower_bound <= self.claim * (1 + 1e-6)
+
+
+def _event(
+    first: FloatArray,
+    second: FloatArray,
+    risk: float,
+    score: Callable[[FloatArray, FloatArray, FloatArray], Any],
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a threshold with bounds on its exceedance probabilities.
+
+    A lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
+
+    Half of the draws chooses the threshold of the highest score, the other half gives the bounds;
+    each is wrong with probability ``risk``.
+    """
+    half = len(first) // 2
+
+    def probabilities(
+        part: slice, thresholds: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        above = [
+            len(drawn[part]) - np.searchsorted(np.sort(drawn[part]), thresholds)
+            for drawn in (first, second)
+        ]
+        return (
+            thresholds,
+            clopper_pearson_lower(above[0], len(first[part]), risk),
+            1 - clopper_pearson_lower(len(second[part]) - above[1], len(second[part]), risk),
+        )
+
+    # a hundred quantiles of each table
+    tried = [
+        np.quantile(drawn[:half], np.linspace(0.005, 0.995, 100), method="lower")
+        for drawn in (first, second)
+    ]
+    chosen = probabilities(slice(half), np.unique(np.concatenate(tried)))
+    best = int(np.argmax(score(*chosen)))
+    return probabilities(slice(half, None), chosen[0][best : best + 1])
+
+
+def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Loss) -> float:
+    """Return a lower bound on the loss, from draws of a statistic on two tables."""
+    _, low, high = _event(
+        first, second, risk, lambda _, low, high: list(map(loss_of, low.tolist(), high.tolist()))
+    )
+    return loss_of(float(low[0]), float(high[0]))
+
+
+def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
+    """Return the least noise factor that explains the draws; at least 1/2.
+
+    The factor by which the noise must be smaller than claimed.
+
+    At most 1 means that the claimed noise explains it.
+    """
+    event = _event(
+        first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails)
+    )
+    return float(_factors(*event, tails)[0])
+
+
+def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
+    """Return the least grid factor that satisfies both bounds, by threshold.
+
+    Rounded down.
+
+    Between two factors of the grid the probabilities of either are allowed.
+    """
+    least_allowed = np.full(len(thresholds), _FACTORS[-1])
+    more_often, less_often = tails(_FACTORS[-1], thresholds)
+    for factor in _FACTORS[-2::-1].tolist():
+        more, less = tails(factor, thresholds)
+        allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (
+            np.minimum(less_often, less) <= high + _ROUNDING
+        )
+        least_allowed, more_often, less_often = np.where(allowed, factor, least_allowed), more, less
+    return least_allowed
+
+
+def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
+    """Return the lower Clopper-Pearson bound on a probability.
+
+    After so many hits in so many trials.
+    """
+    from scipy.stats import beta
+
+    return np.where(
+        hits > 0, beta.ppf(risk, np.maximum(hits, 1), trials - np.maximum(hits, 1) + 1), 0.0
+    )
+
+
+def log_ratio(low: float, high: float) -> float:
+    """Return a lower bound on epsilon."""
+    return max(0.0, math.log(low / high)) if low > 0 else 0.0
+
+
+def gaussian_mu_bound(low: float, high: float) -> float:
+    """Return the least Gaussian mu that allows an event's probabilities."""
+    from scipy.special import ndtri
+
+    return max(0.0, float(ndtri(low) - ndtri(high))) if low > 0 and high < 1 else 0.0
+
+
+def divergence(low: float, high: float) -> float:
+    """Return the largest Renyi divergence of an event over its order.
+
+    Post-processing cannot raise it, so it is at most rho.
+    """
+    if not 0 < high < low:
+        return 0.0
+    inside = _ORDERS * math.log(low) + (1 - _ORDERS) * math.log(high)
+    outside = _ORDERS * math.log1p(-min(low, 1 - 1e-15)) + (1 - _ORDERS) * math.log1p(-high)
+    return max(0.0, float((np.logaddexp(inside, outside) / (_ORDERS - 1) / _ORDERS).max()))
+
+
+def approximate(delta: float, units: int) -> Loss:
+    """Return a lower bound on the epsilon of one unit at a delta.
+
+    From tables that differ in several units (group privacy).
+    """
+
+    def allowed(epsilon: float, high: float) -> float:
+        return math.exp(units * epsilon) * high + delta * (
+            math.expm1(units * epsilon) / math.expm1(epsilon) if epsilon else units
+        )
+
+    return lambda low, high: largest_satisfying(
+        lambda epsilon: allowed(epsilon, high) < low, 700 / units
+    )
+
+
+def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
+    """Return the largest value up to ``end`` that satisfies a condition.
+
+    The condition is monotone. Rounded down; 0.0 if it holds nowhere.
+    """
+    low, high = 0.0, min(1.0, end)
+    if not holds(low):
+        return 0.0
+    while high < end and holds(high):
+        high = min(2 * high, end)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def rehearse(
+    measurements: Measurements,
+    codes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Sequence[int]],
+    count: int,
+    entropy: Source = None,
+) -> tuple[SignedArray, ...]:
+    """Measure synthetic rows many times, independently.
+
+    With the kernel's own noise and, by default, the system's randomness.
+
+    Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
+        measured by itself, so that each has its own noise of the block's scales. The series is one
+        of added or removed rows, whatever the measurements': no row is in two trials.
+    """
+    trial = "trial" + "'" * max(
+        map(len, measurements.domain.names)
+    )  # longer than every attribute's name, so none of them
+    kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
+    domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
+    each, privacy = (
+        Factor((trial,), Identity(count)),
+        replace(measurements.privacy, neighbours="add_remove"),
+    )
+    blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
+    rows = len(next(iter(codes.values()), ()))
+    # that the measurements cost no more than they declare is asked before they are changed
+    series_on_rows(
+        ReleaseContract(
+            domain=measurements.domain, privacy=measurements.privacy, only=measurements
+        ),
+        codes,
+        values,
+        entropy,
+    )
+    several, amounts = (
+        {name: np.tile(column, count) for name, column in columns.items()}
+        for columns in (codes, values)
+    )
+    several[trial] = np.repeat(np.arange(count), rows)
+    terms = ReleaseContract(
+        domain=domain, privacy=privacy, attributes=domain.names, measures=tuple(domain.measures)
+    )
+    series = series_on_rows(terms, several, amounts, entropy)
+    drawn = series.measure(
+        replace(measurements, domain=domain, privacy=privacy, blocks=blocks)
+    ).values
+    return tuple(block.reshape(-1, count) for block in drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two tables that differ in some units, and their answer differences.
+
+    The differences are of the exact answers of measurements.
+
+    Attributes:
+        held: the rows of a unit in the first table and in the second.
+        units: how many units have them.
+        queries: indices of the queries whose answers differ.
+        centres: the exact answers of the second table to these.
+        shifts: how much larger those of the first table are.
+        scales: of the noise of these queries.
+    """
+
+    held: tuple[Held, Held]
+    units: int
+    queries: IntArray
+    centres: IntArray
+    shifts: FloatArray
+    scales: FloatArray
+
+    def distance(self, norm: int) -> float:
+        """Return the norm of the answer differences in units of noise."""
+        return float((np.abs(self.shifts / self.scales) ** norm).sum() ** (1 / norm))
+
+    def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
+        """Return the log likelihood ratio of the two tables for each trial.
+
+        Up to a constant.
+        """
+        noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
+        if norm == 2:
+            return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
+        return np.asarray(
+            ((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64
+        )
+
+
+class Pairs:
+    """Builds pairs of tables for measurements, with cached row effects."""
+
+    def __init__(self, measured: Measurements) -> None:
+        self.measured = measured
+        self._scales = np.concatenate(
+            [
+                top / bottom
+                for top, bottom in (row_scales(block, measured.grid) for block in measured.blocks)
+            ]
+        )
+        self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
+
+    def of(self, unit_pair: tuple[Held, Held], units: int) -> Pair:
+        """Return the pair whose tables have units with either kind of rows.
+
+        So many units with the rows ``held[0]``, or with ``held[1]``.
+        """
+        first, second = (self._added(rows) for rows in unit_pair)
+        shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
+        queries = np.array(
+            sorted(query for query, shift in shifts.items() if shift), dtype=np.int64
+        )
+        centres = (
+            np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
+        )
+        shift_values = (
+            np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
+        )
+        return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries])
+
+    def worst(self) -> Pair:
+        """Return the pair of the largest distance over all queries.
+
+        With enough units for the difference to be seen.
+        """
+        return self._best(lambda pair: pair.distance(self.measured.noise.norm))
+
+    def unseen_by(self, pair: Pair) -> Pair | None:
+        """Return the pair that differs most where ``pair`` does not differ.
+
+        In a query of the blocks, or the ends of a measure; or None.
+        """
+        ends = np.cumsum(
+            [
+                block.rows // block.copies
+                for block in self.measured.blocks
+                for _ in range(block.copies)
+            ]
+        )
+        differing_blocks = np.unique(np.searchsorted(ends, pair.queries, side="right"))
+
+        def unseen(other: Pair) -> float:
+            scaled_shifts = np.abs(other.shifts / other.scales)[
+                ~np.isin(np.searchsorted(ends, other.queries, side="right"), differing_blocks)
+            ]
+            return float(scaled_shifts.max(initial=0.0))
+
+        best = self._best(unseen) if len(differing_blocks) < len(ends) else pair
+        return best if unseen(best) > 0 else None
+
+    def _best(self, distance: Callable[[Pair], float]) -> Pair:
+        pairs = pairs_of_units(self.measured.domain, self.measured.privacy)
+        best = max(
+            pairs, key=lambda held: float(f"{distance(self.of(held, 1)):.9g}")
+        )  # of equal ones the first
+        single = self.of(best, 1)
+        single_distance = float(np.max(np.abs(single.shifts) / single.scales))
+        enough = math.floor(4 / single.distance(self.measured.noise.norm))
+        return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
+
+    def _added(self, unit_rows: Held) -> dict[int, int]:
+        """Return what a unit's rows add to the measured queries, by index."""
+        added: dict[int, int] = {}
+        for row, often in unit_rows:
+            key = tuple(row.items())
+            if key not in self._columns:
+                self._columns[key] = _column(self.measured, row)
+            for query, value in self._columns[key].items():
+                added[query] = added.get(query, 0) + value * often
+        return added
+
+
+def pairs_of_units(
+    domain: Domain, privacy: Privacy, *, equal: bool = False
+) -> Iterator[tuple[Held, Held]]:
+    """Yield the rows of two neighbouring units.
+
+    Equal rows or, unless ``equal``, also spread over as many cells as allowed.
+    """
+    bound, rows = privacy.max_per_cell, list(candidates(domain))
+    for row in rows:
+        yield unit_of(row, privacy), ()
+        if bound is not None and not equal:
+            yield _unit_with_spread_rows(domain, privacy, row), ()
+    if privacy.neighbours == "replace":
+        for first, second in itertools.combinations(rows, 2):
+            yield unit_of(first, privacy), unit_of(second, privacy)
+
+
+def unit_of(row: Row, privacy: Privacy) -> Held:
+    """Return a unit of as many equal rows as it may have."""
+    return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
+
+
+def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> Held:
+    """Return a unit with all its rows, spread over neighbouring cells.
+
+    As many as may be in one cell, starting at the cell of ``row``.
+    """
+    bound, rows_left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
+    if bound is None:
+        return unit_of(row, privacy)
+    sizes = [domain.kind(name).size for name in bound.attributes]
+    first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
+    for step in range(min(math.ceil(rows_left / bound.rows), math.prod(sizes))):
+        cell = np.unravel_index((first + step) % math.prod(sizes), sizes)
+        often = min(rows_left, bound.rows)
+        rows.append(
+            (
+                {
+                    **row,
+                    **{name: int(code) for name, code in zip(bound.attributes, cell, strict=True)},
+                },
+                often,
+            )
+        )
+        rows_left -= often
+    return tuple(rows)
+
+
+def candidates(domain: Domain) -> Iterator[Row]:
+    """Yield rows of all cells, or of some cells of a large domain.
+
+    Of a large domain the ends and some scattered cells.
+    """
+    sizes = {name: domain.kind(name).size for name in domain.names}
+    if math.prod(sizes.values()) <= _CANDIDATES:
+        cells = list(itertools.product(*(range(size) for size in sizes.values())))
+    else:
+        cells = [
+            tuple(0 for _ in sizes),
+            tuple(size - 1 for size in sizes.values()),
+            tuple(size // 2 for size in sizes.values()),
+        ]
+        for number in range(_CANDIDATES):
+            cells.append(
+                tuple(
+                    (number * 2654435761 >> shift) % size
+                    for shift, size in enumerate(sizes.values())
+                )
+            )
+    # Every row has a value: those without one are told from others less well.
+    bounds = {
+        name: (1 if isinstance(measure, ValueCount) else measure.low_units, measure.high_units)
+        for name, measure in domain.measures.items()
+    }
+    between = {
+        name: low + max(1, (high - low) // 3) if high - low > 1 else high
+        for name, (low, high) in bounds.items()
+    }
+    amounts = [between, *({name: ends[end] for name, ends in bounds.items()} for end in (1, 0))]
+    for cell, amount in itertools.product(cells, amounts if bounds else [{}]):
+        yield {**dict(zip(sizes, cell, strict=True)), **amount}
+
+
+def _column(plan: Measurements, row: Row) -> dict[int, int]:
+    """Return what a row adds to the measured queries, by index.
+
+    In multiples of 1 / grid; zeros are left out.
+    """
+    column_of_row: dict[int, int] = {}
+    starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
+    for block, start in zip(plan.blocks, starts, strict=False):
+        entries = {
+            query: added for query, added in enumerate(_added(plan.domain, block, row)) if added
+        }
+        for factor in block.factors:
+            sizes = [plan.domain.kind(name).size for name in factor.attributes]
+            cell = np.zeros(factor.operator.size, dtype=np.int64)
+            cell[np.ravel_multi_index([row[name] for name in factor.attributes], sizes)] = 1
+            column = apply(factor.operator, cell)
+            nonzero = [(int(row), int(column[row])) for row in np.flatnonzero(column)]
+            entries = {
+                query * factor.operator.rows + at: value * entry
+                for query, value in entries.items()
+                for at, entry in nonzero
+            }
+        column_of_row.update({start + query: value * plan.grid for query, value in entries.items()})
+    return column_of_row
+
+
+def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
+    """Return what a row adds to its cell.
+
+    1, its value, or its distances from both ends of the measure where these are measured.
+    """
+    if block.measure is None:
+        return (1,)
+    value, measure = row[block.measure], domain.measure(block.measure)
+    if block.ends:
+        return value - measure.low_units, measure.high_units - value
+    if block.limits is None:
+        return (value,)
+    name = block.limits.attribute
+    return (min(value, int(block.limits.values[0 if name is None else row[name]])),)
+
+
+def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
+    """Return noisy answers of both tables, less the exact answers of one.
+
+    The second table's; each of shape (queries that differ, trials).
+    """
+    drawn = []
+    for unit_rows in pair.held:
+        every = np.concatenate(
+            rehearse(
+                measured, *columns_of(measured.domain, unit_rows, pair.units), count, effort.entropy
+            )
+        )
+        drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
+    return drawn
+
+
+def columns_of(
+    domain: Domain, unit_rows: Held, units: int
+) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Return codes and values of a table of units with equal rows."""
+    rows = [row for row, often in unit_rows for _ in range(often * units)]
+    codes, values = (
+        {name: [row[name] for row in rows] for name in names}
+        for names in (domain.names, domain.measures)
+    )
+    return codes, values
+
+
+def at_a_time(measured: Measurements, pair: Pair) -> int:
+    """Return how many trials fit into memory together."""
+    rows = max(pair.units * sum(often for _, often in unit_rows) for unit_rows in pair.held)
+    return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
+
+
+def measured_parts(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
+    """Test all queries jointly, and the query that differs most.
+
+    Also one of the blocks in which the pair does not differ.
+    """
+    pairs = Pairs(measured)
+    pair, norm = pairs.worst(), measured.noise.norm
+    drawn = _draws(measured, pair, effort)
+    of_all = {
+        Noise.DISCRETE_LAPLACE: log_ratio,
+        Noise.ROUNDED_GAUSSIAN: gaussian_mu_bound,
+        Noise.DISCRETE_GAUSSIAN: divergence,
+    }[measured.noise]
+    first, second = (pair.ratio(trials, norm) for trials in drawn)
+    bound = certify_loss(first, second, effort.risk, of_all) / pair.units ** (
+        2 if of_all is divergence else 1
+    )
+    spent = cost(
+        measured
+    )  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
+    if isinstance(spent, GaussianCost):
+        claim = math.sqrt(spent.mu_squared)
+    else:
+        claim = float(spent.epsilon if isinstance(spent, PureCost) else spent.rho)  # type: ignore[union-attr]
+    together = AuditResult(
+        name="all queries together",
+        claim=claim,
+        lower_bound=bound,
+        trials=len(first),
+        units=pair.units,
+    )
+    single_query_result = _test_single_query(
+        "the query that tells most", measured, pair, drawn, effort
+    )
+    other = pairs.unseen_by(pair)
+    if other is None:
+        return together, single_query_result
+    return (
+        together,
+        single_query_result,
+        _test_single_query(
+            "the query that tells most of the rest",
+            measured,
+            other,
+            _draws(measured, other, effort),
+            effort,
+        ),
+    )
+
+
+def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
+    draws = [
+        draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))
+    ]
+    return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
+
+
+def _test_single_query(
+    name: str, measured: Measurements, pair: Pair, drawn: Sequence[IntArray], effort: Effort
+) -> AuditResult:
+    """Test the query of the largest difference in units of noise.
+
+    By the distribution of its noise.
+    """
+    worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
+    sign = 1 if pair.shifts[worst] > 0 else -1
+    first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
+    shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
+    factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
+    claim = shift / scale / pair.units
+    return AuditResult(
+        name=name, claim=claim, lower_bound=claim * factor, trials=len(first), units=pair.units
+    )
+
+
+def epsilon_of(measured: Measurements, mu: float) -> float | None:
+    """Return the epsilon of Gaussian noise of this mu at the budget's delta.
+
+    Rounded down; None for other noise or budgets.
+    """
+    budget = measured.privacy.budget
+    if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
+        return None
+    return (
+        largest_satisfying(
+            lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20
+        )
+        if mu > 0
+        else 0.0
+    )
+
+
+def _tails(noise: Noise, shift: float, scale: float) -> Tails:
+    """Return the tail probabilities of one query under a shift.
+
+    Its exact answers on the two tables differ by the shift.
+    """
+
+    def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
+        tail = tail_of(noise, scale / factor)
+        return tail(thresholds - shift), tail(thresholds)
+
+    return tails
+
+
+def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
+    """Return the function from whole numbers x to P(noise >= x)."""
+    from scipy.special import ndtr
+
+    if noise is Noise.ROUNDED_GAUSSIAN or (noise is Noise.DISCRETE_GAUSSIAN and scale > _SMOOTH):
+        return lambda x: np.asarray(ndtr(-(x - 0.5) / scale), dtype=np.float64)
+    if noise is Noise.DISCRETE_LAPLACE:
+        below = math.exp(-1 / scale)
+        return lambda x: np.where(
+            x >= 1,
+            np.exp(-np.maximum(x, 1) / scale) / (1 + below),
+            1 - np.exp((np.minimum(x, 0) - 1) / scale) / (1 + below),
+        )
+    reach = math.ceil(12 * scale) + 2
+    weights = np.exp(-((np.arange(-reach, reach + 1) / scale) ** 2) / 2)
+    above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]]) / weights.sum()
+    return lambda x: above[np.clip(x + reach, 0, 2 * reach + 1).astype(np.int64)]

@@ -1,0 +1,69 @@
+"""Unpaid series on synthetic rows and keys, for audits.
+
+Every table is made here from the caller's public lists; no private one can come in.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel import ReleaseContract, SeededEntropy, SystemEntropy, UnpaidSeries
+from leastnoise._trusted.table import Table
+
+Source = SeededEntropy | SystemEntropy | None
+Columns = Mapping[str, Sequence[int] | IntArray]
+
+
+def series_on_rows(
+    terms: ReleaseContract, codes: Columns, values: Columns, entropy: Source
+) -> UnpaidSeries:
+    """Return a series on rows given by their cells and amounts.
+
+    Cells of every attribute and amounts of every measure.
+    """
+    return series_on_table(
+        terms, synthetic_table(terms.domain, terms.privacy, codes, values), entropy
+    )
+
+
+def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
+    """Return a table of made-up rows."""
+    arrays, amounts = (
+        {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
+        for columns in (codes, values)
+    )
+    rows = len(next(iter(arrays.values()), ()))
+    unit = {
+        "unit_column": privacy.unit_column,
+        "max_rows": privacy.max_rows,
+        "max_per_cell": privacy.max_per_cell,
+    }
+    return Table(domain, arrays, amounts, rows=rows, **unit)  # type: ignore[arg-type]
+
+
+def series_on_table(terms: ReleaseContract, table: Table, entropy: Source) -> UnpaidSeries:
+    """Return a series on a table that `synthetic_table` returned."""
+    return UnpaidSeries(terms, table, SystemEntropy() if entropy is None else entropy)
+
+
+def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source) -> UnpaidSeries:
+    """Return a series on keys with given numbers of units.
+
+    There is one key for each of ``units``.
+    """
+    unit, (attribute,) = terms.privacy, terms.attributes
+    numbers = np.array(units, dtype=np.int64)
+    bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
+    table = Table.keyed(terms.domain, attribute, synthetic_keys(len(units)), numbers, **bounds)  # type: ignore[arg-type]
+    return series_on_table(terms, table, entropy)
+
+
+def synthetic_keys(count: int) -> list[str]:
+    """Return ``count`` different keys of one character each.
+
+    Every attribute allows them.
+    """
+    return [chr(0x20000 + number) for number in range(count)]

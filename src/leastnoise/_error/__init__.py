@@ -1,0 +1,69 @@
+"""Expected errors of a plan's answers, lower bounds, interval widths.
+
+Exact, for planners and for error bars.
+
+``_structure`` computes the covariance of least squares from what a plan measures (``_measured``),
+in one of four forms of one interface:
+``_product`` where all tables have one strategy along every attribute, ``_pair`` for two tables,
+``_joint`` as one matrix over joint cells or by a linear solver. Each form gives variances,
+covariances and the estimate, and refuses queries that the measurements do not determine
+(``_determined``). ``_bounds`` has lower bounds on the error, ``_intervals`` the widths of
+intervals, ``_memory`` refuses what needs too much memory. Begin with `promised` in ``_structure``.
+"""
+
+from leastnoise._error._bounds import (
+    Terms,
+    bound_seconds,
+    lower_bound,
+    nuclear_across,
+    nuclear_norm,
+    nuclear_parts,
+    subset_sums,
+)
+from leastnoise._error._equations import (
+    Cells,
+    Covariance,
+    Equations,
+    NoisyBlock,
+    Structure,
+    block_rows,
+    block_variance,
+    centred_quantities,
+    centring_midpoint,
+    covariances,
+    equations,
+    is_nontrivial,
+    midpoint,
+    subsets,
+)
+from leastnoise._error._intervals import (
+    LEVEL,
+    ConstrainedLeastSquares,
+    checked_level,
+    interval_multiplier,
+    noise_variance,
+    ratio_interval,
+)
+from leastnoise._error._joint import (
+    DenseStructure,
+    IterativeStructure,
+    JointBlocks,
+    confidence_factor,
+    conjugate_gradients,
+)
+from leastnoise._error._memory import available_memory, memory_limit, require_memory
+from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
+from leastnoise._error._product import ProductStructure
+from leastnoise._error._structure import (
+    ROUNDING,
+    combine_structures,
+    covariance_by_measure,
+    evaluate_plan,
+    exact_variance,
+    largest_mean_deviation,
+    mean_error,
+    measure_covariance,
+    quantity_structure,
+    statistic_errors,
+)
+from leastnoise._error._undetermined import UnsupportedQuery

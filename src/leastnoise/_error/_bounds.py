@@ -1,0 +1,714 @@
+"""Lower bounds on the total squared error of any unbiased plan.
+
+From singular values; derived in docs/mathematics.md, section 3.
+
+For a strategy A of Gram X and a workload of Gram M, the error at unit noise is tr(M X^-1) >= (tr
+M^(1/2))^2 / tr X, and tr X is at most n times the squared sensitivity (Li and Miklau, arXiv
+1202.3399). tr M^(1/2) is the nuclear norm of W, here always divided by sqrt(n), so that domains of
+any size can be handled. A union is split by orthogonal projectors on the left (its products) and on
+the right (the residual subspaces tau), every tau given to one part: the marginals together are
+diagonal in the tau; another product takes the tau of all its attributes, or, one product at most,
+all tau within its attributes. Of a unit of several rows each part counts k or kappa fold.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import Domain, Measure, PerCellBound, ValueCount, Weighted
+from leastnoise._error._equations import Names, subsets
+from leastnoise._error._intervals import noise_variance
+from leastnoise._families import (
+    InvariantSubspace,
+    Levels,
+    apply_gram,
+    dense_gram,
+    fit_gaussian_optimum,
+    gram_diagonal,
+    partition_groups,
+    singular_values,
+    trace_of_root,
+)
+from leastnoise._fitting import allowed_epsilon, allowed_mu_squared
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Identity, Operator, Total
+from leastnoise._trusted.measurements import rows_in_view
+from leastnoise._workload import Product, Workload, index_queries
+
+_MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
+_SWEEPS = 2
+_SHARES = [
+    share / 50 for share in range(25, 51)
+]  # parts of a measure's values at its larger end that are tried
+_MOST_BITS = 62
+Worth = Callable[[Names], float]
+"""The most by which the rows of a unit change the residual space of some attributes, over its most rows in one cell."""
+
+
+@lru_cache(maxsize=256)
+def nuclear_parts(operator: Operator) -> tuple[float, float]:
+    """Return two nuclear norms over sqrt(n): of all, and along the total.
+
+    Of the matrix, and of its part along the total.
+    """
+    n = operator.size
+    along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
+    groups = partition_groups(operator)
+    closed = singular_values(operator) if groups is None else np.sqrt(np.bincount(groups))
+    if closed is not None:
+        return float(closed.sum()) / math.sqrt(n), along
+    if n <= _MOST_GRAM:
+        return float(
+            np.sqrt(np.maximum(np.linalg.eigvalsh(apply_gram(operator, np.eye(n))), 0)).sum()
+        ) / math.sqrt(n), along
+    return math.sqrt(float(gram_diagonal(operator).sum()) / n), along
+
+
+def bound_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of singular values without a closed form.
+
+    They are computed once for all strategies.
+    """
+    cubes = 0.0
+    for _, queries, operator in workload.along:
+        closed = queries.form.structured or partition_groups(operator) is not None
+        if operator.size <= (_MOST_CLOSED if closed else _MOST_GRAM) and operator != Identity(
+            operator.size
+        ):
+            cubes += ((not closed) + (len(workload.products) > 1)) * (operator.size / 1024) ** 3
+    return 0.17 * cubes
+
+
+@lru_cache(maxsize=256)
+def nuclear_across(operator: Operator) -> float:
+    """Return the nuclear norm over sqrt(n) of the part without the total."""
+    n, groups = operator.size, partition_groups(operator)
+    if operator == Identity(n):
+        return (n - 1) / math.sqrt(n)
+    closed = groups is not None or singular_values(operator) is not None
+    if groups is not None and operator.rows <= _MOST_CLOSED:
+        sizes = np.bincount(groups).astype(np.float64)
+        return trace_of_root(np.diag(sizes) - np.outer(sizes, sizes) / n) / math.sqrt(n)
+    if n <= (_MOST_CLOSED if closed else _MOST_GRAM):
+        gram = apply_gram(operator, np.eye(n))
+        centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
+        return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
+    all_norm, along = nuclear_parts(operator)
+    return max(0.0, all_norm - along) if closed else math.sqrt(max(0.0, all_norm**2 - along**2))
+
+
+def nuclear_norm(
+    products: Sequence[Product],
+    worth: Worth = lambda _: 1.0,
+    *,
+    total: bool = True,
+    weighted: bool = False,
+) -> float:
+    """Return a lower bound on the nuclear norm of weighted products.
+
+    Over one data vector, divided by sqrt(cells).
+
+    It is exact for marginals, for nested levels (unless those of several attributes are very
+    large), and for single products. Sums are in units of the largest value that one row can add, so
+    that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
+    multiplied by the roots of weights of mean 1.
+    """
+
+    def norm(product: Product, part: Callable[[Operator], float]) -> float:
+        return (
+            worth(product.attributes)
+            * float(product.weight)
+            * math.prod(map(part, product.operators))
+        )
+
+    if (
+        total and len(products) == 1 and not products[0].adds_up
+    ):  # the part across the total is not needed, and takes longest
+        return norm(products[0], lambda operator: nuclear_parts(operator)[0])
+    other_norms: list[
+        tuple[Names, float, float, float]
+    ] = []  # norms: across the total along all attributes, whole, along the total
+    if all(product.adds_up for product in products):
+        best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
+    else:
+        levels_by_name = _levels(products)
+        chained, other_products = list[Product](), list[Product]()
+        for product in products:
+            levels_of = [
+                levels_by_name[name].level(operator)
+                for name, operator in zip(product.attributes, product.operators, strict=True)
+            ]
+            (other_products if None in levels_of else chained).append(product)
+        spectra = {name: levels.spectrum for name, levels in levels_by_name.items()}
+        wide = {name for name, parts in spectra.items() if parts[0].size > 1}
+        if (
+            other_products
+            or _measured_directions(
+                [parts[0] for parts in spectra.values()], [*_terms(chained, levels_by_name)]
+            )
+            is None
+        ):
+            grouped: dict[Names, list[Product]] = {}
+            for product in chained:
+                if wide & {*product.attributes}:
+                    grouped.setdefault(product.attributes, []).append(product)
+            other_norms = [
+                (names, *_group_norms(names, group, levels_by_name, worth(names)))
+                for names, group in grouped.items()
+            ]
+            chained = [product for product in chained if not wide & {*product.attributes}]
+            levels_by_name = {
+                name: levels for name, levels in levels_by_name.items() if name not in wide
+            }
+        elif weighted:
+            spectra |= {
+                name: _weighted_spectrum(chained, name, levels_by_name[name]) for name in wide
+            }
+        best = _level_norms(chained, levels_by_name, spectra, worth, total=total) if chained else {}
+        for product in other_products:
+            across, full_norm, along = (
+                norm(product, part)
+                for part in (
+                    nuclear_across,
+                    lambda of: nuclear_parts(of)[0],
+                    lambda of: nuclear_parts(of)[1],
+                )
+            )
+            other_norms.append((product.attributes, across, full_norm, along))
+    for names, across, _, _ in other_norms:
+        best[names] = max(best.get(names, 0.0), across)
+    summed = bound = math.fsum(best.values())
+    for names, _, full_norm, along in other_norms:
+        unexplained = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
+        bound = max(bound, unexplained + full_norm - (0.0 if total else along))
+    return bound
+
+
+def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
+    """Return the part of every residual space in the nuclear norm of marginals."""
+    if not products:
+        return {}
+    domain, query_index = products[0].domain, index_queries(products)
+    positions = np.array([along.position for along in query_index.along], dtype=np.int64)
+    shape = np.array(domain.shape, dtype=np.float64)
+    squares = {
+        id(product.weight): float(product.weight) ** 2
+        for product in {id(other.weight): other for other in products}.values()
+    }
+    weights = np.array([squares[id(product.weight)] for product in products])
+    terms = []
+    for where, rows in query_index.widths:
+        sets = positions[rows]
+        terms.append(
+            Terms(
+                sets,
+                np.ones(sets.shape),
+                np.ones(sets.shape),
+                weights[where] / shape[sets].prod(axis=1),
+            )
+        )
+    names = np.array(domain.names, dtype=object)
+    norms: dict[Names, float] = {}
+    for sets, sums in subset_sums(terms, len(names)):
+        parts = (shape[sets] - 1).prod(axis=1) * np.sqrt(sums)
+        norms |= {
+            tau: part * worth(tau)
+            for tau, part in zip(map(tuple, names[sets].tolist()), parts.tolist(), strict=True)
+        }
+    return norms
+
+
+def _levels(products: Sequence[Product]) -> dict[str, Levels]:
+    """Return the requested nested levels along every attribute.
+
+    The finest level comes first.
+    """
+    operators_by_name: dict[str, dict[Operator, None]] = {}
+    for product in products:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            operators_by_name.setdefault(name, {})[operator] = None
+    levels = {}
+    for name, operators in operators_by_name.items():
+        levels[name] = Levels.cells_and_total(next(iter(operators)).size)
+        for operator in sorted(operators, key=lambda level: -level.rows):
+            more = levels[name].with_level(operator)
+            if more is not None and more.spectrum:
+                levels[name] = more
+    return levels
+
+
+def _terms(
+    products: Sequence[Product], levels_by_name: Mapping[str, Levels]
+) -> dict[tuple[int, ...], float]:
+    """Return the summed squared weights of the products, by their levels.
+
+    Along all attributes.
+    """
+    terms: dict[tuple[int, ...], float] = {}
+    for product in products:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        key = tuple(
+            levels.level(operators.get(name, Total(levels.size))) or 0
+            for name, levels in levels_by_name.items()
+        )
+        terms[key] = terms.get(key, 0.0) + float(product.weight) ** 2
+    return terms
+
+
+def _weighted_spectrum(
+    products: Sequence[Product], name: str, levels: Levels
+) -> list[InvariantSubspace]:
+    """Return the spectrum with the cell weights that maximise the bound.
+
+    The bound for this attribute alone.
+    """
+    if levels.size > _MOST_CLOSED:
+        return levels.spectrum
+    gram = np.zeros((levels.size, levels.size))
+    for product in products:
+        operator = dict(zip(product.attributes, product.operators, strict=True)).get(name)
+        if operator is not None:
+            groups = levels.groups[levels.level(operator) or 0]
+            gram += (
+                product.importance * product.rows / operator.rows * np.equal.outer(groups, groups)
+            )
+    orbits = levels.orbits.of_groups[0]
+    weights = fit_gaussian_optimum(dense_gram(gram, levels.size)).weights * levels.size
+    return levels.weighted_spectrum(np.bincount(orbits, weights) / np.bincount(orbits))
+
+
+def _level_norms(
+    products: Sequence[Product],
+    levels_by_name: Mapping[str, Levels],
+    spectra: Mapping[str, Sequence[InvariantSubspace]],
+    worth: Worth,
+    *,
+    total: bool,
+) -> dict[Names, float]:
+    """Return the nuclear norms of invariant subspaces of levels.
+
+    By the attributes along which they leave out the total.
+    """
+    # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
+    # products of these.
+    terms, names = _terms(products, levels_by_name), tuple(levels_by_name)
+    norms: dict[Names, float] = {}
+    for tau in dict.fromkeys(
+        itertools.chain.from_iterable(subsets(product.attributes) for product in products)
+    ):
+        for chosen in itertools.product(
+            *(spectra[name][1:] if name in tau else spectra[name][:1] for name in names)
+        ):
+            wide = tuple(
+                name
+                for part, name in zip(chosen, names, strict=True)
+                if name not in tau and part.size > 1
+            )
+            least = min(
+                worth(tuple(name for name in names if name in tau or name in more))
+                for more in subsets(wide)
+            )
+            norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
+                chosen, terms, total=total or bool(tau)
+            )
+    return norms
+
+
+def _group_norms(
+    names: Names, products: Sequence[Product], levels_by_name: Mapping[str, Levels], worth: float
+) -> tuple[float, float, float]:
+    """Return the norms of level tables on the same attributes.
+
+    Without the total along all of them, whole, and along the total.
+    """
+    spectra = [levels_by_name[name].spectrum for name in names]
+    terms = _terms(products, {name: levels_by_name[name] for name in names})
+    across, full_norm = (
+        math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*parts))
+        for parts in ([[part.without_total for part in spectrum] for spectrum in spectra], spectra)
+    )
+    along = math.fsum(
+        weight
+        * math.prod(
+            parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True)
+        )
+        for levels, weight in terms.items()
+    )
+    return worth * across, worth * full_norm, worth * math.sqrt(along)
+
+
+def _measured_directions(
+    parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
+) -> list[IntArray] | None:
+    """Return the directions of a subspace that each level table measures.
+
+    The subspace is a product. None if there are too many directions.
+    """
+    axes = [
+        [part.directions_of_level(level) for part, level in zip(parts, key, strict=True)]
+        for key in keys
+    ]
+    sizes = [part.size for part in parts]
+    if (
+        math.prod(sizes) > _MOST_DIRECTIONS
+        or max(math.prod(map(len, along)) for along in axes) > _MOST_JOINT
+    ):
+        return None
+    directions = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
+    return directions if len(np.unique(np.concatenate(directions))) <= _MOST_JOINT else None
+
+
+def _joint_root(
+    parts: Sequence[InvariantSubspace],
+    terms: Mapping[tuple[int, ...], float],
+    *,
+    total: bool = True,
+) -> float:
+    """Return tr M^(1/2) of a sum of Kronecker products of Gram matrices.
+
+    The sum is weighted. A lower bound if M is too large.
+    """
+    positions = [position for position, part in enumerate(parts) if part.size != 1]
+    wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
+    often = math.prod(part.often for part in parts)
+    for levels, weight in terms.items():
+        scale = weight * math.prod(
+            float(part.grams[level, 0, 0])
+            for part, level in zip(parts, levels, strict=True)
+            if part.size == 1
+        )
+        key = tuple(levels[position] for position in positions)
+        if scale > 0 and all(
+            part.grams[level].any() for part, level in zip(wide, key, strict=True)
+        ):
+            weights[key] = weights.get(key, 0.0) + scale
+    if not weights or not (wide or total):
+        return 0.0
+    if not wide:
+        return often * math.sqrt(weights[()])
+    measured_directions = _measured_directions(wide, [*weights])
+    if measured_directions is not None:
+        directions = np.unique(np.concatenate(measured_directions))
+        gram = np.zeros((len(directions), len(directions)))
+        for (key, weight), shown in zip(weights.items(), measured_directions, strict=True):
+            rows = np.searchsorted(directions, shown)
+            each = [
+                part.grams[level][
+                    np.ix_(part.directions_of_level(level), part.directions_of_level(level))
+                ]
+                for part, level in zip(wide, key, strict=True)
+            ]
+            gram[np.ix_(rows, rows)] += weight * reduce(
+                lambda left, right: np.asarray(np.kron(left, right)), each, np.ones((1, 1))
+            )
+        return often * trace_of_root(
+            gram if total else gram[1:, 1:]
+        )  # the first direction is that of equal cells
+    # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
+    largest_single = max(
+        math.sqrt(weight)
+        * math.prod(trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True))
+        for key, weight in weights.items()
+    )
+    sums: list[dict[int, float]] = [{} for _ in wide]
+    for key, weight in weights.items():
+        for axis, level in zip(sums, key, strict=True):
+            axis[level] = axis.get(level, 0.0) + weight
+    least = min(
+        weights.get(key, 0.0)
+        / math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
+        for key in itertools.product(*sums)
+    )
+    roots = (
+        trace_of_root(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
+        for part, axis in zip(wide, sums, strict=True)
+    )
+    return often * max(largest_single, math.sqrt(least) * math.prod(roots))
+
+
+def lower_bound(
+    workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
+) -> float:
+    """Return a lower bound on the total squared error of unbiased plans.
+
+    For the given kind of noise.
+    """
+    # It holds for every strategy of integer queries with least squares, also if counts and sums are
+    # measured together; loose for Laplace.
+    units = (
+        {product.measure for product in workload if product.of_units}
+        if workload.domain.measures
+        else set()
+    )
+    if units and (
+        len(workload.measures) > 1
+        or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
+    ):
+        row_products = tuple(product for product in workload if product.measure not in units)
+        power = (
+            3 if noise is Noise.DISCRETE_LAPLACE else 2
+        )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
+        separate_bounds = [
+            max(
+                _bound_of_quantity(
+                    Workload(workload.domain, tuple(workload.of(name))), possible, noise
+                )
+                for possible in _units_that_may_be(workload.domain, privacy, name, noise)
+            )
+            for name in units
+        ]
+        if row_products:
+            separate_bounds.append(
+                _bound_of_quantity(Workload(workload.domain, row_products), privacy, noise)
+            )
+        return math.fsum(bound ** (1 / power) for bound in separate_bounds) ** power
+    return _bound_of_quantity(workload, privacy, noise, unit_bound)
+
+
+def _units_that_may_be(
+    domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
+) -> list[Privacy]:
+    """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
+    bound, view = privacy.max_per_cell, rows_in_view(domain, privacy, measure)
+    if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
+        return [replace(view, max_per_cell=None)]
+    if bound is None or view.max_per_cell is None:
+        return [view]
+    # As many rows as one cell may have, wherever they are; or one row in each cell of the bound.
+    possible = [replace(view, max_rows=min(bound.rows, view.max_rows))]
+    if {*bound.attributes} <= {*view.max_per_cell.attributes}:
+        cells = math.prod(map(domain.cells, bound.attributes))
+        one_in_each = PerCellBound(1, bound.attributes)
+        rows = min(cells, privacy.max_rows)
+        possible.append(replace(view, max_rows=rows, max_per_cell=one_in_each))
+    return possible
+
+
+def _bound_of_quantity(
+    workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
+) -> float:
+    """Return the bound for rows, or for one count of units by itself."""
+    rows_apart = privacy.max_per_cell is not None and noise is not Noise.DISCRETE_LAPLACE
+    norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
+    # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
+    # factor 2 and the total is free.
+    times = 2 if privacy.neighbours == "replace" else 1
+    unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
+    # A query has at least the noise for as many rows as a unit may have in one cell.
+    rows = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
+    if noise is Noise.DISCRETE_LAPLACE:
+        # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete
+        # variance over 2 b^2 grows with b.
+        cells = times * norm**2 * _cells_paid_for(workload, privacy)
+        return max(unit, cells) * noise_variance(noise, rows / allowed_epsilon(privacy.budget))
+    sigma = rows / math.sqrt(float(allowed_mu_squared(privacy.budget)))
+    return unit * (noise_variance(noise, sigma) if noise is Noise.DISCRETE_GAUSSIAN else sigma**2)
+
+
+def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
+    """Return by how much a unit with rows in many cells raises the squared error of Laplace noise.
+
+    The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
+    at most those of one long column, or of n columns that share the cost evenly; the latter where
+    every table has the cells apart, so that none of them can do without.
+    """
+    bound = privacy.max_per_cell
+    if bound is None:
+        return 1.0
+    cells = math.prod(map(workload.domain.cells, bound.attributes))
+    filled = min(cells, privacy.max_rows / bound.rows)
+    for product in workload:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if any(
+            operators.get(name) != Identity(workload.domain.cells(name))
+            for name in bound.attributes
+        ):
+            return min(cells, filled**2)
+    return filled**2
+
+
+@lru_cache(maxsize=8)
+def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -> float:
+    """Return the nuclear norm of all measures together.
+
+    The rows of a unit may be in one cell, or must be in different ones (``apart``).
+    """
+    bound = privacy.max_per_cell
+    if not apart or bound is None:
+        return _norm_of_all(workload, privacy)
+    cells = math.prod(map(workload.domain.cells, bound.attributes))
+    # A unit may have fewer rows than its bound: rows in half of the cells tell these apart.
+    most = min(privacy.max_rows, bound.rows * cells)
+    numbers = {most, min(most, bound.rows * max(1, cells // 2)), bound.rows}
+    return max(_norm_apart(workload, privacy, rows, cells) for rows in numbers)
+
+
+def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
+    """Return the nuclear norm for units that fill cells of their bound by chance, up to some rows.
+
+    Args:
+        workload: of one or several measures.
+        privacy: with a bound on the rows in a cell.
+        rows: of a unit, in all cells.
+        cells: of the attributes of the bound.
+    """
+    bound = privacy.max_per_cell or PerCellBound(rows, workload.domain.names[0])
+    along = rows / bound.rows
+    squares = replace(privacy, max_rows=rows).squares
+    across = along
+    if cells > 1:
+        across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
+
+    def worth(names: Names) -> float:
+        return across if {*names} & {*bound.attributes} else along
+
+    add_remove, norms = privacy.neighbours != "replace", dict[str | None, float]()
+    for name in workload.measures:
+        products = workload.of(name)
+        norms[name] = nuclear_norm(products, worth, total=add_remove)
+        if add_remove and len(bound.attributes) == 1 and cells <= _MOST_CLOSED:
+            by_itself = _norm_along(products, bound.attributes[0], along, across)
+            norms[name] = max(norms[name], by_itself)
+    return _joint_norm(workload.domain, norms)
+
+
+def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
+    """Return the largest nuclear norm of tables that ask the same of all attributes but one.
+
+    Args:
+        products: the tables.
+        name: the attribute along which a unit's rows are apart.
+        along: the root of what its rows do to the total of the cells.
+        across: the root of what they do to all other directions.
+    """
+    grams: dict[tuple[tuple[str, Operator], ...], tuple[float, FloatArray]] = {}
+    for product in products:
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if name not in operators:
+            continue
+        operator = operators.pop(name)
+        gram = float(product.weight) ** 2 * apply_gram(operator, np.eye(operator.size))
+        key = tuple(operators.items())
+        others = math.prod(nuclear_parts(other)[0] for other in operators.values())
+        grams[key] = others, grams.get(key, (0.0, np.zeros_like(gram)))[1] + gram
+    norms = [0.0]
+    for others, gram in grams.values():
+        n = len(gram)
+        root = across * np.eye(n) + (along - across) / n
+        norms.append(others * trace_of_root(root @ gram @ root) / math.sqrt(n))
+    return max(norms)
+
+
+def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
+    """Return the nuclear norm of all measures together for rows that may be in one cell."""
+    total = privacy.neighbours != "replace"
+    weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
+    norms = {
+        name: nuclear_norm(workload.of(name), total=total, weighted=weighted)
+        for name in workload.measures
+    }
+    return _joint_norm(workload.domain, norms)
+
+
+def _joint_norm(domain: Domain, norms: Mapping[str | None, float]) -> float:
+    """Return the nuclear norm of counts and sums together.
+
+    From that of each; proved in docs/mathematics.md, section 8.
+    """
+    # Let a measure's values be their larger end with some probability and else the other, and M the
+    # matrix of E t_i t_j, t_0 = 1 for counts and else the value over the largest one. For any such
+    # probabilities the norm is at least the nuclear norm of diag(norms) M^(1/2).
+    measures = {name: None if name is None else domain.measure(name) for name in norms}
+    heaviest = {measure.weight for measure in measures.values() if isinstance(measure, Weighted)}
+    # Only values that are independent of each other in rows of the largest weight: of those with
+    # and without weights, the first.
+    norm_pairs: dict[str | None, tuple[float, float]] = {}
+    values: set[Measure] = set(heaviest)
+    for name, measure in measures.items():
+        value = measure.of if isinstance(measure, Weighted) else measure
+        # Rows without a value, and of smaller weights, change less: the bound is that of rows with
+        # a value and the largest weight.
+        counts = measure is None or measure in heaviest or isinstance(value, ValueCount)
+        if not counts and type(value) is Measure:
+            if value in values:
+                continue
+            values.add(value)
+        norm_pairs[name] = (1.0, 1.0)
+        if (
+            not counts and value is not None
+        ):  # both ends over the largest absolute value, the larger first
+            ends = value.low_units / value.largest, value.high_units / value.largest
+            norm_pairs[name] = ends if abs(ends[0]) > abs(ends[1]) else (ends[1], ends[0])
+    if len(norm_pairs) == 1:
+        return max(norms[name] for name in norm_pairs)
+    upper, lower = np.array([*norm_pairs.values()]).T
+    weights = np.array([norms[name] for name in norm_pairs])
+    chosen, best = np.full(len(norm_pairs), 0.5), 0.0
+    for at in [*range(len(norm_pairs))] * _SWEEPS:
+        tried = np.tile(chosen, (len(_SHARES), 1))
+        tried[:, at] = _SHARES
+        mean, square = (
+            tried * upper + (1 - tried) * lower,
+            tried * upper**2 + (1 - tried) * lower**2,
+        )
+        moments = mean[:, :, None] * mean[:, None, :] + np.maximum(square - mean**2, 0.0)[
+            :, None, :
+        ] * np.eye(len(norm_pairs))
+        norms_together = np.sqrt(
+            np.maximum(np.linalg.eigvalsh(weights[:, None] * moments * weights), 0.0)
+        ).sum(axis=1)
+        if norms_together.max() > best:
+            best, chosen = float(norms_together.max()), tried[norms_together.argmax()]
+    return best
+
+
+class Terms(NamedTuple):
+    """Sets of one size, with the weight that each of their subsets counts.
+
+    A subset counts the weight times ``inside`` of its members times ``outside`` of the others.
+    """
+
+    sets: IntArray
+    inside: FloatArray
+    outside: FloatArray
+    weights: FloatArray
+
+
+def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, FloatArray]]:
+    """Return for every subset of some set the sum of what it counts in all sets."""
+    parts: dict[int, list[tuple[IntArray, FloatArray]]] = {}
+    for term in terms:
+        chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
+        for column in range(term.sets.shape[1]):
+            outside, in_ = term.outside[:, column], term.inside[:, column]
+            chosen = [
+                (more, value * factor)
+                for columns, value in chosen
+                for more, factor in ((columns, outside), ((*columns, column), in_))
+            ]
+        for columns, value in chosen:
+            parts.setdefault(len(columns), []).append((term.sets[:, list(columns)], value))
+    added = []
+    for size in sorted(parts):
+        sets, values = (np.concatenate(listed) for listed in zip(*parts[size], strict=True))
+        if size * math.log2(max(2, count)) < _MOST_BITS:
+            keys = np.zeros(len(sets), dtype=np.int64)
+            for column in sets.T:
+                keys = keys * count + column
+            _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+            distinct = sets[first]
+        else:
+            distinct, group = np.unique(sets, axis=0, return_inverse=True)
+        added.append(
+            (
+                distinct,
+                np.asarray(np.bincount(group.reshape(-1), values, len(distinct)), dtype=np.float64),
+            )
+        )
+    return added

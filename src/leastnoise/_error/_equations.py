@@ -1,0 +1,377 @@
+"""What the blocks of a plan measure, and with how much noise.
+
+Along which attributes; of counts or of the sums of a measure.
+
+A block on both ends of a measure's values measures a = sum of (v - low) + x and b = sum of (high -
+v) + y with noise x and y. It is split into counts, (a + b) / (high - low), and *centred sums*, (a -
+b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is estimated as if they
+had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain
+counts them (`Domain.count_of`), else of rows.
+
+`Covariance` is the interface of every form of the covariance of least squares; a `Structure` also gives
+the estimate.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import Domain, Measure
+from leastnoise._error._intervals import noise_variance
+from leastnoise._families import excludes_total
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import SignedArray, Total, dense
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
+Quantity = str | None
+"""None for counts of rows, or a measure for its sums, centred where distances from both ends are measured."""
+MOST_COVARIANCES = 2**24
+_WHOLE = (1.0,)
+_LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
+
+
+def subsets(names: Names) -> Iterator[Names]:
+    """Yield all subsets of some names, smallest first."""
+    for size in range(len(names) + 1):
+        yield from combinations(names, size)
+
+
+def is_nontrivial(factor: Factor) -> bool:
+    """Tell whether a factor is more than a total."""
+    return not (factor.operator == Total(factor.operator.size) and factor.row_weights is None)
+
+
+def measured_along(block: Block, leveled: str | None) -> tuple[Names, Names]:
+    """Return the attributes that a block measures, and its contrasts.
+
+    The second part is the attributes whose total it leaves out.
+
+    An attribute with levels is among both, because it is in every tau.
+    """
+    along = [(factor.attributes[0], factor) for factor in block.factors]
+    names = tuple(name for name, factor in along if name == leveled or is_nontrivial(factor))
+    return names, tuple(
+        name for name, factor in along if name == leveled or excludes_total(factor.operator)
+    )
+
+
+def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
+    """Yield all subsets of ``names`` that contain ``across``.
+
+    These are the tau about which such a block is informative.
+    """
+    if not across:
+        return subsets(names)
+    free = tuple(name for name in names if name not in across)
+    return (
+        tuple(name for name in names if name in across or name in chosen)
+        for chosen in subsets(free)
+    )
+
+
+def block_variance(plan: Measurements, block: Block) -> float:
+    """Return the noise variance of a row of weight 1 of a block.
+
+    That of a row of weight w is this over w^2.
+    """
+    # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
+    # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
+    # does not exceed.
+    scale = float(block.scale)
+    variance = noise_variance(plan.noise, scale, plan.grid)
+    if not variance > _LEAST_VARIANCE:
+        raise InputError(
+            "The budget is so large that the noise of "
+            f"{' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
+            "rows), which protects nobody. Choose a smaller budget."
+        )
+    if any(factor.largest_square > 1 for factor in block.factors):
+        return scale**2
+    return (
+        2 * scale**2
+        if plan.noise.norm == 1 and not all(factor.even for factor in block.factors)
+        else variance
+    )
+
+
+def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
+    """Return a block's weighted queries over the joint cells of ``names``.
+
+    Shape (block.rows, cells).
+    """
+    rows: FloatArray = np.ones((1, 1))
+    for factor in block.factors:
+        rows = np.asarray(
+            np.kron(rows, dense(factor.operator).astype(float) * factor.scaling[:, None]),
+            dtype=np.float64,
+        )
+    order = [*block.attributes, *(name for name in names if name not in block.attributes)]
+    sizes = [domain.kind(name).size for name in order]
+    cube = np.broadcast_to(
+        rows[..., None], (*rows.shape, math.prod(sizes) // rows.shape[1])
+    ).reshape(len(rows), *sizes)
+    return np.moveaxis(
+        cube, [1 + order.index(name) for name in names], range(1, len(names) + 1)
+    ).reshape(len(rows), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equations:
+    """The observation equations of a block for a quantity.
+
+    Its queries, the variance of a row, and the shares of its answers.
+    """
+
+    index: int
+    block: Block
+    variance: float
+    shares: tuple[float, ...] = _WHOLE
+
+    def values(self, measured: Any) -> FloatArray:
+        """Combine the block's answers to those about the quantity, shape (rows, ...)."""
+        if self.shares == _WHOLE:
+            return np.asarray(measured)
+        parts = zip(
+            self.shares,
+            np.split(np.asarray(measured, dtype=np.float64), len(self.shares)),
+            strict=True,
+        )
+        return np.asarray(sum(share * part for share, part in parts))
+
+
+def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -> list[Equations]:
+    """Return the equations of every block for a quantity, in plan order.
+
+    Sums are of values less the midpoint if ``centred``.
+    """
+
+    def counted(block: Block) -> Quantity:  # what distances from both ends add up to
+        return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
+
+    groups = [group for group in plan.alike if quantity in (group[0].measure, counted(group[0]))]
+    if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
+        raise InputError(
+            f"Sums of {quantity} under different limits differ in their bias and are not "
+            "estimated together. Make a plan for each limit."
+        )
+    if len({group[0].ends for group in groups if group[0].measure == quantity}) > 1:
+        raise InputError(
+            f"Sums of {quantity} by themselves and distances from both ends of its values are not "
+            "estimated together. "
+            "Measure all of them in one of the two ways."
+        )
+    variances: dict[int, float] = {}
+    for group in groups:
+        variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
+    entries = [
+        Equations(at, block, variances[id(block)])
+        for at, block in enumerate(plan.blocks)
+        if id(block) in variances
+    ]
+    return [
+        _scale_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
+        for entry in entries
+    ]
+
+
+def _scale_ends(
+    plan: Measurements, quantity: Quantity, entry: Equations, *, centred: bool
+) -> Equations:
+    """Set the shares that distances from both ends have in the quantity."""
+    block = entry.block
+    shares: tuple[float, ...] = (0.5, -0.5)
+    if block.measure != quantity:
+        shares = (1 / float(plan.largest_values(block)[0]),) * 2
+    elif not centred:
+        bounds = plan.domain.measure(str(quantity))
+        shares = tuple(
+            end / (bounds.high_units - bounds.low_units)
+            for end in (bounds.high_units, bounds.low_units)
+        )
+    return Equations(
+        entry.index,
+        replace(block, ends=False),
+        entry.variance * sum(share**2 for share in shares),
+        shares,
+    )
+
+
+def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantity, float]:
+    """Return the quantities that make up the counts or sums of a measure.
+
+    With their factors.
+    """
+    centred = centring_midpoint(plan, measure)
+    return (
+        {measure: 1.0}
+        if centred is None
+        else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
+    )
+
+
+def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
+    """Return the midpoint of a measure's bounds if its sums are centred there.
+
+    In units; else None.
+    """
+    if measure is None or not any(block.ends and block.measure == measure for block in plan.blocks):
+        return None
+    return midpoint(plan.domain.measure(measure))
+
+
+def midpoint(measure: Measure) -> float:
+    """Return the middle of a measure's bounds, in units."""
+    return (measure.low_units + measure.high_units) / 2
+
+
+class NoisyBlock(NamedTuple):
+    """The noisy answers of a block in multiples of 1 / grid."""
+
+    block: Block
+    counts: SignedArray | FloatArray
+    grid: int
+    variance: float
+
+    @property
+    def values(self) -> FloatArray:
+        """In rows, or units of the measure."""
+        return self.counts / self.grid
+
+
+class Errors(NamedTuple):
+    """The sum and the largest of the variances of a table's answers.
+
+    If not exact, the largest is an upper bound.
+    """
+
+    total: float
+    largest: float
+    exact: bool = True
+
+
+class Cells(ABC):
+    """Estimated cells, right only for queries that are determined."""
+
+    __slots__ = ()
+
+    names: Names  # along other attributes all cells are equal
+
+    @abstractmethod
+    def marginals(self, tables: Sequence[Names]) -> FloatArray:
+        """Return stacked marginals of one shape, in the order of the domain.
+
+        On some of ``names``. Must not be written to.
+        """
+
+    def marginal(self, names: Names) -> FloatArray:
+        """Return the cells of one marginal. Not to be written to."""
+        return np.asarray(self.marginals([names])[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCells(Cells):
+    """Cells of one joint table."""
+
+    names: Names
+    cube: FloatArray
+
+    def marginals(self, tables: Sequence[Names]) -> FloatArray:
+        without = [
+            tuple(axis for axis, name in enumerate(self.names) if name not in names)
+            for names in tables
+        ]
+        return (
+            np.stack([self.cube.sum(axis=axes) for axes in without])
+            if len(without) > 1
+            else self.cube.sum(axis=without[0])[None]
+        )
+
+
+class Covariance(ABC):
+    """The covariance of least squares for the counts or the sums of one measure.
+
+    Every method refuses a product that the measurements do not determine.
+    """
+
+    __slots__ = ()
+
+    @property
+    def solver_cells(self) -> int:
+        """The joint cells over which a linear solver must work for errors.
+
+        0 if the errors have a closed form.
+        """
+        return 0
+
+    @abstractmethod
+    def require(self, product: Product) -> None:
+        """Refuse a product that the measurements do not determine."""
+
+    @abstractmethod
+    def variances(self, product: Product) -> FloatArray:
+        """Return the variance of every answer of a product, shape ``product.shape``."""
+
+    def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
+        """Return ``variances`` of every product."""
+        return [self.variances(product) for product in products]
+
+    @abstractmethod
+    def errors(self, product: Product) -> Errors:
+        """Return the sum and the largest of the variances of a product's answers."""
+
+    def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        """Return ``errors`` of every product."""
+        return [self.errors(product) for product in products]
+
+    @abstractmethod
+    def total(self, product: Product) -> float:
+        """Return the sum of the variances of a product's answers."""
+
+    @abstractmethod
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariance between the answers of two products.
+
+        Shape (product.rows, other.rows).
+        """
+
+
+class Structure(Covariance):
+    """The covariance and estimate from blocks about one table of cells."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def cells(self, measured: Sequence[NoisyBlock]) -> Cells:
+        """Return the least squares estimate from what all blocks measured.
+
+        In the order of the plan.
+        """
+
+
+def covariances(
+    structure: Covariance, product: Product, other: Product | None = None
+) -> FloatArray:
+    """Return the covariance between the answers of two tables.
+
+    Or of one table's own answers.
+    """
+    second = product if other is None else other
+    if product.measure != second.measure:
+        raise InputError(
+            f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for "
+            "each of them."
+        )
+    if not product.rows * second.rows <= MOST_COVARIANCES:
+        raise InputError(
+            f"At most {MOST_COVARIANCES} covariances can be listed at once; got {product.rows} x "
+            f"{second.rows}. Ask for smaller tables."
+        )
+    return structure.covariance(product, second)

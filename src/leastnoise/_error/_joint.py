@@ -1,0 +1,733 @@
+"""The joint form of the covariance, for any blocks.
+
+Over the joint cells of the attributes that the blocks measure.
+
+With A the measured queries and D the variances of their noise, least squares solves M x = A^T D^-1
+z, M = A^T D^-1 A. Up to 4096 joint cells the inverse of M is one dense matrix. Beyond, M is a sum
+of Kronecker products of Gram matrices, one a block, and is never formed: a product with it costs a
+few passes over the joint cells, and conjugate gradients solve for the estimate. The preconditioner
+turns every short attribute into the eigenvectors of the partial trace of M along it and divides by
+the diagonal of M in that basis; it is exact where all blocks have common eigenvectors, as marginals
+of cells have.
+
+Beyond 4096 cells error bars are exact, by one solve for each query, for products of at most 2048
+queries, and else simulated. R draws of Gaussian noise with the variances of the plan go through the
+same estimator. It is linear, so the error of an answer in one draw is normal with the wanted
+variance, whatever the plan's own noise, and the mean of its squares over R draws is that variance
+times chi^2_R / R. The published variance is the mean divided by the 0.1% quantile of chi^2_R / R:
+for every answer too small with a probability of 1 in 1000. The draws come from a fixed public seed,
+so a release prints the error bars that its plan promised.
+
+Source: conjugate gradients with many right-hand sides at once, each with its own steps; Hestenes
+    and Stiefel 1952.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error._equations import (
+    Errors,
+    JointCells,
+    Names,
+    NoisyBlock,
+    Structure,
+    block_rows,
+    is_nontrivial,
+)
+from leastnoise._error._memory import require_memory
+from leastnoise._error._undetermined import UnsupportedQuery, split_product, undetermined_error
+from leastnoise._families import (
+    MOST_LISTED,
+    QUICKER_BY_GRAM,
+    IdentityInverse,
+    RowSpace,
+    apply_along_axes,
+    apply_gram,
+    apply_weighted_gram,
+    column_weights,
+    gram_diagonal,
+    interval_ends,
+    invert_within,
+    is_zero_one,
+    row_space_of_gram,
+    unit_rows,
+    weighted_gram,
+)
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Identity,
+    Operator,
+    Total,
+    apply,
+    apply_transpose,
+    dense,
+)
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import Product
+
+MOST_JOINT = 2**24
+TOLERANCE = 1e-9
+_MOST_STEPS = 3000
+# after so many steps without a residual half as large, the system is inconsistent or hopeless
+_PATIENCE = 300
+_MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
+_AT_ONCE = 2**24  # numbers
+_MOST_EXACT, _MOST_EXACT_NUMBERS = 2048, 2**28
+_MOST_SIMULATED = 2**26
+_MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
+_DRAWS, _DRAWN_NUMBERS = (16, 256), 2**27
+_DOUBT = 1e-3
+_ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
+_SEED = 20240229
+
+
+def _weighted_diagonal(factor: Factor) -> FloatArray:
+    """Return the diagonal of F^T diag(w^2) F."""
+    n = factor.operator.size
+    if factor.even:
+        return gram_diagonal(factor.operator)
+    if is_zero_one(factor.operator):
+        return np.asarray(apply_transpose(factor.operator, factor.scaling**2))
+    answer = np.empty(n)
+    for start in range(0, n, 256):
+        cells = np.arange(start, min(n, start + 256))
+        unit = np.zeros((n, len(cells)))
+        unit[cells, np.arange(len(cells))] = 1.0
+        answer[cells] = ((apply(factor.operator, unit) * factor.scaling[:, None]) ** 2).sum(axis=0)
+    return answer
+
+
+@dataclass(frozen=True, eq=False)
+class JointBlocks:
+    """All blocks of one measure over joint cells, with their noise variances.
+
+    The joint cells are those of the attributes that the blocks measure.
+    """
+
+    names: Names
+    shape: tuple[int, ...]
+    blocks: tuple[tuple[Block, float], ...]
+
+    @staticmethod
+    def of(domain: Domain, blocks: Sequence[tuple[Block, float]]) -> "JointBlocks":
+        """Collect some blocks, and refuse a joint table that is too large."""
+        touched = {
+            name
+            for block, _ in blocks
+            for factor in filter(is_nontrivial, block.factors)
+            for name in factor.attributes
+        }
+        names = tuple(name for name in domain.names if name in touched)
+        shape = tuple(domain.kind(name).size for name in names)
+        if not math.prod(shape) <= MOST_JOINT:
+            raise InputError(
+                "Least squares over these measurements needs the joint table of "
+                f"{' x '.join(names)}, {math.prod(shape)} cells; at most "
+                f"{MOST_JOINT} are allowed. Choose another strategy, such as marginals."
+            )
+        return JointBlocks(names, shape, tuple(blocks))
+
+    @property
+    def cells(self) -> int:
+        """Number of joint cells."""
+        return math.prod(self.shape)
+
+    def operators(self, product: Product) -> list[Operator]:
+        """Return the queries of a product along every attribute of the joint cells."""
+        operators = dict(zip(product.attributes, product.operators, strict=True))
+        if any(name not in self.names for name in operators):
+            raise undetermined_error(product)
+        return [
+            operators.get(name, Total(size))
+            for name, size in zip(self.names, self.shape, strict=True)
+        ]
+
+    @cached_property
+    def _tables(self) -> list[tuple[list[Factor], tuple[int, ...], float]]:
+        """The nontrivial factors, summed axes and variance of every block."""
+        tables = []
+        for block, variance in self.blocks:
+            factors = [factor for factor in block.factors if is_nontrivial(factor)]
+            measured = {name for factor in factors for name in factor.attributes}
+            tables.append(
+                (
+                    factors,
+                    tuple(axis for axis, name in enumerate(self.names) if name not in measured),
+                    variance,
+                )
+            )
+        return tables
+
+    @cached_property
+    def _grams(self) -> dict[Factor, FloatArray]:
+        """The Gram matrices of the factors that are applied faster by them."""
+        factors = {
+            factor
+            for factors, _, _ in self._tables
+            for factor in factors
+            if factor.operator.size <= _MOST_TURNED
+        }
+        return {
+            factor: weighted_gram(factor)
+            for factor in factors
+            if type(factor.operator) in QUICKER_BY_GRAM
+        }
+
+    def _reduced(
+        self, factors: Sequence[Factor], summed: tuple[int, ...], x: FloatArray
+    ) -> FloatArray:
+        """Sum x over some axes, and reshape it to one axis for each factor.
+
+        One more axis is for the columns.
+        """
+        return (
+            x.reshape(*self.shape, -1)
+            .sum(axis=summed)
+            .reshape(*(factor.operator.size for factor in factors), -1)
+        )
+
+    def _spread(self, summed: tuple[int, ...], cube: FloatArray) -> FloatArray:
+        """Return the transpose of ``_reduced``.
+
+        To be broadcast to shape (*self.shape, columns).
+        """
+        return cube.reshape(
+            *(1 if axis in summed else size for axis, size in enumerate(self.shape)), -1
+        )
+
+    def gram(self, x: FloatArray) -> FloatArray:
+        """Return M x for columns x of shape (cells, columns)."""
+        result = np.zeros((*self.shape, x.shape[1]))
+        for factors, summed, variance in self._tables:
+            cube = self._reduced(factors, summed, x)
+            for axis, factor in enumerate(factors):
+                gram, moved = self._grams.get(factor), np.moveaxis(cube, axis, 0)
+                cube = np.moveaxis(
+                    apply_weighted_gram(factor, moved)
+                    if gram is None
+                    else np.tensordot(gram, moved, axes=1),
+                    0,
+                    axis,
+                )
+            result += self._spread(summed, cube / variance)
+        return result.reshape(x.shape)
+
+    def gather(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Return A^T D^-1 z, shape (cells, columns).
+
+        For the values z of every block, shape (rows, columns).
+        """
+        count = values[0].shape[1]
+        result = np.zeros((*self.shape, count))
+        for (factors, summed, variance), rows in zip(self._tables, values, strict=True):
+            cube = rows.reshape(
+                *(factor.operator.rows for factor in factors), count
+            )  # totals have one row, so their axes are left out
+            for axis, factor in enumerate(factors):
+                moved = np.moveaxis(cube, axis, 0)
+                if not factor.even:
+                    moved = moved * column_weights(factor.scaling**2, moved)
+                cube = np.moveaxis(apply_transpose(factor.operator, moved), 0, axis)
+            result += self._spread(summed, cube / variance)
+        return result.reshape(self.cells, count)
+
+    def answers(self, x: FloatArray) -> list[FloatArray]:
+        """Return A x, the answers of every block, each of shape (rows, 1).
+
+        For one column x of cells.
+        """
+        return [
+            apply_along_axes(
+                (factor.operator for factor in factors), self._reduced(factors, summed, x)
+            ).reshape(-1, 1)
+            for factors, summed, _ in self._tables
+        ]
+
+    def diagonal(self) -> FloatArray:
+        """Return the diagonal of M, shape (cells,)."""
+        result = np.zeros((*self.shape, 1))
+        for factors, summed, variance in self._tables:
+            cube = np.ones(())
+            for factor in factors:
+                cube = np.multiply.outer(cube, _weighted_diagonal(factor))
+            result += self._spread(summed, cube / variance)
+        return result.reshape(-1)
+
+    @cached_property
+    def preconditioner(self) -> "DiagonalInBasis":
+        """An approximate inverse of M."""
+        factors = {factor for factors, _, _ in self._tables for factor in factors}
+        turns: list[FloatArray | None] = []
+        if any(
+            len(factor.attributes) > 1 for factor in factors
+        ):  # then no matrix acts along one axis
+            turns, diagonal = [None] * len(self.shape), self.diagonal().reshape(self.shape)
+        else:
+            grams = {
+                factor: weighted_gram(factor)
+                for factor in factors
+                if factor.operator.size <= _MOST_TURNED
+            }
+            diagonals = {
+                factor: np.diag(grams[factor]) if factor in grams else _weighted_diagonal(factor)
+                for factor in factors
+            }
+            along = [
+                ({factor.attributes[0]: factor for factor in factors}, variance)
+                for factors, _, variance in self._tables
+            ]
+            for name, size in zip(self.names, self.shape, strict=True):
+                partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
+                for factors_of, variance in along if size <= _MOST_TURNED else ():
+                    weight = (
+                        math.prod(
+                            float(diagonals[factor].mean())
+                            for other, factor in factors_of.items()
+                            if other != name
+                        )
+                        / variance
+                    )
+                    partial += weight * (
+                        grams[factors_of[name]] if name in factors_of else np.ones((size, size))
+                    )
+                turns.append(np.linalg.eigh(partial)[1] if size <= _MOST_TURNED else None)
+            diagonal = np.zeros(self.shape)
+            for factors_of, variance in along:
+                term = np.ones(())
+                for name, size, turn in zip(self.names, self.shape, turns, strict=True):
+                    if turn is None:
+                        part = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
+                    elif name in factors_of:
+                        part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
+                    else:
+                        part = turn.sum(axis=0) ** 2
+                    term = np.multiply.outer(term, part)
+                diagonal += term / variance
+        if not diagonal.max() > 0:
+            raise refuse(
+                "the measurements",
+                "queries without a coefficient",
+                "at least one query that sees a cell",
+            )
+        # Directions that nothing measures get a small positive value, so that the matrix stays
+        # definite.
+        return DiagonalInBasis(tuple(turns), 1 / np.maximum(diagonal, 1e-10 * diagonal.max()))
+
+    def solve(self, b: FloatArray, what: str, tolerance: float = TOLERANCE) -> FloatArray:
+        """Solve M x = b, and check the residual."""
+        turn = self.preconditioner.times
+        right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
+        goal, size = (tolerance / 2) ** 2 * right_norm, np.sqrt(right_norm)
+        x, before, worst = np.zeros_like(b), math.inf, math.inf
+        # The residual that conjugate gradients update drifts from the true one by rounding, so the
+        # true one is solved for again.
+        for _ in range(4):
+            residual = b - self.gram(x) if before < math.inf else b
+            residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
+            worst = float(
+                np.max(
+                    np.where(
+                        size > 0, residual_norm / np.where(size > 0, size, 1.0), residual_norm
+                    ),
+                    initial=0.0,
+                )
+            )  # relative residual
+            if worst <= tolerance or not worst < before / 2:
+                break
+            before = worst
+            x = x + conjugate_gradients(self.gram, turn, residual, goal)
+        if not worst <= tolerance:
+            raise UnsupportedQuery(
+                f"Least squares for {what} did not converge: the relative residual is "
+                f"{worst:.1e}, allowed is {tolerance:.0e}. "
+                "Either the measurements do not determine it, or their noise is too unequal for "
+                "the solver. Choose another strategy."
+            )
+        return x
+
+
+def conjugate_gradients(
+    gram: Callable[[FloatArray], FloatArray],
+    turn: Callable[[FloatArray], FloatArray],
+    right: FloatArray,
+    goal: FloatArray | float,
+) -> FloatArray:
+    """Solve M x = b by columns, with preconditioning.
+
+    Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
+    """
+    x, residual = np.zeros_like(right), right.copy()
+    turned = turn(residual)
+    direction = turned.copy()
+    squared = (residual * turned).sum(axis=0)
+    best, since = squared.copy(), 0
+    for _ in range(_MOST_STEPS):
+        open_ = squared > goal
+        if not open_.any() or since > _PATIENCE:
+            break
+        product = gram(direction)
+        curvature = (direction * product).sum(axis=0)
+        step = np.where(
+            open_ & (curvature > 0), squared / np.where(curvature > 0, curvature, 1.0), 0.0
+        )
+        x += step * direction
+        residual -= step * product
+        turned = turn(residual)
+        fresh = (residual * turned).sum(axis=0)
+        direction = (
+            turned
+            + np.where(squared > 0, fresh / np.where(squared > 0, squared, 1.0), 0.0) * direction
+        )
+        squared = fresh
+        better = squared < best / 4
+        best, since = np.where(better, squared, best), 0 if (better & open_).any() else since + 1
+    return x
+
+
+class DiagonalInBasis(NamedTuple):
+    """A symmetric matrix that is diagonal in a basis along each axis.
+
+    None stands for the basis of cells.
+    """
+
+    bases: tuple[FloatArray | None, ...]
+    diagonal: FloatArray
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """Multiply columns of shape (cells, columns) with the matrix.
+
+        Transform to the basis, multiply, transform back.
+        """
+        cube = x.reshape(
+            *(
+                size if basis is None else len(basis)
+                for size, basis in zip(self.diagonal.shape, self.bases, strict=True)
+            ),
+            -1,
+        )
+        for side in (0, 1):
+            for axis, basis in enumerate(self.bases):
+                if basis is not None:
+                    cube = np.moveaxis(np.tensordot(basis, cube, axes=(side, axis)), 0, axis)
+            if side == 0:
+                cube = cube * self.diagonal[..., None]
+        return cube.reshape(x.shape)
+
+
+def joint_rows_in_parts(
+    operators: Sequence[Operator], most: int | None = None
+) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield the Kronecker product of operators, some rows at a time.
+
+    With the positions of the rows.
+    """
+    matrices = [dense(operator).astype(float) for operator in operators]
+    shape = [len(matrix) for matrix in matrices]
+    step = max(1, (most or _AT_ONCE) // math.prod(matrix.shape[1] for matrix in matrices))
+    for start in range(0, math.prod(shape), step):
+        part = slice(start, min(start + step, math.prod(shape)))
+        rows = np.ones((part.stop - start, 1))
+        for matrix, indices in zip(
+            matrices,
+            np.unravel_index(np.arange(part.start, part.stop), shape) if shape else (),
+            strict=True,
+        ):
+            rows = (rows[:, :, None] * matrix[indices][:, None, :]).reshape(len(rows), -1)
+        yield part, rows
+
+
+def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> FloatArray:
+    """Return q C q for every row q of a product, shape (rows,)."""
+    # Attribute by attribute: ``left`` has for each row along the attributes so far a covariance
+    # matrix over the cells of the others. Intervals are differences of its prefix sums.
+    remaining = covariance[None]
+    for operator in operators:
+        before, n, m = len(remaining), operator.size, remaining.shape[1] // operator.size
+        cube, ends = remaining.reshape(before, n, m, n, m), interval_ends(operator)
+        if ends is not None:
+            sums = np.zeros((before, n + 1, m, n + 1, m))
+            sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
+            low, high = ends[0], ends[1] + 1
+            differences = (
+                sums[:, high, :, high]
+                - sums[:, low, :, high]
+                - sums[:, high, :, low]
+                + sums[:, low, :, low]
+            )
+            remaining = np.moveaxis(differences, 0, 1)
+        else:
+            rows = dense(operator).astype(float)
+            remaining = np.empty((before, len(rows), m, m))
+            step = max(1, _AT_ONCE // (before * n * m * m))
+            for start in range(0, len(rows), step):
+                part = rows[start : start + step]
+                remaining[:, start : start + step] = np.einsum(
+                    "rkxby,rb->krxy", np.tensordot(part, cube, axes=(1, 1)), part
+                )
+        remaining = remaining.reshape(-1, m, m)
+    return remaining.reshape(-1)
+
+
+class JointStructure(Structure):
+    """The covariance over joint cells.
+
+    Along attributes that nothing measures, only multiples of the total are determined.
+    """
+
+    __slots__ = ()
+    joint: JointBlocks
+
+    @abstractmethod
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        """Multiply columns with the covariance of the joint cells.
+
+        The columns have shape (cells, columns).
+        """
+
+    @abstractmethod
+    def listed(self, product: Product) -> FloatArray:
+        """Return the variances of a determined product on joint attributes.
+
+        Flat or of its shape.
+        """
+
+    def summed(self, product: Product) -> float:
+        """Return the sum of these variances."""
+        return float(self.listed(product).sum())
+
+    def most(self, product: Product) -> float:
+        """Return a bound above these variances."""
+        return float(self.listed(product).max())
+
+    def variances(self, product: Product) -> FloatArray:
+        self.require(product)
+        inner, shape, times = split_product(product, self.joint.names)
+        return np.asarray(self.listed(inner).reshape(shape) * times**2)
+
+    def errors(self, product: Product) -> Errors:
+        if product.rows <= MOST_LISTED:
+            variances = self.variances(product)
+            return Errors(float(variances.sum()), float(variances.max()))
+        inner, _, times = split_product(product, self.joint.names)
+        return Errors(self.total(product), self.most(inner) * float((times**2).max()), exact=False)
+
+    def total(self, product: Product) -> float:
+        self.require(product)
+        inner, _, times = split_product(product, self.joint.names)
+        return self.summed(inner) * float((times**2).sum())
+
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        self.require(product)
+        self.require(other)
+        (first, rows, times), (second, columns, factors) = (
+            split_product(requested, self.joint.names) for requested in (product, other)
+        )
+        covariance = np.empty((first.rows, second.rows))
+        for part, queries in joint_rows_in_parts(self.joint.operators(first)):
+            cube = self.solve(queries.T).reshape(*self.joint.shape, -1)
+            covariance[part] = (
+                apply_along_axes(self.joint.operators(second), cube).reshape(second.rows, -1).T
+            )
+        return np.asarray(
+            covariance.reshape((*rows, *columns)) * np.multiply.outer(times, factors)
+        ).reshape(product.rows, other.rows)
+
+    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
+        """Return the estimated cells."""
+        gathered = self.joint.gather([table.values[:, None] for table in measured])
+        return JointCells(self.joint.names, self.solve(gathered).reshape(self.joint.shape))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseStructure(JointStructure):
+    """The covariance as one matrix over the joint cells."""
+
+    joint: JointBlocks
+    inverse: FloatArray
+    space: RowSpace
+
+    def require(self, product: Product) -> None:
+        every = self.joint.operators(split_product(product, self.joint.names)[0])
+        if not self.space.is_full:
+            # All ranges span the same space as cells.
+            operators = [
+                Identity(operator.size) if operator == AllRanges(operator.size) else operator
+                for operator in every
+            ]
+            if not all(
+                self.space.contains_rows(rows) for _, rows in joint_rows_in_parts(operators)
+            ):
+                raise undetermined_error(product)
+
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.inverse @ gathered
+
+    def listed(self, product: Product) -> FloatArray:
+        return joint_variances(self.inverse, self.joint.operators(product))
+
+    def summed(self, product: Product) -> float:
+        """Return the trace of the queries' Gram matrix times the covariance."""
+        cube = apply_along_axes(
+            self.joint.operators(product), self.inverse.reshape(*self.joint.shape, -1), apply_gram
+        )
+        return float(np.trace(cube.reshape(self.inverse.shape)))
+
+    def most(self, product: Product) -> float:
+        """Return the largest eigenvalue times the largest squared norm of a query."""
+        norms = math.prod(
+            IdentityInverse.of_identity(operator.size).largest_variance(operator)
+            for operator in self.joint.operators(product)
+        )
+        return float(np.linalg.eigvalsh(self.inverse)[-1]) * norms
+
+
+def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
+    """Compute the covariance as one matrix."""
+    gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
+    for block, variance in joint.blocks:
+        rows = block_rows(
+            domain, joint.names, replace(block, factors=tuple(filter(is_nontrivial, block.factors)))
+        )
+        gram += rows.T @ rows / variance
+        unit_queries = unit_rows(rows)
+        counted += unit_queries.T @ unit_queries
+    space = row_space_of_gram(counted)
+    inverse = invert_within(gram, space)
+    if inverse is None:
+        raise UnsupportedQuery(
+            f"The noise of the queries measured on {' x '.join(joint.names)} is too unequal. "
+            "Choose another strategy."
+        )
+    return DenseStructure(joint, inverse, space)
+
+
+def confidence_factor(draws: int) -> float:
+    """Return the factor that makes a simulated variance safe.
+
+    Multiplied by it, the variance is too small once in 1000 times.
+    """
+    from scipy.special import gammaincinv
+
+    return float(draws / (2 * gammaincinv(draws / 2, _DOUBT)))
+
+
+@dataclass(frozen=True, eq=False)
+class IterativeStructure(JointStructure):
+    """The covariance by conjugate gradients, for large joint tables.
+
+    For blocks without a product form on more than 4096 joint cells.
+    """
+
+    joint: JointBlocks
+    _known: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
+    _determined: set[Product] = field(default_factory=set, repr=False)
+
+    def require(self, product: Product) -> None:
+        inner, _, _ = split_product(product, self.joint.names)
+        if inner in self._known or inner in self._determined:
+            return
+        # A random combination of all queries lies in the span, with probability 1, only if every
+        # one of them does.
+        generator, operators = np.random.default_rng(_SEED), self.joint.operators(inner)
+        mixed = apply_along_axes(
+            operators,
+            generator.standard_normal([operator.rows for operator in operators]),
+            apply_transpose,
+        )
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # without a solution the steps may grow beyond all bounds
+            self.joint.solve(mixed.reshape(-1, 1), inner.name, _ERROR_TOLERANCE)
+        self._determined.add(inner)
+
+    def listed(self, product: Product) -> FloatArray:
+        if product not in self._known:
+            if not product.rows <= _MOST_SIMULATED:
+                raise UnsupportedQuery(
+                    f"The error bars of {product.name} would have to be simulated for each of its "
+                    f"{product.rows} answers; at most "
+                    f"{_MOST_SIMULATED} are allowed. Choose another strategy, or ask for fewer "
+                    "queries."
+                )
+            needed = 64 * max(product.rows, self.joint.cells)
+            require_memory(
+                needed,
+                f"The error bars of {product.name} from a linear solver",
+                "Choose another strategy.",
+            )
+            operators = self.joint.operators(product)
+            if (
+                product.rows <= _MOST_EXACT
+                and product.rows * self.joint.cells <= _MOST_EXACT_NUMBERS
+            ):
+                parts = joint_rows_in_parts(operators, _MOST_COLUMNS)
+                each = [
+                    (rows.T * self.joint.solve(rows.T, product.name, _ERROR_TOLERANCE)).sum(axis=0)
+                    for _, rows in parts
+                ]
+                variances = np.concatenate(each)
+            else:  # simulated, and as large as the draws make sure
+                squares, count = np.zeros(product.rows), 0
+                for drawn in self._errors:
+                    for column in drawn.T:
+                        squares += (
+                            apply_along_axes(
+                                operators, column.astype(float).reshape(self.joint.shape)
+                            ).reshape(-1)
+                            ** 2
+                        )
+                        count += 1
+                variances = squares / count * confidence_factor(count)
+            self._known[product] = variances.reshape(product.shape)
+        return self._known[product]
+
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.joint.solve(gathered, "the estimate")
+
+    @property
+    def solver_cells(self) -> int:
+        return self.joint.cells
+
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Refuse: covariances are not known here."""
+        raise UnsupportedQuery(
+            f"Covariances of {product.name} and {other.name} are not known where estimates need a "
+            "linear solver. Choose a strategy with a "
+            "product form."
+        )
+
+    @cached_property
+    def _errors(self) -> list[np.ndarray]:
+        """Simulated errors of the joint cells, in batches of (cells, draws).
+
+        In float32, to save memory.
+        """
+        generator, joint = np.random.default_rng(_SEED), self.joint
+        draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
+        step = max(
+            1,
+            min(
+                draws, _MOST_COLUMNS // max(joint.cells, *(block.rows for block, _ in joint.blocks))
+            ),
+        )
+        drawn = []
+        for start in range(0, draws, step):
+            values = []
+            for block, variance in joint.blocks:
+                noise = generator.standard_normal((block.rows, min(step, draws - start)))
+                values.append(noise * (math.sqrt(variance) / block.scaling())[:, None])
+            drawn.append(
+                joint.solve(joint.gather(values), "its error bars", _ERROR_TOLERANCE).astype(
+                    np.float32
+                )
+            )
+        return drawn

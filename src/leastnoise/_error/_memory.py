@@ -1,0 +1,124 @@
+"""Available memory, and the refusal of what needs more.
+
+Before anything is computed or paid.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from leastnoise._trusted.check import InputError
+
+VARIABLE = "LEASTNOISE_MEMORY"
+_NEGLIGIBLE = 2**26
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def available_memory() -> int | None:
+    """Return the bytes that may be used.
+
+    LEASTNOISE_MEMORY, else the least that the machine and its control groups have left.
+    """
+    setting = os.environ.get(VARIABLE, "").strip()
+    if setting:
+        match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*([KMGT]?)i?B?", setting, re.IGNORECASE)
+        if not match:
+            raise InputError(f"{VARIABLE} must be a size such as 8G or 500M; got {setting[:40]!r}.")
+        return int(float(match[1]) * _UNITS[match[2].upper()])
+    kibibytes = _number("/proc/meminfo", "MemAvailable")
+    limits = [None if kibibytes is None else kibibytes * 1024, *map(_free_of_group, _groups())]
+    return min((size for size in limits if size is not None), default=None)
+
+
+def require_memory(needed: int, what: str, advice: str) -> None:
+    """Refuse what needs more memory than is available."""
+    if needed <= _NEGLIGIBLE:
+        return
+    have = available_memory()
+    if have is not None and needed > have:
+        limit = f"{VARIABLE}, for example 8G, sets another limit."
+        raise InputError(
+            f"{what} needs about {in_bytes(needed)} of memory; {in_bytes(have)} is available. "
+            f"{advice} {limit}"
+        )
+
+
+def in_bytes(size: int) -> str:
+    """Format a number of bytes."""
+    for unit, shift in (("TiB", 40), ("GiB", 30)):
+        if size >= 1 << shift:
+            return f"{size / (1 << shift):.1f} {unit}"
+    return f"{size / 2**20:.1f} MiB"
+
+
+def _number(path: str, name: str = "") -> int | None:
+    """Read a number from a file, or from a named line of it.
+
+    Such as of /proc/meminfo; None if there is none.
+    """
+    try:
+        words = Path(path).read_text(encoding="ascii").replace(":", " ").split()
+        return int(words[words.index(name) + 1 if name else 0])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _groups() -> list[str]:
+    """Return the folders of this process's control groups and their parents."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return []
+    folders: dict[str, None] = {}
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        top = Path("/sys/fs/cgroup/memory" if kinds else "/sys/fs/cgroup")
+        inner = top / path.strip("/")
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(top):
+                folders[str(folder)] = None
+    return list(folders)
+
+
+def _free_of_group(folder: str) -> int | None:
+    """Return the bytes that a control group has left, None without a limit.
+
+    Droppable file caches count as free.
+    """
+    for limit, used, dropped in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        most, now = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
+        if most is not None and now is not None and most < 2**60:
+            return max(0, most - now + (_number(f"{folder}/memory.stat", dropped) or 0))
+    return None
+
+
+@contextmanager
+def memory_limit() -> Iterator[None]:
+    """Make allocations beyond the available memory fail at once.
+
+    On Linux; does nothing on other systems.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    used, available = _number("/proc/self/status", "VmData"), available_memory()
+    if used is not None and available is not None:
+        most = used * 1024 + available
+        if before[0] == resource.RLIM_INFINITY or most < before[0]:
+            with suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
+    try:
+        yield
+    finally:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_DATA, before)

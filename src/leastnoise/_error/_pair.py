@@ -1,0 +1,229 @@
+"""The covariance from two tables of different strategies.
+
+In a common basis along each attribute.
+
+Two quadratic forms along an attribute are always diagonal in a common basis. In that basis V the
+information matrix of both tables has the entries lambda(k) = p prod_i a_i[k_i] + q prod_i b_i[k_i],
+p and q one over the noise variances. A query has the variance sum over k of prod_i (q_i
+V_i^+)[k_i]^2 / lambda(k). It is determined if it lies within the space of V, with no part where
+lambda is 0.
+
+Source: simultaneous diagonalisation of two quadratic forms; docs/mathematics.md, section 6.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import numpy as np
+
+from leastnoise._error._equations import JointCells, NoisyBlock, is_nontrivial
+from leastnoise._error._joint import DiagonalInBasis, JointBlocks, JointStructure
+from leastnoise._error._undetermined import split_product, undetermined_error
+from leastnoise._families import DenseInverse, apply_gram, apply_in_parts, weighted_gram
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Operator
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import Product
+
+_ZERO = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairAxis:
+    """Two strategies along one attribute in their common basis of r vectors.
+
+    ``determined`` is the projector on the basis, None if it spans everything.
+    """
+
+    outward: FloatArray
+    shares: tuple[FloatArray, FloatArray]
+    determined: FloatArray | None
+
+    @staticmethod
+    def of(size: int, factors: tuple[Factor | None, Factor | None]) -> "PairAxis":
+        """Find the common basis of two strategies along an attribute.
+
+        None stands for summing over the attribute.
+        """
+        forms = [
+            np.ones((size, size)) if factor is None else weighted_gram(factor) for factor in factors
+        ]
+        # Scaled to the same size, so that shares tell which form a vector belongs to.
+        sizes = [float(np.trace(form)) / size for form in forms]
+        first, second = (form / scale for form, scale in zip(forms, sizes, strict=True))
+        values, vectors = np.linalg.eigh(first + second)
+        is_positive = values > 1e-10 * values[-1]
+        whitened = vectors[:, is_positive] / np.sqrt(values[is_positive])
+        shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
+        # The largest share of the first form comes first; shares that are 0 but for rounding become
+        # 0.
+        shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
+        a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
+        projector = (
+            None if is_positive.all() else vectors[:, is_positive] @ vectors[:, is_positive].T
+        )
+        return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
+
+    def spans(self, operator: Operator) -> bool:
+        """Tell whether the rows of an operator lie within the space of the basis."""
+        if self.determined is None:
+            return True
+        query_norm, projected_norm = (
+            float(np.trace(apply_gram(operator, part)))
+            for part in (np.eye(len(self.outward)), self.determined)
+        )
+        return query_norm - projected_norm <= _ZERO * query_norm
+
+    def summed(self, operator: Operator) -> FloatArray:
+        """Return the sum of (q V^+)^2 over the rows q, shape (r,).
+
+        The rows are not listed.
+        """
+        return np.maximum((self.outward * apply_gram(operator, self.outward)).sum(axis=0), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PairStructure(JointStructure):
+    """The covariance of least squares from two tables."""
+
+    joint: JointBlocks
+    axes: Mapping[str, PairAxis]
+    information: FloatArray
+
+    @cached_property
+    def inverse(self) -> DiagonalInBasis:
+        """One over lambda in the common basis, 0 where lambda is."""
+        reciprocal = np.divide(
+            1.0, self.information, out=np.zeros_like(self.information), where=self.information > 0
+        )
+        return DiagonalInBasis(tuple(axis.outward for axis in self.axes.values()), reciprocal)
+
+    def _summed(self, product: Product) -> list[FloatArray]:
+        """Return for each attribute the sum of (q V^+)^2 over a product's rows."""
+        return [
+            axis.summed(operator)
+            for axis, operator in zip(
+                self.axes.values(), self.joint.operators(product), strict=True
+            )
+        ]
+
+    def asked(self, product: Product) -> FloatArray:
+        """Return the factors of 1 / ``information`` in a product's total variance.
+
+        The product must be determined.
+        """
+        self._require_seen(product)
+        return _outer(self._summed(product))
+
+    def _require_seen(self, product: Product) -> None:
+        if not all(
+            axis.spans(operator)
+            for axis, operator in zip(
+                self.axes.values(), self.joint.operators(product), strict=True
+            )
+        ):
+            raise undetermined_error(product)
+
+    def require(self, product: Product) -> None:
+        """Raise unless the measurements determine a product.
+
+        Also if their noise is too unequal for the solver.
+        """
+        inner, _, _ = split_product(product, self.joint.names)
+        self._require_seen(inner)
+        weights, unknown = self._summed(inner), self.information <= 0
+        if unknown.any():
+            lost, total_weight = (
+                _contracted(cube, weights)
+                for cube in (unknown.astype(float), np.ones(unknown.shape))
+            )
+            if not lost <= _ZERO * total_weight:
+                raise undetermined_error(product)
+
+    def listed(self, product: Product) -> FloatArray:
+        cube = self.inverse.diagonal
+        operators = enumerate(zip(self.axes.values(), self.joint.operators(product), strict=True))
+        # What shrinks the array most comes first.
+        for axis_number, (axis, operator) in sorted(
+            operators, key=lambda pair: pair[1][1].rows / pair[1][1].size
+        ):
+            moved = np.moveaxis(cube, axis_number, 0)
+            answer = np.empty((operator.rows, *moved.shape[1:]))
+            for part, rows in apply_in_parts(operator, axis.outward):
+                answer[part] = np.tensordot(rows**2, moved, axes=(1, 0))
+            cube = np.moveaxis(answer, 0, axis_number)
+        return cube
+
+    def summed(self, product: Product) -> float:
+        return _contracted(self.inverse.diagonal, self._summed(product))
+
+    def most(self, product: Product) -> float:
+        each = zip(self.axes.values(), self.joint.operators(product), strict=True)
+        largest = [
+            DenseInverse(axis.outward @ axis.outward.T).largest_variance(operator)
+            for axis, operator in each
+        ]
+        return float(self.inverse.diagonal.max()) * math.prod(largest)
+
+    def solve(self, gathered: FloatArray) -> FloatArray:
+        return self.inverse.times(gathered)
+
+    def cells(self, measured: Sequence[NoisyBlock]) -> JointCells:
+        """Return the estimated cells, with one correction for rounding.
+
+        It matters if weights are very unequal.
+        """
+        values = [table.values[:, None] for table in measured]
+        cells = self.solve(self.joint.gather(values))
+        residuals = [
+            column - answers
+            for column, answers in zip(values, self.joint.answers(cells), strict=True)
+        ]
+        return JointCells(
+            self.joint.names,
+            (cells + self.solve(self.joint.gather(residuals))).reshape(self.joint.shape),
+        )
+
+
+def _contracted(cube: FloatArray, weights: Sequence[FloatArray]) -> float:
+    for weight in weights:
+        cube = np.tensordot(weight, cube, axes=(0, 0))
+    return float(cube)
+
+
+def _outer(vectors: Sequence[FloatArray]) -> FloatArray:
+    return reduce(np.multiply.outer, vectors, np.ones(()))
+
+
+def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
+    """Return prod a_i and prod b_i, the two terms of lambda.
+
+    For noise of variance 1.
+    """
+    first, second = (_outer([axis.shares[side] for axis in axes.values()]) for side in (0, 1))
+    return first, second
+
+
+def pair_structure(
+    sizes: Mapping[str, int], tables: Sequence[tuple[Block, float]]
+) -> PairStructure:
+    """Compute the covariance from two tables over joint cells.
+
+    The joint cells are of some attributes.
+    """
+    along = [
+        {factor.attributes[0]: factor for factor in block.factors if is_nontrivial(factor)}
+        for block, _ in tables
+    ]
+    axes = {
+        name: PairAxis.of(size, (along[0].get(name), along[1].get(name)))
+        for name, size in sizes.items()
+    }
+    first, second = (
+        term / variance for term, (_, variance) in zip(pair_terms(axes), tables, strict=True)
+    )
+    return PairStructure(
+        JointBlocks(tuple(sizes), tuple(sizes.values()), tuple(tables)), axes, first + second
+    )

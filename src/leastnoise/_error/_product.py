@@ -1,0 +1,763 @@
+"""The product form of the covariance, and its estimate.
+
+Unbiased, of least variance, and consistent across all tables.
+
+Along every attribute all blocks use one strategy (or sum over it); along one of them they may use
+levels that lie in each other. Without levels the information matrix of all measurements is diagonal
+in the residual basis of the families (docs/mathematics.md, section 1): with tau a set of
+attributes, p_B one over a block's noise variance and S_B its attributes,
+
+    lambda(tau) = sum over blocks B with S_B containing tau of p_B * prod over i in S_B but not in
+    tau of 1 / kappa_i
+    Var(q)      = sum over tau within T of 1 / lambda(tau) * prod_{i in tau} q_i R_i q_i * prod_{i in T but not tau} (q_i mean_i)^2
+    u(tau)      = 1 / lambda(tau) * sum over blocks B containing tau of p_B * (R on tau, mean^T on S_B without tau) F_B^T diag(w^2) z_B
+
+for a query q, a product of q_i over the attributes T. The estimate of a marginal is the sum of the
+components u(tau) within it, spread by the means; every component is computed once, so tables agree.
+
+With levels along an attribute that attribute is in every tau, with all its cells, and lambda(tau)
+is a matrix over these,
+
+    X(tau) = sum over blocks B with S_B containing the rest of tau of p_B * prod of 1 / kappa_i as
+    above * P_B^T diag(w^2) P_B
+
+with P_B the groups of the block's level, whatever their sizes, and w the weights of its rows.
+
+Source: ResidualPlanner (arXiv 2305.08175); Cormode et al. (arXiv 1207.6096), GReM (arXiv
+    2410.01091).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import combinations, repeat
+from itertools import product as product_of
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from leastnoise._error._equations import (
+    Cells,
+    Errors,
+    Names,
+    NoisyBlock,
+    Structure,
+    explained_subsets,
+    is_nontrivial,
+    measured_along,
+    subsets,
+)
+from leastnoise._error._undetermined import multiples_of_total, undetermined_error
+from leastnoise._families import (
+    MOST_LISTED,
+    GramInverse,
+    IdentityInverse,
+    LevelInverse,
+    Levels,
+    UndeterminedQuery,
+    excludes_total,
+)
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import AllRanges, Operator, Total, apply, apply_transpose, dense
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import AttributeQueries, Product, index_queries
+
+Positions = tuple[int, ...]
+"""Positions of some of the attributes of a block or a table."""
+MOST_EXPLAINED = 10
+"""The most attributes of a block whose subsets are listed."""
+_FEW = 4  # components that more blocks contain are summed together in one pass over the blocks
+_MOST_TOGETHER = 2**20  # numbers of blocks that are looked at together
+_MOST_SORTED = 2**20
+_ZERO_PART = 1e-7  # of a query's norm: a smaller part along the total counts as none
+_MANY = 16  # from so many products on arrays are quicker
+
+
+class ProductCells(Cells):
+    """Components u(tau) of the residual basis, computed when first needed.
+
+    Computed for many similar tables at once.
+
+    Only components that are small compared with the tables are kept: see ``_together``.
+    """
+
+    def __init__(self, structure: "ProductStructure", measured: Sequence[NoisyBlock]) -> None:
+        self.structure, self.measured, self.names = structure, measured, tuple(structure.bases)
+        self.sizes = {name: basis.size for name, basis in structure.bases.items()}
+        self.components: dict[Names, FloatArray] = {}
+        self._latest: tuple[tuple[Names, ...], FloatArray] | None = None
+        self._few = (
+            _FEW if structure.leveled is None else 0
+        )  # with levels all components are summed at once
+        self._along = [measured_along(table.block, structure.leveled) for table in measured]
+        # Blocks of the same kind differ in attributes alone.
+        equal: dict[object, int] = {}
+        factors = {id(factor): factor for table in measured for factor in table.block.factors}
+        kind_of = {
+            key: equal.setdefault(
+                (factor.key(), id(structure.bases[factor.attributes[0]])), len(equal)
+            )
+            for key, factor in factors.items()
+        }
+        numbers: dict[object, int] = {}
+        self._kinds = [
+            numbers.setdefault(
+                (
+                    table.grid,
+                    table.variance,
+                    *[kind_of[id(factor)] for factor in table.block.factors],
+                ),
+                len(numbers),
+            )
+            for table in measured
+        ]
+        # The blocks whose subsets are not listed, and for every tau the other blocks that contain
+        # it.
+        self._wide = [
+            at
+            for at, (names, across) in enumerate(self._along)
+            if len(names) - len(across) > MOST_EXPLAINED
+        ]
+        self._containing: dict[Names, list[int]] = {}
+        for at, attributes in enumerate(self._along):
+            for tau in explained_subsets(*attributes) if at not in self._wide else ():
+                self._containing.setdefault(tau, []).append(at)
+
+    @cached_property
+    def _shared(self) -> dict[Names, FloatArray]:
+        """The sums of ``_made`` over blocks, for every tau of narrow blocks.
+
+        From one pass over the blocks.
+        """
+        frequent = {tau for tau, numbers in self._containing.items() if len(numbers) > self._few}
+        sums = {tau: np.zeros([self.sizes[name] for name in tau]) for tau in frequent}
+        numbers_by_kind: dict[tuple[int, frozenset[Positions]], list[int]] = {}
+        for number, (names, across) in enumerate(self._along):
+            if number not in self._wide and (names != across or names in frequent):
+                explained_taus = frozenset(
+                    _positions(names, tau)
+                    for tau in explained_subsets(names, across)
+                    if tau in frequent
+                )
+                numbers_by_kind.setdefault((self._kinds[number], explained_taus), []).append(number)
+        for (_, chosen), numbers in numbers_by_kind.items():
+            for some in self._some(numbers):
+                for axes, stack in self._parts(some, chosen).items():
+                    for number, part in zip(some, stack, strict=True) if axes in chosen else ():
+                        sums[_named(self._along[number][0], axes)] += (
+                            part / self.measured[number].variance
+                        )
+        return sums
+
+    def _some(self, numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+        """Split equal blocks into batches of about the processor's cache size."""
+        step = max(1, _MOST_TOGETHER // max(1, self.measured[numbers[0]].block.rows))
+        for start in range(0, len(numbers), step):
+            yield numbers[start : start + step]
+
+    def _components(self, taus: Sequence[Names], *, kept: bool) -> FloatArray:
+        """Return u(tau) for every tau, shape (number of tau, sizes of tau).
+
+        All are on attributes with the same bases.
+        """
+        new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
+        if len(new) == len(taus) and not kept:
+            return self._made(new)
+        computed = dict(zip(new, self._made(new), strict=True)) if new else {}
+        if kept:
+            self.components.update(computed)
+        parts = [computed[tau] if tau in computed else self.components[tau] for tau in taus]
+        return (
+            np.array(parts)
+            if parts[0].ndim == 0
+            else np.concatenate(parts).reshape(len(parts), *parts[0].shape)
+        )
+
+    def _made(self, taus: Sequence[Names]) -> FloatArray:
+        """Compute ``_components`` from the blocks for distinct tau."""
+        summed = np.zeros([len(taus), *(self.sizes[name] for name in taus[0])])
+        groups: dict[tuple[int, int, Positions], tuple[list[int], list[int]]] = {}
+        for row, tau in enumerate(taus):
+            numbers = self._containing.get(tau, [])
+            if len(numbers) > self._few:
+                summed[row], numbers = self._shared[tau], []
+            within = [
+                number
+                for number in self._wide
+                if set(self._along[number][1]) <= set(tau) <= set(self._along[number][0])
+            ]
+            for turn, number in enumerate(numbers + within):  # within one group no tau is twice
+                rows, blocks = groups.setdefault(
+                    (turn, self._kinds[number], _positions(self._along[number][0], tau)), ([], [])
+                )
+                rows.append(row)
+                blocks.append(number)
+        for (_, _, axes), (rows, blocks) in groups.items():
+            finished = 0
+            for some in self._some(blocks):
+                summed[rows[finished : finished + len(some)]] += (
+                    self._parts(some, {axes})[axes] / self.measured[some[0]].variance
+                )
+                finished += len(some)
+        if self.structure.leveled is None:
+            strengths = np.array([self.structure.strength(tau) for tau in taus])
+            strengths[~(strengths > 0)] = 1.0
+            return summed / strengths.reshape(-1, *[1] * (summed.ndim - 1))
+        axis = taus[0].index(self.structure.leveled)
+        for tau, part in zip(taus, summed, strict=True):
+            inverse = self.structure.inverse(tau[:axis] + tau[axis + 1 :])
+            if inverse is not None:
+                part[:] = np.moveaxis(inverse.solve(np.moveaxis(part, axis, 0)), 0, axis)
+        return summed
+
+    def _parts(
+        self, numbers: Sequence[int], wanted: AbstractSet[Positions]
+    ) -> dict[Positions, FloatArray]:
+        """Return (R on tau, mean^T elsewhere) F^T diag(w^2) z of equal blocks.
+
+        For the wanted tau and perhaps others.
+        """
+        block = self.measured[numbers[0]].block
+        only = next(iter(wanted)) if len(wanted) == 1 else None
+        every = tuple(range(len(self._along[numbers[0]][0])))
+        is_wanted = every in wanted
+        # Every factor takes the first axis and puts what is left of it last, so in the end the
+        # blocks are first, and their axes in order.
+        parts: dict[Positions, FloatArray] = {
+            (): np.stack([self.measured[number].values for number in numbers], axis=1)
+        }
+        shapes: dict[Positions, list[int]] = {(): [len(numbers)]}
+        at = 0
+        for factor in block.factors:
+            split: dict[Positions, FloatArray] = {}
+            name = factor.attributes[0]
+            leveled = name == self.structure.leveled
+            basis, without_total = (
+                self.structure.bases[name],
+                leveled or excludes_total(factor.operator),
+            )
+            for tau, flat in parts.items():
+                cube = flat.reshape(factor.operator.rows, -1)
+                if not factor.even:
+                    cube = cube * (factor.scaling**2)[:, None]
+                if not (leveled or is_nontrivial(factor)):
+                    split[tau] = cube.sum(axis=0)
+                    continue
+                spread = apply_transpose(factor.operator, cube)
+                if not without_total and (only is None or at not in only):
+                    split[tau] = basis.mean @ spread
+                if at in only if only is not None else is_wanted or (*tau, at) != every:
+                    split[*tau, at] = (spread if leveled else basis.residual(spread)).T
+                    shapes[*tau, at] = [*shapes[tau], self.sizes[name]]
+            parts = split
+            at += leveled or is_nontrivial(factor)
+        return {tau: part.reshape(shapes[tau]) for tau, part in parts.items()}
+
+    def marginals(self, tables: Sequence[Names]) -> FloatArray:
+        """Return stacked marginals of one shape.
+
+        Those whose attributes have the same bases in turn are computed at once.
+        """
+        if self._latest is not None and self._latest[0] == (*tables,):
+            return self._latest[1]
+        tables_by_bases: dict[tuple[int, ...], list[int]] = {}
+        for number, names in enumerate(tables):
+            tables_by_bases.setdefault(
+                tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
+            ).append(number)
+        answer = (
+            np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
+            if len(tables_by_bases) > 1
+            else self._together(tables)
+        )
+        for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
+            answer[numbers] = self._together([tables[number] for number in numbers])
+        if (
+            self.structure.leveled is not None
+        ):  # the next question is often about another level of the same tables
+            self._latest = (*tables,), answer
+        return answer
+
+    def _taken(self, names: Names) -> Names:
+        """Add the attribute with levels, which is in every tau."""
+        level = self.structure.leveled
+        return (
+            names
+            if level is None or level in names
+            else tuple(name for name in self.sizes if name == level or name in names)
+        )
+
+    def _together(self, tables: Sequence[Names]) -> FloatArray:
+        """Compute marginals whose attributes have the same bases in turn."""
+        # Components of proper subsets are kept, because other tables need them too. That of the
+        # table itself is about as large as the table, and a release of many tables would keep them
+        # all.
+        level, with_levels = self.structure.leveled, [*map(self._taken, tables)]
+        width, sizes = len(with_levels[0]), [self.sizes[name] for name in with_levels[0]]
+        fixed = None if level is None else with_levels[0].index(level)
+        parts: dict[Positions, FloatArray] = {}
+        for chosen in _subsets(width):
+            if fixed is None or fixed in chosen:
+                taus = [_named(names, chosen) for names in with_levels]
+                parts[chosen] = self._components(
+                    taus, kept=len(chosen) < width or width <= 1 or fixed is not None
+                )
+                if fixed is not None and level not in tables[0]:
+                    parts[chosen], sizes[fixed] = (
+                        parts[chosen].sum(axis=1 + chosen.index(fixed), keepdims=True),
+                        1,
+                    )
+        for axis in range(width - 1, -1, -1):  # one attribute after the other, the last first
+            mean = self.structure.bases[with_levels[0][axis]].mean
+            behind = sizes[axis + 1 :]
+            for chosen in _subsets(axis):
+                if (*chosen, axis) not in parts:
+                    continue
+                component = parts.pop((*chosen, axis))
+                if axis == fixed:
+                    parts[chosen] = component
+                    continue
+                part = parts[chosen]
+                before = part.shape[: len(chosen) + 1]
+                spread = part.reshape(*before, 1, *behind) * mean.reshape(-1, *[1] * len(behind))
+                parts[chosen] = np.add(spread, component, out=spread)
+        answer = parts[()] if width else np.array(parts[()])  # what is kept is not given away
+        return answer.reshape(len(tables), *(self.sizes[name] for name in tables[0]))
+
+
+@cache
+def _subsets(width: int) -> tuple[Positions, ...]:
+    """Return all subsets of the first ``width`` positions."""
+    return tuple(chosen for size in range(width + 1) for chosen in combinations(range(width), size))
+
+
+def _named(names: Names, chosen: Positions) -> Names:
+    return tuple([names[axis] for axis in chosen])
+
+
+def _positions(names: Names, tau: Names) -> Positions:
+    return tuple([names.index(name) for name in tau])
+
+
+class ScaledInverse(NamedTuple):
+    """The inverse of lambda(tau), if no attribute has levels.
+
+    With the methods of `LevelInverse`.
+    """
+
+    strength: float
+
+    def variances(self, _: Operator) -> FloatArray:
+        return np.array([1 / self.strength])
+
+    def total_variance(self, _: Operator) -> float:
+        return 1 / self.strength
+
+    def solve(self, v: FloatArray) -> FloatArray:
+        return v / self.strength
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """(q mean)^2 and q R q for every row q along an attribute."""
+
+    mean: FloatArray
+    residual: FloatArray
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all rows have the same values."""
+        return bool((self.mean == self.mean[0]).all() and (self.residual == self.residual[0]).all())
+
+    @cached_property
+    def highest(self) -> FloatArray:
+        """The rows that no other row exceeds in both values, shape (kinds, 2).
+
+        One of them has the largest variance.
+        """
+        order = np.argsort(-self.mean, kind="stable")
+        above = np.maximum.accumulate(np.append(-1.0, self.residual[order][:-1]))
+        undominated = order[self.residual[order] > above]
+        return np.column_stack((self.mean[undominated], self.residual[undominated]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProductStructure(Structure):
+    """Covariance in product form, for the blocks of one measure."""
+
+    bases: Mapping[str, GramInverse]
+    narrow: Mapping[
+        Names, Any
+    ]  # by tau: lambda, or for each level its precision or those of its groups
+    wide: tuple[tuple[Names, Names, float], ...]
+    apart: frozenset[str]  # attributes along which some table leaves out the total
+    leveled: str | None = None
+    levels: Levels | None = None
+    _inverses: dict[Names, LevelInverse] = field(default_factory=dict, repr=False)
+    _rows: dict[tuple[str, Operator], _Rows] = field(default_factory=dict, repr=False)
+    _sums: dict[tuple[str, Operator], tuple[float, float]] = field(default_factory=dict, repr=False)
+    _needed: dict[tuple[str, Operator], tuple[bool, bool] | None] = field(
+        default_factory=dict, repr=False
+    )
+
+    def require(self, product: Product) -> None:
+        queries, names, operators = self._asked(product)
+        needed = [
+            self._needs(name, operator) for name, operator in zip(names, operators, strict=True)
+        ]
+        for tau in subsets(names):
+            # Some query has a component in tau if along every attribute some row has one in the
+            # part that tau takes.
+            is_determined = all(
+                needs is None or needs[name in tau]
+                for name, needs in zip(names, needed, strict=True)
+            )
+            if is_determined and (None in needed or not self._is_measured(tau, queries)):
+                raise undetermined_error(product)
+
+    def _needs(self, name: str, operator: Operator) -> tuple[bool, bool] | None:
+        """Return whether rows along an attribute need the total, and the rest.
+
+        None if a row was not measured.
+        """
+        key = (name, operator)
+        if key not in self._needed:
+            basis = self.bases[name]
+            try:
+                basis.determined(operator)
+            except UndeterminedQuery:
+                self._needed[key] = None
+                return None
+            # Only where the total is left out can it be missing. All ranges have single cells among
+            # them, and some of these need it.
+            total = True
+            if name in self.apart and operator != AllRanges(basis.size):
+                squares = IdentityInverse.of_identity(basis.size).variances(operator) * (
+                    basis.mean @ basis.mean
+                )
+                total = bool((self.rows(name, operator).mean > _ZERO_PART**2 * squares).any())
+            self._needed[key] = total, not multiples_of_total(operator)
+        return self._needed[key]
+
+    def _is_measured(self, tau: Names, queries: Operator) -> bool:
+        """Return whether some table measures tau, with fine enough levels.
+
+        Along the attribute with levels, the queries must be sums of its groups.
+        """
+        inverse = self.inverse(tau)
+        return inverse is not None and (
+            isinstance(inverse, ScaledInverse) or inverse.determines(queries)
+        )
+
+    def strength(self, tau: Names) -> float:
+        """Return lambda(tau), 0 if no measured table contains tau."""
+        total_strength = self.narrow.get(tau, 0.0)
+        for names, across, precision in self.wide:
+            if set(across) <= set(tau) <= set(names):
+                total_strength += precision * math.prod(
+                    1 / self.bases[name].kappa for name in names if name not in tau
+                )
+        return float(total_strength)
+
+    def inverse(self, tau: Names) -> LevelInverse | ScaledInverse | None:
+        """Return the inverse of lambda(tau) or X(tau).
+
+        tau leaves out the attribute with levels. None if no measured table contains tau.
+        """
+        if self.levels is None:
+            strength = self.strength(tau)
+            return ScaledInverse(strength) if strength > 0 else None
+        if tau not in self._inverses and tau in self.narrow:
+            self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
+        return self._inverses.get(tau)
+
+    def _asked(self, product: Product) -> tuple[Operator, Names, list[Operator]]:
+        """Split a product's queries into those along levels and the others.
+
+        Returns the queries along the attribute with levels (else a total), the other attributes,
+        and the queries along these.
+        """
+        along = dict(zip(product.attributes, product.operators, strict=True))
+        queries = None if self.leveled is None else along.pop(self.leveled, None)
+        return (
+            queries or Total(1 if self.levels is None else self.levels.size),
+            tuple(along),
+            [*along.values()],
+        )
+
+    def rows(self, name: str, operator: Operator) -> _Rows:
+        """Return (q mean)^2 and q R q for every row q along an attribute."""
+        key = (name, operator)
+        if key not in self._rows:
+            basis = self.bases[name]
+            squares = apply(operator, basis.mean) ** 2
+            self._rows[key] = _Rows(
+                squares, np.maximum(basis.variances(operator) - basis.kappa * squares, 0.0)
+            )
+        return self._rows[key]
+
+    def sums(self, name: str, operator: Operator) -> tuple[float, float]:
+        """Return the sums of ``rows``, without listing them."""
+        key = (name, operator)
+        if key not in self._sums:
+            self._sums[key] = self.bases[name].split_sums(operator)
+        return self._sums[key]
+
+    def variances(self, product: Product) -> FloatArray:
+        self.require(product)
+        if (
+            len(product.attributes) > 1
+            and sum(product.shape) <= _MOST_SORTED
+            and self._rows_alike(product)
+        ):
+            return np.full(product.shape, self.total(product) / product.rows)
+        queries, names, operators = self._asked(product)
+        each = [self.rows(name, operator) for name, operator in zip(names, operators, strict=True)]
+        listed = self._listed(
+            queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
+        )
+        return (
+            np.moveaxis(listed, 0, product.attributes.index(self.leveled))
+            if self.leveled in product.attributes
+            else listed[0]
+        )
+
+    def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
+        """Return variances from ``rows`` along every attribute.
+
+        The queries along the attribute with levels come first.
+        """
+        total = np.zeros([queries.rows, *map(len, kinds)])
+        for tau in subsets(names):
+            inverse = self.inverse(tau)
+            if inverse is not None:  # else no query has such a part
+                term = inverse.variances(queries)
+                for name, kind in zip(names, kinds, strict=True):
+                    term = np.multiply.outer(term, kind[:, 1 if name in tau else 0])
+                total += term
+        return total
+
+    def errors(self, product: Product) -> Errors:
+        summed = self.total(product)
+        queries, names, operators = self._asked(product)
+        if (
+            len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
+        ):  # takes less than finding those that are alike
+            basis, precision = (
+                self.bases[names[0]],
+                self.strength(names),
+            )  # where all variances are q G^-1 q over one precision
+            is_single_block = precision > 0 and math.isclose(
+                self.strength(()) * basis.kappa, precision, rel_tol=1e-12
+            )
+            largest = basis.largest_unlisted(operators[0]) if is_single_block else None
+            return Errors(
+                summed,
+                float(self.variances(product).max()) if largest is None else largest / precision,
+            )
+        if sum(product.shape) > _MOST_SORTED and self.levels is None:
+            return Errors(summed, self._variance_bound(product), exact=False)
+        if self._rows_alike(product):
+            return Errors(summed, summed / product.rows)
+        kinds = [
+            self.rows(name, operator).highest
+            for name, operator in zip(names, operators, strict=True)
+        ]
+        exact = queries.rows * math.prod(map(len, kinds)) <= MOST_LISTED
+        if not exact and self.levels is None:
+            return Errors(summed, self._variance_bound(product), exact=False)
+        if not exact:  # no answer is above what it would be with the largest of all parts
+            kinds = [kind.max(axis=0, keepdims=True) for kind in kinds]
+        return Errors(summed, float(self._listed(queries, names, kinds).max()), exact)
+
+    def variances_of(self, products: Sequence[Product]) -> list[FloatArray]:
+        pairs = zip(products, self._even(products), strict=True)
+        return [
+            self.variances(product) if even is None else np.full(product.shape, even.largest)
+            for product, even in pairs
+        ]
+
+    def errors_of(self, products: Sequence[Product]) -> list[Errors]:
+        return [
+            self.errors(product) if even is None else even
+            for product, even in zip(products, self._even(products), strict=True)
+        ]
+
+    def _even(self, products: Sequence[Product]) -> Sequence[Errors | None]:
+        """Return ``errors`` of products whose answers have equal variances.
+
+        Many at once; None for other products.
+        """
+        if self.wide or self.levels is not None or len(products) < _MANY:
+            return [None] * len(products)
+        query_index = index_queries(products)
+        with_equal_rows, sums = [], []
+        for along in query_index.along:
+            name, operator = along.name, along.operator
+            with_equal_rows.append(
+                operator.rows <= _MOST_SORTED
+                and self._needs(name, operator) is not None
+                and self.rows(name, operator).alike
+            )
+            sums.append(self.sums(name, operator) if with_equal_rows[-1] else (0.0, 0.0))
+        parts = np.array(sums, dtype=np.float64).reshape(-1, 2)
+        answers = np.array([along.operator.rows for along in query_index.along], dtype=np.int64)
+        errors: list[Errors | None] = [None] * len(products)
+        for numbers, rows in query_index.widths:
+            plain = np.array(with_equal_rows, dtype=bool)[rows].all(axis=1)
+            chosen, sets = numbers[plain].tolist(), rows[plain]
+            if not chosen:
+                continue
+            totals, missing = np.zeros(len(sets)), np.zeros(len(sets), dtype=bool)
+            for tau in product_of((0, 1), repeat=rows.shape[1]):
+                inside = [column for column, bit in enumerate(tau) if bit]
+                strengths, term = (
+                    self._strengths(query_index.along, sets[:, inside]),
+                    np.ones(len(sets)),
+                )
+                for column, bit in enumerate(tau):
+                    term = term * parts[sets[:, column], bit]
+                missing |= ~(strengths > 0)
+                totals += np.divide(term, strengths, out=np.zeros(len(sets)), where=strengths > 0)
+            for at in np.flatnonzero(missing).tolist():  # an unmeasured part may not be needed
+                self.require(products[chosen[at]])
+            means = totals / answers[sets].prod(axis=1, dtype=np.float64)
+            for number, total, mean in zip(chosen, totals.tolist(), means.tolist(), strict=True):
+                errors[number] = Errors(total, mean)
+        return errors
+
+    def _strengths(self, along: Sequence[AttributeQueries], rows: IntArray) -> FloatArray:
+        """Return lambda(tau) for sets of attributes, one in each row.
+
+        Given by positions in ``along``.
+        """
+        distinct, every = rows, np.arange(len(rows))
+        if rows.shape[1] <= 2:  # few distinct sets, which repeat
+            codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
+            _, first, every = np.unique(codes, return_index=True, return_inverse=True)
+            distinct = rows[first]
+        taus = map(
+            tuple,
+            np.array([attribute_queries.name for attribute_queries in along], dtype=object)[
+                distinct
+            ].tolist(),
+        )
+        return np.fromiter(map(self.narrow.get, taus, repeat(0.0)), np.float64, len(distinct))[
+            every
+        ]
+
+    def _variance_bound(self, product: Product) -> float:
+        """Return an upper bound on all variances of a product's answers.
+
+        See docs/mathematics.md, section 2.
+        """
+        strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
+        worst = max(
+            1
+            / (
+                tau_strength
+                * math.prod(
+                    self.bases[name].kappa for name in product.attributes if name not in tau
+                )
+            )
+            for tau, tau_strength in strengths.items()
+            if tau_strength > 0
+        )
+        each = zip(product.attributes, product.operators, strict=True)
+        return worst * math.prod(
+            self.bases[name].largest_variance(operator) for name, operator in each
+        )
+
+    def _rows_alike(self, product: Product) -> bool:
+        """Tell whether all answers have the same variance."""
+        each = zip(product.attributes, product.operators, strict=True)
+        return all(
+            name != self.leveled and self.rows(name, operator).alike for name, operator in each
+        )
+
+    def total(self, product: Product) -> float:
+        """Return the sum of the variances of a product's answers.
+
+        The answers are not listed.
+        """
+        self.require(product)
+        queries, names, operators = self._asked(product)
+        sums = [self.sums(name, operator) for name, operator in zip(names, operators, strict=True)]
+        answer = 0.0
+        for tau in subsets(names):
+            inverse = self.inverse(tau)
+            if inverse is not None:
+                term = math.prod(
+                    residual if name in tau else mean
+                    for name, (mean, residual) in zip(names, sums, strict=True)
+                )
+                answer += term * inverse.total_variance(queries)
+        return answer
+
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        """Return the covariance between the answers of two products.
+
+        Source: docs/mathematics.md, (3): in q M^+ q'^T an attribute of tau that only one of the
+            tables has gives 1^T R = 0.
+        """
+        self.require(product)
+        self.require(other)
+        operators: list[dict[str, Operator]] = [
+            dict(zip(p.attributes, p.operators, strict=True)) for p in (product, other)
+        ]
+        names = [
+            name
+            for name in product.domain.names
+            if name in operators[0] or name in operators[1] or name == self.leveled
+        ]
+        shared = tuple(
+            name
+            for name in names
+            if name in operators[0] and name in operators[1] and name != self.leveled
+        )
+        rows = {
+            name: [
+                dense(along.get(name, Total(self.bases[name].size))).astype(float)
+                for along in operators
+            ]
+            for name in names
+        }
+        means = {
+            name: np.outer(*(matrix @ self.bases[name].mean for matrix in rows[name]))
+            for name in names
+            if name != self.leveled
+        }
+        spread = {
+            name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared
+        }
+        answer = np.zeros((product.rows, other.rows))
+        for tau in subsets(shared):
+            inverse = self.inverse(tau)
+            if inverse is None:
+                continue
+            parts = {name: spread[name] if name in tau else part for name, part in means.items()}
+            if self.leveled is not None:
+                parts[self.leveled] = rows[self.leveled][0] @ inverse.solve(rows[self.leveled][1].T)
+            term = inverse.solve(np.ones((1, 1))) if self.leveled is None else np.ones((1, 1))
+            for name in names:
+                term = np.asarray(np.kron(term, parts[name]), dtype=np.float64)
+            answer += term
+        return answer
+
+    def cells(self, measured: Sequence[NoisyBlock]) -> ProductCells:
+        if self.leveled is None:
+            return ProductCells(self, measured)
+        # A block that sums over the attribute with levels gets a total along it.
+        total, tables = (
+            {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))},
+            [],
+        )
+        for table in measured:
+            factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
+            block = Block(
+                tuple(factors[name] for name in self.bases if name in factors), table.block.scale
+            )
+            tables.append(NoisyBlock(block, table.counts, table.grid, table.variance))
+        return ProductCells(self, tables)

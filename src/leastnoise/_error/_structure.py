@@ -1,0 +1,496 @@
+"""The covariance of a plan's least squares estimate, and expected errors.
+
+Product form where along every attribute all blocks use one strategy (``_product``). Else two tables
+on a joint domain of more than 512 and at most 2^24 cells are inverted in a common basis
+(``_pair``), and any other blocks over their joint cells (``_joint``): as one matrix on at most 4096
+of them; beyond, up to 2^24, by conjugate gradients.
+
+The expected error of a workload follows from it, by the same formula for planners, for plans and
+for error bars.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, combinations
+from typing import Any, TypeAlias
+
+from leastnoise._domain import Domain, factor_measures
+from leastnoise._error._bounds import lower_bound
+from leastnoise._error._equations import (
+    Covariance,
+    Errors,
+    Names,
+    Structure,
+    centred_quantities,
+    centring_midpoint,
+    equations,
+    explained_subsets,
+    is_nontrivial,
+)
+from leastnoise._error._joint import MOST_JOINT, IterativeStructure, JointBlocks, dense_structure
+from leastnoise._error._pair import pair_structure
+from leastnoise._error._product import MOST_EXPLAINED, ProductStructure
+from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._families import (
+    MOST_DENSE,
+    MOST_LISTED,
+    GramInverse,
+    IdentityInverse,
+    UndeterminedQuery,
+    contrast_basis,
+    contrast_strength,
+    excludes_total,
+    invert_gram,
+    nested_levels,
+    partition_groups,
+)
+from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Identity, largest_entry
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._workload import Product, Statistic, Workload
+
+MOST_LONG = 2048
+"""The longest attribute whose eigenvectors are affordable."""
+_FEW = 512  # cells whose inverse takes no time
+Exact: TypeAlias = Sequence[Block]
+"""Tables of counts that are known without noise."""
+_EXACT = (
+    2.0**-22
+)  # variance of exact counts over the least other one: much less would cost the rest digits
+ROUNDING = 2.0**-46
+"""A variance that is subtracted keeps this part, which is more than rounding: the difference is never too small."""
+
+
+def exact_variance(plan: Measurements) -> float:
+    """Return the variance that stands for no noise.
+
+    The estimate corrects the difference.
+    """
+    tables = [
+        (
+            entry.variance,
+            math.prod(largest_entry(factor.operator) for factor in entry.block.factors),
+        )
+        for entry in equations(plan, None)
+    ]
+    return _EXACT * min(variance / entry**2 for variance, entry in tables)
+
+
+def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
+    """The covariance of least squares for the counts or the sums of one measure."""
+    return combine_structures(
+        plan,
+        measure,
+        {
+            quantity: quantity_structure(plan, quantity, exact)
+            for quantity in centred_quantities(plan, measure)
+        },
+    )
+
+
+def combine_structures(
+    plan: Measurements, measure: str | None, by_quantity: Mapping[str | None, Structure]
+) -> Covariance:
+    """Return the covariance of a measure from that of its quantities."""
+    counted = [
+        (quantity, often)
+        for quantity, often in centred_quantities(plan, measure).items()
+        if quantity != measure
+    ]
+    return (
+        CentredSumCovariance(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
+        if counted
+        else by_quantity[measure]
+    )
+
+
+def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
+    """Return the covariance and estimate for one quantity.
+
+    From the blocks that measure one table of cells, and exact public counts of it.
+    """
+    domain, tables = (
+        plan.domain,
+        [(entry.block, entry.variance) for entry in equations(plan, quantity)],
+    )
+    if not tables:
+        raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
+    if quantity is None:
+        tables += [(block, exact_variance(plan)) for block in exact]
+    blocks = [block for block, _ in tables]
+    along: dict[str, dict[Factor, None]] = {}
+    factors = {id(factor): factor for block in blocks for factor in block.factors}.values()
+    is_product = True
+    for factor in filter(is_nontrivial, dict.fromkeys(factors)):
+        is_product &= len(factor.attributes) == 1
+        with_total = (
+            Factor(factor.attributes, Identity(factor.operator.size))
+            if contrast_strength(factor) is not None
+            else factor
+        )
+        along.setdefault(factor.attributes[0], {})[with_total] = None
+    if is_product:
+        try:
+            structure = _product_structure(domain, tables, along)
+        except (
+            UndeterminedQuery
+        ):  # a strategy that does not determine every cell may still determine the queries
+            structure = None
+        if structure is not None:
+            return structure
+    sizes = {
+        name: domain.kind(name).size
+        for name in domain.names
+        if any(name in block.attributes for block in blocks)
+    }
+    if (
+        len(blocks) == 2
+        and is_product
+        and max(sizes.values(), default=1) <= MOST_LONG
+        and _FEW < math.prod(sizes.values()) <= MOST_JOINT
+    ):
+        return pair_structure(sizes, tables)
+    joint = JointBlocks.of(domain, tables)
+    return (
+        dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
+    )
+
+
+def _product_structure(
+    domain: Domain,
+    tables: Sequence[tuple[Block, float]],
+    strategies: Mapping[str, Mapping[Factor, None]],
+) -> ProductStructure | None:
+    """Return the product form, with levels along one attribute if needed.
+
+    None if there is none, or too many tau have levels.
+    """
+    mixed = [name for name, factors in strategies.items() if len(factors) > 1]
+    if len(mixed) > 1:
+        return None
+    measured = {name: next(iter(factors)) for name, factors in strategies.items()}
+    # A partition of the cells is a level: no matrix is needed, however many groups there are.
+    along = {name: factor.operator for name, factor in measured.items()}
+    grouped = (
+        name
+        for name, operator in along.items()
+        if operator.rows < operator.size and partition_groups(operator) is not None
+    )
+    leveled, levels = mixed[0] if mixed else next(grouped, None), None
+    bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
+    if leveled is not None:
+        levels = nested_levels(
+            domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]]
+        )
+        along_it = {
+            id(factor): factor
+            for block, _ in tables
+            for factor in block.factors
+            if factor.attributes == (leveled,)
+        }
+        if levels is None or any(
+            contrast_strength(factor) is not None for factor in along_it.values()
+        ):
+            # contrasts are no level, although beside cells of one weight they serve as cells
+            return None
+        bases[leveled] = IdentityInverse.of_identity(
+            levels.size
+        )  # an object of its own, as bases are told apart by object
+    narrow: dict[Names, Any] = {}
+    wide = []
+    # Very many blocks share few factors, so that what is needed of each factor is computed once, by
+    # object.
+    distinct = {
+        id(factor): factor
+        for block, _ in tables
+        for factor in block.factors
+        if factor.attributes != (leveled,)
+    }
+    strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
+    names_of = {
+        key: [factor.attributes[0]] if is_nontrivial(factor) else []
+        for key, factor in distinct.items()
+    }
+    without_total = {
+        key: names_of[key] if excludes_total(factor.operator) else []
+        for key, factor in distinct.items()
+    }
+    shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
+    for block, variance in tables:
+        keys = [key for key in map(id, block.factors) if key in distinct]
+        precision = math.prod(map(strengths.__getitem__, keys), start=1 / variance)
+        names, across = (
+            tuple(chain.from_iterable(map(which.__getitem__, keys)))
+            for which in (names_of, without_total)
+        )
+        if levels is None and names == across:
+            narrow[names] = narrow.get(names, 0.0) + precision
+            continue
+        if len(names) - len(across) > MOST_EXPLAINED:
+            if levels is not None:
+                return None
+            wide.append((names, across, precision))
+            continue
+        shares = zip(
+            explained_subsets(names, across),
+            _shares(tuple(shrink[name] for name in names if name not in across)),
+            strict=True,
+        )
+        if levels is None:
+            for tau, share in shares:
+                narrow[tau] = narrow.get(tau, 0.0) + precision * share
+            continue
+        factor = next((factor for factor in block.factors if factor.attributes == (leveled,)), None)
+        level = len(levels.groups) - 1 if factor is None else levels.level(factor.operator) or 0
+        weights = 1.0 if factor is None or factor.row_weights is None else factor.scaling**2
+        for tau, share in shares:
+            level_weights = narrow.setdefault(tau, [0.0] * len(levels.groups))
+            level_weights[level] = level_weights[level] + precision * share * weights
+    return ProductStructure(
+        bases,
+        narrow,
+        tuple(wide),
+        frozenset(chain.from_iterable(without_total.values())),
+        leveled,
+        levels,
+    )
+
+
+def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
+    """Return the Gram inverse of every attribute.
+
+    Equal factors share one object, which shows that tables are alike.
+    """
+    measured: dict[object, GramInverse] = {}
+    for factor in factors.values():
+        if factor.key() not in measured:
+            measured[factor.key()] = (
+                contrast_basis(factor) if excludes_total(factor.operator) else invert_gram(factor)
+            )
+    # Along an attribute that nothing measures only multiples of the total are determined.
+    summed = {size: IdentityInverse.of_identity(size) for size in domain.shape}
+    return {
+        name: measured[factors[name].key()] if name in factors else summed[domain.kind(name).size]
+        for name in domain.names
+    }
+
+
+@lru_cache(maxsize=4096)
+def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
+    """Return, for every subset of attributes, the product over the others.
+
+    In the order of ``subsets``; the product is of the numbers in ``shrinks``.
+    """
+    positions = range(len(shrinks))
+    every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
+    return tuple(
+        math.prod([shrinks[at] for at in positions if at not in subset], start=1.0)
+        for subset in every
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CentredSumCovariance(Covariance):
+    """The covariance of sums of v from centred sums and counts.
+
+    A sum of v is the sum of v - m plus m times the count, with uncorrelated errors.
+    """
+
+    centred: Covariance
+    counts: Covariance
+    middle: float
+
+    @property
+    def solver_cells(self) -> int:
+        return max(self.centred.solver_cells, self.counts.solver_cells)
+
+    def require(self, product: Product) -> None:
+        """Raise unless the measurements determine a product.
+
+        Blocks with centred sums have the counts too.
+        """
+        self.centred.require(product)
+
+    def variances(self, product: Product) -> FloatArray:
+        return self.centred.variances(product) + self.middle**2 * self.counts.variances(product)
+
+    def errors(self, product: Product) -> Errors:
+        """Return the sum and the largest of the variances.
+
+        For very many answers, a bound on the largest.
+        """
+        centred, counts = self.centred.errors(product), self.counts.errors(product)
+        total = centred.total + self.middle**2 * counts.total
+        if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
+            return Errors(total, float(self.variances(product).max())) if self.middle else centred
+        return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
+
+    def total(self, product: Product) -> float:
+        return self.centred.total(product) + self.middle**2 * self.counts.total(product)
+
+    def covariance(self, product: Product, other: Product) -> FloatArray:
+        return self.centred.covariance(product, other) + self.middle**2 * self.counts.covariance(
+            product, other
+        )
+
+
+def covariance_by_measure(
+    workload: Workload, plan: Measurements, exact: Exact = ()
+) -> dict[str | None, Covariance]:
+    """Return the covariance of every measure that a workload asks about."""
+    quantities = dict.fromkeys(
+        quantity for measure in workload.measures for quantity in centred_quantities(plan, measure)
+    )
+    by_quantity = {quantity: quantity_structure(plan, quantity, exact) for quantity in quantities}
+    return {
+        measure: combine_structures(plan, measure, by_quantity) for measure in workload.measures
+    }
+
+
+def evaluate_plan(
+    workload: Workload,
+    measurements: Measurements,
+    strategy: str = "given",
+    *,
+    details: Mapping[str, Any] | None = None,
+    iterate: bool = True,
+    exact: Exact = (),
+) -> Plan:
+    """Return the plan of measurements for a workload, with expected errors.
+
+    It holds the error of every table and a lower bound.
+
+    Where ``exact`` tables are known without noise, the bound is 0.
+    """
+    covariances = covariance_by_measure(workload, measurements, exact)
+    for structure in covariances.values():
+        if structure.solver_cells and not iterate:
+            raise InputError(
+                "its tables have no common product form, so that the error bars need a linear "
+                "solver over "
+                f"{structure.solver_cells} joint cells, which takes long; ask for it by name: "
+                f"strategy = '{strategy}'"
+            )
+    errors = {
+        measure: iter(structure.errors_of(workload.of(measure)))
+        for measure, structure in covariances.items()
+    }
+    tables, total = [], 0.0
+    worth: dict[
+        tuple[int, str | None], tuple[float, float]
+    ] = {}  # by object: very many tables share few weights
+    for product in workload:
+        error = next(errors[product.measure])
+        key = id(product.weight), product.measure
+        importance, weight = worth.get(key) or worth.setdefault(
+            key, (product.importance, float(product.weight))
+        )
+        total += importance * error.total
+        rows = product.rows
+        mean = error.total / rows
+        tables.append(
+            TableError(
+                product.name,
+                rows,
+                weight,
+                math.sqrt(mean),
+                math.sqrt(max(error.largest, mean)),
+                not error.exact,
+            )
+        )
+    facts = dict(details or {})
+    bound = (
+        0.0
+        if exact
+        else lower_bound(
+            workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0))
+        )
+    )
+    promise = Promise(total, bound, tuple(tables))
+    return Plan(
+        workload=workload,
+        privacy=measurements.privacy,
+        strategy=strategy,
+        measurements=measurements,
+        promise=promise,
+        details=facts,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticError:
+    """What a plan promises for a statistic."""
+
+    statistic: Statistic
+    tables: tuple[str, ...]
+    rows: float
+    largest_rows: float
+    std_error: float | None
+
+
+def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
+    """Return the expected errors of the statistics of a plan's workload.
+
+    As far as they are known before the release.
+    """
+    # The mean S / C has about the error (s - r c) / C, with the errors s and c of sum and count, C
+    # the size and r the mean itself: at most the larger of its public bounds. Of quantiles and
+    # distribution functions, the counts up to a cell have a known error, and so has their share of
+    # a known number of rows.
+    if not plan.workload.statistics:
+        return ()
+    promised = plan.expected_error().tables
+    numbers = {product.table_key: at for at, product in enumerate(plan.workload)}
+    errors = []
+    for statistic in plan.workload.statistics:
+        tables = [
+            promised[numbers[product.table_key]] for product in plan.workload.tables_of(statistic)
+        ]
+        error = tables[0].rmse
+        if statistic.size is not None and statistic.form.of_measure:
+            unit = float(plan.domain.measure(statistic.of).unit)
+            error = unit * mean_error(plan.measured(), statistic.of, error, tables[1].rmse)
+        errors.append(
+            StatisticError(
+                statistic=statistic,
+                tables=tuple(table.name for table in tables),
+                rows=tables[0].rmse,
+                largest_rows=tables[0].largest_std,
+                std_error=None if statistic.size is None else error / float(statistic.size),
+            )
+        )
+    return tuple(errors)
+
+
+def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
+    """Return the largest standard error of S - r C over all means r within the bounds.
+
+    Args:
+        measured: the measurements of a plan.
+        measure: whose sums S are; with weights, C is the sum of the weights.
+        counts: the standard error of C, in units of the measure that counts.
+        sums: the standard error of S, in units of the measure.
+    """
+    # (r - m)^2 c^2 beside the centred sums' own, s^2 - m^2 c^2, at the r farthest from m; m is 0
+    # where sums are not centred, as those with weights never are.
+    centre_offset = centring_midpoint(measured, measure) or 0.0
+    variance = (
+        sums**2
+        + (largest_mean_deviation(measured, measure) ** 2 - (1 - ROUNDING) * centre_offset**2)
+        * counts**2
+    )
+    return math.sqrt(max(0.0, variance))
+
+
+def largest_mean_deviation(measured: Measurements, measure: str) -> float:
+    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0.
+
+    It is in units of the values of which the mean is, without their weights.
+    """
+    values, *_ = factor_measures(measured.domain.measure(measure))
+    centre_offset = centring_midpoint(measured, measure) or 0.0
+    return max(abs(values.low_units - centre_offset), abs(values.high_units - centre_offset))

@@ -1,0 +1,72 @@
+"""Errors for queries that the measurements do not determine.
+
+Those outside the row space of everything that was measured.
+
+Every form of the covariance decides it for itself (docs/mathematics.md, section 7).
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from leastnoise._families import row_space
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Operator, Total, apply
+from leastnoise._workload import Product
+
+
+class UnsupportedQuery(InputError):
+    """The measurements do not determine the query."""
+
+
+def undetermined_error(product: Product) -> UnsupportedQuery:
+    """Return the error for an undetermined product, naming a table to request."""
+    table = " x ".join(product.attributes)
+    table_name = f"the table {table}" if table else "the total"
+    if product.measure is not None:
+        table_name = (
+            f"the sums of {product.measure}" + (f" by {table}" if table else "")
+            if product.of_values
+            else f"the table {product.name}"
+        )
+    return UnsupportedQuery(
+        f"The measurements do not determine {product.name}. Ask for {table_name} in the workload of a "
+        "release."
+    )
+
+
+def multiples_of_total(operator: Operator) -> bool:
+    """Tell whether all rows are multiples of the total."""
+    space = row_space(Total(operator.size))
+    return space is not None and space.contains(operator)
+
+
+def split_product(
+    product: Product, names: Collection[str]
+) -> tuple[Product, tuple[int, ...], FloatArray]:
+    """Split a product into its part on some attributes and totals.
+
+    Returns the part, its shape in the product, and the multiples of the total along the others.
+    """
+    is_named = [name in names for name in product.attributes]
+    if all(is_named):
+        return product, product.shape, np.ones((1,) * len(is_named))
+    times: FloatArray = np.ones(())
+    for inside, operator in zip(is_named, product.operators, strict=True):
+        if not (inside or multiples_of_total(operator)):
+            raise undetermined_error(product)
+        times = np.multiply.outer(
+            times, np.ones(1) if inside else apply(operator, np.eye(1, operator.size)[0])
+        )
+    attributes = tuple(
+        name for inside, name in zip(is_named, product.attributes, strict=True) if inside
+    )
+    sets = tuple(
+        queries for inside, queries in zip(is_named, product.query_sets, strict=True) if inside
+    )
+    shape = tuple(
+        rows if inside else 1 for inside, rows in zip(is_named, product.shape, strict=True)
+    )
+    return replace(product, attributes=attributes, query_sets=sets), shape, times

@@ -1,0 +1,672 @@
+"""Distribution functions and quantiles of a number, by group.
+
+Computed from the counts up to every cell.
+
+With N_i the count up to cell i, R_i that behind it and e, r the errors of their least squares
+estimates, let c be a quantile of max_i max(|e_i| / sigma_i, |r_i| / tau_i). Then with the level's
+probability all N_i and R_i lie within c sigma_i and c tau_i of their estimates at once, and so does
+every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is the right order
+statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
+a real error and the simulated ones are exchangeable and the coverage is at least the level for any
+noise, however few the simulations. The truth does not fall, so neither do the ends. Every group has
+a c of its own. Without simulations c is the multiplier of an interval whose level leaves each of
+the 2 n - 1 counts its part of the rest: wider, sooner.
+
+Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
+Both it and the cell before it are tested with half of what the level leaves: cells whose D_i lies
+clearly below 0 come before the quantile, and those behind a cell that does not lie clearly at or
+above 0 may have it. So the interval misses on either side with at most half of what the level
+leaves, for any distribution of the values, and nothing is simulated: D is a linear combination of
+counts, whose error is known. With u, b and t the variances of N_i, R_i and N_i + R_i, that of D_i
+is (1 - p) u + p b - p (1 - p) t.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Protocol, overload
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error import checked_level, equations, interval_multiplier
+from leastnoise._estimation._least_squares import Estimate
+from leastnoise._estimation._non_negative import simulate_block_noise as noise_of_block
+from leastnoise._frames import Columns, TabularMixin, grouped_columns, key_columns, label_array
+from leastnoise._threads import one_thread
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._workload import (
+    By,
+    Product,
+    cells_of,
+    groups_of,
+    number_cells,
+    predicates,
+    prefix,
+    queries,
+    ranges,
+)
+
+Label = str | int
+DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
+_FEWER, _MOST_SIMULATED = 199, 2**26
+_PILOT = 200
+_MOST_QUICK = 2**22
+_MOST_NOISE = 2**31
+_MOST_LINEAR = 2**21  # numbers of a matrix that replaces an estimate for each draw
+
+
+class HasLeastSquares(Protocol):
+    """An estimate or a release."""
+
+    @property
+    def library(self) -> str | None:
+        """The library of its data frames: that of the data, if these were a frame."""
+
+    def least_squares(self) -> Estimate:
+        """Return the estimate for questions that were not in its workload."""
+
+
+def estimate_of(source: HasLeastSquares) -> Estimate:
+    """Return the estimate of a release, or the estimate itself.
+
+    A domain is refused: it is the first argument of the queries for these statistics.
+    """
+    if not hasattr(source, "least_squares"):
+        advice = "Before a release, ask with mean_queries, quantile_queries or cdf_queries."
+        raise refuse(
+            "what a statistic is computed from",
+            type(source).__name__,
+            "a release or an estimate",
+            advice,
+        )
+    return source.least_squares()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CumulativeQuery:
+    """The queries for the counts up to every cell of a number, by group.
+
+    ``ends`` of the cells has shape (n, 2).
+    """
+
+    product: Product
+    attribute: str
+    cells: tuple[tuple[Fraction | int, Fraction | int], ...]
+    ends: FloatArray
+    keys: tuple[str, ...]
+    labels: tuple[tuple[Label, ...], ...]
+
+    @property
+    def clips(self) -> bool:
+        """Whether the first and the last cell also count values beyond the bounds."""
+        return self.product.domain.kind(self.attribute).outside == "clip"
+
+    def complement(self) -> Product:
+        """Return the queries for the counts behind every cell but the last.
+
+        There must be at least two cells.
+        """
+        pairs = [(start, self.cells[-1][1]) for start, _ in self.cells[1:]]
+        pick = self.product.attributes.index(self.attribute)
+        sets = (
+            *self.product.query_sets[:pick],
+            ranges(pairs),
+            *self.product.query_sets[pick + 1 :],
+        )
+        return replace(self.product, query_sets=sets)
+
+    def reshape_answers(self, answers: FloatArray) -> FloatArray:
+        """Reshape answers to groups by cells of the number, the cells last."""
+        last = np.moveaxis(answers, self.product.attributes.index(self.attribute), -1)
+        return np.asarray(last.reshape(*map(len, self.labels), -1)[..., : len(self.cells)])
+
+
+def cumulative_query(
+    domain: Domain, attribute: str, where: Mapping[str, Any], by: By
+) -> CumulativeQuery:
+    """Return the question for the counts up to every cell of a number."""
+    cells = number_cells(domain, attribute)
+    groups = groups_of(domain, by, "the groups of a distribution function")
+    sets: dict[str, Any] = {attribute: prefix()}
+    for name, labels in where.items():
+        if name == attribute:
+            raise InputError(
+                f"The distribution function of {attribute} cannot be restricted to some values of "
+                f"{attribute} itself."
+            )
+        sets[name] = predicates([cells_of(domain.kind(name), labels)])
+    for name in groups:
+        if name in sets:
+            raise InputError(
+                f"The distribution function of {attribute} is asked for by {name}, which is in "
+                "use already. Leave it out of by."
+            )
+        sets[name] = groups[name]
+    product = queries(domain, sets).products[0]
+    along = zip(product.attributes, product.keys, product.labels, strict=True)
+    of_groups = [(key, labels) for name, key, labels in along if name in groups]
+    ends = np.array([(float(start), float(end)) for start, end in cells])
+    return CumulativeQuery(
+        product,
+        attribute,
+        cells,
+        ends,
+        tuple(key for key, _ in of_groups),
+        tuple(labels for _, labels in of_groups),
+    )
+
+
+def cumulative_counts(
+    estimate: Estimate, query: CumulativeQuery
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return cumulative counts with variances, and variances of complements.
+
+    By least squares; a complement is the count behind a cell. The cells are the last axis.
+    """
+    answer = estimate.estimate(query.product)
+    upto, variances = (
+        query.reshape_answers(answer.values),
+        query.reshape_answers(answer.noise_std) ** 2,
+    )
+    complement_variances = np.zeros(upto.shape)
+    if len(query.cells) > 1:
+        complement_variances[..., :-1] = (
+            query.reshape_answers(estimate.estimate(query.complement()).noise_std) ** 2
+        )
+    return upto, variances, complement_variances
+
+
+def quantile_difference(
+    upto: FloatArray, variances: FloatArray, complement_variances: FloatArray, share: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return D, which is at least 0 from a quantile's cell on, and its variance."""
+    spread = (
+        (1 - share) * variances
+        + share * complement_variances
+        - share * (1 - share) * variances[..., -1:]
+    )
+    return (1 - share) * upto - share * (upto[..., -1:] - upto), np.maximum(spread, 0.0)
+
+
+def checked_share(share: object) -> float:
+    """Read the share of a quantile."""
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        raise refuse(
+            "a quantile", share, "a number above 0 and at most 1, such as 0.5 for the median"
+        )
+    return float(share)
+
+
+def rising_share(upto: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return the non-decreasing shares nearest to noisy counts, (..., n).
+
+    The last share is 1.
+    """
+    from scipy.optimize import isotonic_regression
+
+    share = np.zeros(upto.shape)
+    for at in np.ndindex(upto.shape[:-1]):
+        rising = np.maximum(isotonic_regression(upto[at], weights=1 / variances[at]).x, 0.0)
+        share[at] = rising / rising[-1] if rising[-1] > 0 else 0.0
+    share[..., -1] = 1.0
+    return share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantile:
+    """A quantile with an interval.
+
+    Attributes:
+        share: p, the part of the rows at or below it.
+        value: the estimate, in the attribute's own values.
+        low: the quantile is at least this.
+        high: the quantile is at most this.
+        group: labels of its group; empty for all rows.
+        may_be_below: whether it may lie below ``low``: the interval reaches to the first cell, in
+            which values below the lowest bound are counted.
+        may_be_above: whether it may lie above ``high``: the interval reaches to the last cell, in
+            which values above the highest bound are counted.
+    """
+
+    share: float
+    value: float
+    low: float
+    high: float
+    group: tuple[Label, ...] = ()
+    may_be_below: bool = False
+    may_be_above: bool = False
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Quantiles(TabularMixin, Sequence[Quantile]):
+    """Quantiles by group: a sequence that prints as a table.
+
+    Attributes:
+        quantiles: each with its interval and its group.
+        by: what the columns of their groups are called: attributes, or ``store:region`` for a
+            level.
+        library: of its data frames; None where the data came as none.
+    """
+
+    quantiles: tuple[Quantile, ...]
+    by: tuple[str, ...] = ()
+    library: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.quantiles)
+
+    @overload
+    def __getitem__(self, index: int) -> Quantile: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Quantile, ...]: ...
+    def __getitem__(self, index: int | slice) -> Quantile | tuple[Quantile, ...]:
+        return self.quantiles[index]
+
+    def columns(self) -> Columns:
+        """One column a key, then share, value, low, high, may_be_below and may_be_above; a row a quantile."""
+        names = ("share", "value", "low", "high", "may_be_below", "may_be_above")
+        groups = zip(*(quantile.group for quantile in self), strict=True)
+        keys = {
+            name: label_array(labels)
+            for name, labels in zip(key_columns(self.by, names), groups, strict=False)
+        }
+        numbers = zip(
+            *([getattr(quantile, name) for name in names] for quantile in self),
+            strict=True,
+        )
+        return {
+            **keys,
+            **{name: np.array(values) for name, values in zip(names, numbers, strict=False)},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Cdf(TabularMixin):
+    """A distribution function with a simultaneous band, or one for every group.
+
+    Attributes:
+        attribute: the number.
+        values: upper end of every cell, in the attribute's own values, shape (n,).
+        starts: lower end of every cell, shape (n,).
+        share: estimated part of the rows at or below each value; does not fall; shape (n,), with
+            the sizes of ``by`` before it where there are groups.
+        low: lower end of the band, of the same shape.
+        high: upper end of the band.
+        clips: whether the first and the last cell also count values beyond the bounds: the share
+            of the last value is then that of all rows, some of which may lie above it.
+        count: estimated number of rows, by group.
+        level: with this probability a band contains the whole true function; each group's by
+            itself.
+        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
+        labels: of the groups along each attribute of ``by``.
+        library: of its data frames; None where the data came as none.
+    """
+
+    attribute: str
+    values: FloatArray
+    starts: FloatArray
+    share: FloatArray
+    low: FloatArray
+    high: FloatArray
+    count: FloatArray
+    level: float
+    by: tuple[str, ...] = ()
+    labels: tuple[tuple[Label, ...], ...] = ()
+    library: str | None = None
+    clips: bool = False
+
+    @property
+    def title(self) -> str:
+        """Such as ``distribution of age, a 95% band``."""
+        return f"distribution of {self.attribute}, a {100 * self.level:g}% band"
+
+    def columns(self) -> Columns:
+        """The columns of the table: keys, upper end of each cell, share, low, high.
+
+        One row for each cell of a group.
+        """
+        numbers = {"share": self.share, "low": self.low, "high": self.high}
+        return grouped_columns(
+            (*self.by, self.attribute), (*self.labels, self.values.tolist()), numbers
+        )
+
+    def quantiles(self, shares: Iterable[float]) -> Quantiles:
+        """Quantiles with intervals that hold all at once, together with the band."""
+        checked_shares, last = [checked_share(share) for share in shares], len(self.values) - 1
+        cells = [
+            [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
+            for share in checked_shares
+        ]
+        ends = np.stack([self.starts, self.values], axis=1)
+        return Quantiles(
+            _interpolate_quantiles(
+                ends,
+                self.share,
+                self.labels,
+                zip(checked_shares, cells, strict=True),
+                clips=self.clips,
+            ),
+            self.by,
+            self.library,
+        )
+
+
+def _interpolate_quantiles(
+    ends: FloatArray,
+    shares: FloatArray,
+    labels: Sequence[Sequence[Label]],
+    cell_ranges: Iterable[tuple[float, Any]],
+    *,
+    clips: bool,
+) -> tuple[Quantile, ...]:
+    """Return quantiles group by group, with values spread evenly within cells.
+
+    Args:
+        ends: of the cells, shape (n, 2).
+        shares: of the rows up to every cell, the cells last.
+        labels: of the groups along each attribute.
+        cell_ranges: each share with the first and the last cell that its quantile may lie in.
+        clips: whether the first and the last cell also count values beyond the bounds.
+    """
+    quantiles, listed_ranges = [], list(cell_ranges)
+    for at in np.ndindex(shares.shape[:-1]):
+        group = tuple(names[index] for names, index in zip(labels, at, strict=True))
+        for share, (first, last) in listed_ranges:
+            cell = min(int(np.searchsorted(shares[at], share)), len(ends) - 1)
+            before = float(shares[at][cell - 1]) if cell else 0.0
+            rise = float(shares[at][cell]) - before
+            inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
+            low, high = float(ends[first[at], 0]), float(ends[last[at], 1])
+            value = min(
+                max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high
+            )
+            quantiles.append(
+                Quantile(
+                    share=share,
+                    value=value,
+                    low=low,
+                    high=high,
+                    group=group,
+                    may_be_below=bool(clips and first[at] == 0),
+                    may_be_above=bool(clips and last[at] == len(ends) - 1),
+                )
+            )
+    return tuple(quantiles)
+
+
+@one_thread()
+def cdf(
+    source: HasLeastSquares,
+    attribute: str,
+    *,
+    where: Mapping[str, Any] | None = None,
+    by: By = (),
+    level: float = 0.95,
+    draws: int | None = None,
+    seed: int = 0,
+) -> Cdf:
+    """Estimate the distribution function of a number, with a band.
+
+    Among the rows that were counted. The band holds everywhere at once.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
+            the function with the workload, and they are counted.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region":
+            "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store":
+            ln.level("region")}``; each group has a band of its own.
+        level: probability that a band contains the whole true function, above 0 and below 1.
+        draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over
+            33,000 cells, which hold the level too; 0 for none, with a band that is wider.
+        seed: of the simulation, which is public.
+
+    Returns:
+        The function; see ``Cdf.quantiles``.
+
+    Raises:
+        InputError: an attribute that is no number, counts that the measurements do not determine,
+            or too large a simulation.
+
+    Guarantees: post-processing. The band covers the noise, with probability at least ``level`` over
+        the noise of the release and of the simulation; not what the domain dropped or clipped.
+
+    Edge cases: where next to nothing is known of the number of rows, the band is from 0 to 1.
+
+    >>> plan = ln.plan(ln.queries(ln.Domain(age=ln.Integers(1, 4)), age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> made = ln.cdf(release, "age", draws=199)
+    >>> made.share.round(2).tolist(), made.quantiles([0.5])[0].value
+    ([0.1, 0.5, 0.8, 1.0], 2.0)
+    """
+    estimate = estimate_of(source)
+    query = cumulative_query(estimate.observation.measurements.domain, attribute, where or {}, by)
+    level = checked_level(level)
+    if draws is None:
+        draws = max(
+            DRAWS if DRAWS * query.product.rows <= _MOST_SIMULATED else _FEWER, _least_draws(level)
+        )
+    rank = math.ceil((draws + 1) * level - 1e-9)
+    if draws and not rank <= draws:
+        raise refuse("draws", draws, f"at least {_least_draws(level)} for the level {level}")
+    upto = query.reshape_answers(estimate.values(query.product))
+    width, factor = (
+        _band_widths(estimate, query, draws, rank, seed)
+        if draws
+        else _union_bound_widths(estimate, query, level)
+    )
+    counts = _join_complements(upto)
+    floor, ceiling = (
+        np.maximum(counts - factor * width, 0.0),
+        np.maximum(counts + factor * width, 0.0),
+    )
+    cells = upto.shape[-1]
+    low, high = np.ones(upto.shape), np.ones(upto.shape)
+    low[..., :-1] = _safe_share(floor[..., : cells - 1], ceiling[..., cells:])
+    high[..., :-1] = _safe_share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
+    low = np.maximum.accumulate(low, axis=-1)
+    high = np.maximum(low, np.minimum.accumulate(high[..., ::-1], axis=-1)[..., ::-1])
+    return Cdf(
+        attribute=attribute,
+        values=query.ends[:, 1],
+        starts=query.ends[:, 0],
+        share=np.maximum.accumulate(
+            np.clip(rising_share(upto, width[..., :cells] ** 2), low, high), axis=-1
+        ),
+        low=low,
+        high=high,
+        count=upto[..., -1],
+        level=level,
+        by=query.keys,
+        labels=query.labels,
+        library=source.library,
+        clips=query.clips,
+    )
+
+
+def _least_draws(level: float) -> int:
+    """Return the least number of draws whose maximum covers ``level``.
+
+    The largest of so many draws holds with a probability of at least ``level``.
+    """
+    return math.ceil(level / (1 - level) - 1e-9)
+
+
+def _join_complements(upto: FloatArray) -> FloatArray:
+    """Join counts up to every cell and behind every cell but the last."""
+    return np.concatenate([upto, upto[..., -1:] - upto[..., :-1]], axis=-1)
+
+
+def _band_widths(
+    estimate: Estimate, query: CumulativeQuery, draws: int, rank: int, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the simulated size of each error, and a factor for each group.
+
+    No error of a group exceeds the factor times its size.
+    """
+    # Widths come from other draws than the factor, so that those stay exchangeable with the
+    # release.
+    pilot = min(_PILOT, draws)
+    noise = (
+        _join_complements(query.reshape_answers(noise_of_draw))
+        for noise_of_draw in simulated_noise(estimate, query.product, pilot + draws, seed)
+    )
+    squares = next(noise) ** 2
+    for _ in range(pilot - 1):
+        squares += next(noise) ** 2
+    width = np.sqrt(squares / pilot)
+    width = np.maximum(width, 1e-12 * max(1.0, float(width.max())))
+    peaks = np.array([np.abs(noise_of_draw / width).max(axis=-1) for noise_of_draw in noise])
+    return width, np.sort(peaks, axis=0)[rank - 1][..., None]
+
+
+def _union_bound_widths(
+    estimate: Estimate, query: CumulativeQuery, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the error sizes and factors by the union bound over all counts.
+
+    Without simulation. Half a step of the noise is part of each size.
+    """
+    (_, variances, complement_variances), measured = (
+        cumulative_counts(estimate, query),
+        estimate.observation.measurements,
+    )
+    stds = np.sqrt(np.concatenate([variances, complement_variances[..., :-1]], axis=-1))
+    factor = interval_multiplier(measured.noise, 1 - (1 - level) / stds.shape[-1])
+    return stds + 0.5 / measured.grid / factor, np.array([factor])
+
+
+def minimal_draws(estimate: Estimate, level: float) -> int:
+    """Return how many releases to simulate for a band within a release.
+
+    As few as the level allows, or none if that takes long.
+    """
+    measured = estimate.observation.measurements
+    rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
+    draws = max(_FEWER, _least_draws(level))
+    return (
+        draws
+        if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
+        and not estimate.covariance_of(None).solver_cells
+        else 0
+    )
+
+
+def simulated_noise(
+    estimate: Estimate, product: Product, draws: int, seed: int
+) -> Iterator[FloatArray]:
+    """Yield the errors of a product's answers in simulated releases.
+
+    Each array has shape ``product.shape``.
+    """
+    # Least squares is linear: its errors are its answers to noise alone.
+    plan = estimate.observation.measurements
+    blocks = estimate.block_indices(product.measure)
+    rows = sum(plan.blocks[index].rows for index in blocks)
+    if not rows * draws <= _MOST_NOISE:
+        raise InputError(
+            f"At most {_MOST_NOISE} numbers are drawn to simulate releases; got {draws} releases "
+            f"of {rows} measured queries. "
+            "Ask for fewer draws."
+        )
+
+    linear = (
+        estimate.linear(product)
+        if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR
+        else None
+    )
+    generator = np.random.default_rng(seed)
+    for _ in range(draws):
+        values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
+        for index in blocks:
+            values[index] = np.rint(
+                noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid
+            ).astype(np.int64)
+        if linear is None:
+            yield estimate.errors_for(values).values(product)
+        else:
+            yield (
+                linear @ (np.concatenate([values[index] for index in blocks]) / plan.grid)
+            ).reshape(product.shape)
+
+
+def _safe_share(part: FloatArray, remainder: FloatArray, empty: float = 0.0) -> FloatArray:
+    """Return part / (part + rest), or ``empty`` where both are 0.
+
+    Both numbers are at least 0.
+    """
+    both = part + remainder
+    return np.asarray(np.where(both > 0, part / np.where(both > 0, both, 1.0), empty))
+
+
+@one_thread()
+def quantiles(
+    source: HasLeastSquares,
+    attribute: str,
+    shares: Iterable[float],
+    *,
+    where: Mapping[str, Any] | None = None,
+    by: By = (),
+    level: float = 0.95,
+) -> Quantiles:
+    """Quantiles of a number, by group, from what was measured already.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        attribute: an attribute of Integers, Decimals, Bins or Edges. Rows in its cell ``other`` are
+            left out, and so are values beyond its bounds unless its ``outside`` is "clip"; ask for
+            quantiles with the workload, and they are counted.
+        shares: such as [0.25, 0.5, 0.75]; each above 0 and at most 1.
+        where: labels of further attributes, one or a list each, or groups such as ``{"region":
+            "north"}``: only rows with them.
+        by: attributes whose cells are groups, or mappings such as ``{"store":
+            ln.level("region")}``, each with quantiles of its own.
+        level: of the intervals, each by itself; `cdf` has those that hold all at once.
+
+    Returns:
+        One for each share, group by group in the order of the domain. The p-quantile is the least
+        value with at least p of the rows at or below it; only its cell is known, so an interval
+        reaches from the lower end of one cell to the upper end of another.
+
+    Raises:
+        InputError: an attribute that is no number, counts that the measurements do not determine,
+            or a share or level that is none.
+
+    Guarantees: post-processing. Each interval covers with probability at least ``level`` as far as
+        the release's own intervals do.
+
+    Edge cases: of a group without rows no quantile is defined; its interval says nothing.
+
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(1, 4))
+    >>> plan = ln.plan(ln.queries(domain, sex="identity", age="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M"] * 500, "age": [1] * 100 + [2] * 400 + [3] * 300 + [4] * 200}), seed=7)
+    >>> [(quantile.group, quantile.low, quantile.high) for quantile in ln.quantiles(release, "age", [0.3, 0.75], by=["sex"])]
+    [(('F',), 2.0, 2.0), (('F',), 3.0, 3.0), (('M',), 2.0, 2.0), (('M',), 3.0, 3.0)]
+    """
+    estimate = estimate_of(source)
+    measured = estimate.observation.measurements
+    query, checked_shares = (
+        cumulative_query(measured.domain, attribute, where or {}, by),
+        [checked_share(share) for share in shares],
+    )
+    times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
+    upto, variances, complement_variances = cumulative_counts(estimate, query)
+    shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
+    cells, last_cell = [], upto.shape[-1] - 1
+    for share in checked_shares:
+        difference, spread = quantile_difference(upto, variances, complement_variances, share)
+        margin = times * np.sqrt(spread) + half
+        may, before = (
+            difference + margin >= 0,
+            (difference - margin < 0)[..., :last_cell],
+        )  # by cells: the quantile may lie there, or lies behind
+        first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
+        last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
+        cells.append((share, (first, np.maximum(first, last))))
+    placed = _interpolate_quantiles(query.ends, shown, query.labels, cells, clips=query.clips)
+    return Quantiles(placed, query.keys, source.library)

@@ -1,0 +1,443 @@
+"""Generalised least squares from noisy integers.
+
+Unbiased, of least variance, and consistent across all tables.
+
+Every estimate gives an `Answer` to a product of queries: values, and the two parts of their error.
+An `Outcome` holds all that the answers of a release are computed from: what was measured, and what
+was chosen on the way.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error import (
+    Cells,
+    Covariance,
+    NoisyBlock,
+    Structure,
+    centred_quantities,
+    combine_structures,
+    equations,
+    exact_variance,
+    quantity_structure,
+)
+from leastnoise._estimation._public_facts import (
+    PublicCounts,
+    public_counts_of_plan,
+    with_exact_sums,
+)
+from leastnoise._families import apply_along_axes
+from leastnoise._plan import Plan
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Operator, narrow
+from leastnoise._trusted.measurements import Measurements, Observation
+from leastnoise._workload import Product, table_of_all_cells
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneSidedBounds:
+    """Estimated lower and upper bounds of the true answers.
+
+    They hold whatever else was left out; all have the product's shape.
+    """
+
+    least: FloatArray
+    least_std: FloatArray
+    most: FloatArray
+    most_std: FloatArray
+
+
+_ROUNDING, _RELATIVE_ROUNDING = (
+    2.0**-20,
+    2.0**-44,
+)  # what floating point may have added to a whole number: rows, and part of the largest value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """Estimated answers to one product of queries, with their errors.
+
+    All arrays have the product's shape, in rows or units of its measure.
+
+    A value that is a whole number but for the rounding of floating point becomes that number.
+    Around a ``centre`` that is given, intervals have the width of the noise alone; with ``sides``
+    they reach to the bounds.
+    """
+
+    values: FloatArray
+    noise_std: FloatArray
+    approximation_std: FloatArray | None = None
+    sides: OneSidedBounds | None = None
+    centre: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        rounded = np.rint(self.values)
+        is_near_integer = np.abs(self.values - rounded) <= max(
+            _ROUNDING, _RELATIVE_ROUNDING * np.abs(self.values).max(initial=0.0)
+        )
+        object.__setattr__(self, "values", np.where(is_near_integer, rounded + 0.0, self.values))
+
+    @property
+    def std(self) -> FloatArray:
+        """Standard errors of both parts together, as far as they are known."""
+        return (
+            self.noise_std
+            if self.approximation_std is None
+            else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
+        )
+
+    def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
+        """Return how far intervals reach below and above the values.
+
+        For a two-sided and a one-sided multiplier.
+        """
+        half = np.where(self.std > 0, half_step, 0.0)
+        if self.centre is not None:
+            plain, moved = times * self.noise_std + half, self.values - self.centre
+            return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
+        margin = times * self.std + half
+        if self.sides is None:
+            return margin, margin
+        below = self.values - self.sides.least + once * self.sides.least_std + half_step
+        above = self.sides.most - self.values + once * self.sides.most_std + half_step
+        return np.maximum(margin, below), np.maximum(margin, above)
+
+
+class Estimator(Protocol):
+    """Anything that answers products of queries from what was measured."""
+
+    def estimate(self, product: Product) -> Answer:
+        """Return values and errors for one product."""
+
+
+Names = tuple[str, ...]
+_NONE = (
+    2.0**10
+)  # times the variance that stands for none: what sums of very many public counts may have
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Least squares estimates of everything that an observation determines."""
+
+    # Source: Cormode et al. (arXiv 1207.6096), generalised least squares.
+
+    observation: Observation
+    public: tuple[PublicCounts, ...] = ()
+    library: str | None = None  # of data frames: unknown here
+    _cells: dict[str | None, Cells] = field(default_factory=dict, repr=False)
+    _structures: dict[str | None, Structure] = field(default_factory=dict, repr=False)
+    _linear: dict[Product, FloatArray] = field(default_factory=dict, repr=False)
+
+    def least_squares(self) -> "Estimate":
+        """Return itself: see `HasLeastSquares`."""
+        return self
+
+    def for_observation(self, observation: Observation) -> "Estimate":
+        """Return the estimate of another observation of the same plan.
+
+        For instance a simulated one. What depends on the plan alone is shared.
+        """
+        return Estimate(
+            observation, self.public, _structures=self._structures, _linear=self._linear
+        )
+
+    def errors_for(self, values: Sequence[IntArray]) -> "Estimate":
+        """Return the errors of the answers for given noise in every block.
+
+        The noise is given in whole steps.
+        """
+        zeros = (
+            replace(table, sums=replace(table.sums, counts=np.zeros_like(table.sums.counts)))
+            for table in self.public
+        )
+        observation = Observation(self.observation.measurements, tuple(values), "", private=False)
+        return Estimate(observation, tuple(zeros), _structures=self._structures)
+
+    def covariance_of(self, measure: str | None) -> Covariance:
+        """Return the covariance of the errors, which the plan decides.
+
+        It also says which queries have answers.
+        """
+        plan = self.observation.measurements
+        return combine_structures(
+            plan,
+            measure,
+            {quantity: self._structure(quantity) for quantity in centred_quantities(plan, measure)},
+        )
+
+    def _structure(self, quantity: str | None) -> Structure:
+        if quantity not in self._structures:
+            exact = [table.block for table in self.public]
+            self._structures[quantity] = quantity_structure(
+                self.observation.measurements, quantity, exact
+            )
+        return self._structures[quantity]
+
+    def solved_cells(self, quantity: str | None) -> Cells:
+        """Return the cells that explain best what was measured of a quantity."""
+        if quantity not in self._cells:
+            measurements, values = self.observation.measurements, self.observation.values
+            parts = equations(measurements, quantity)
+            measured = [
+                NoisyBlock(
+                    part.block, part.values(values[part.index]), measurements.grid, part.variance
+                )
+                for part in parts
+            ]
+            if quantity is None and self.public:
+                variance = exact_variance(measurements)
+                measured += [
+                    NoisyBlock(table.block, table.sums.counts.reshape(-1), 1, variance)
+                    for table in self.public
+                ]
+            self._cells[quantity] = self._structure(quantity).cells(measured)
+        return self._cells[quantity]
+
+    def marginal(self, names: Names, measure: str | None = None) -> FloatArray:
+        """Return the estimated cells of a marginal, hidden ones included."""
+        domain = self.observation.measurements.domain
+        return self.values(table_of_all_cells(domain, names, measure))
+
+    def cells(self, names: Names, measure: str | None = None) -> FloatArray:
+        """Return cells that explain the measurements.
+
+        They are right for queries that the measurements determine, and only for them.
+        """
+        cells = np.asarray(0.0)
+        for quantity, often in centred_quantities(self.observation.measurements, measure).items():
+            cells_of_quantity = self.solved_cells(quantity)
+            cube = cells_of_quantity.marginal(
+                tuple(name for name in names if name in cells_of_quantity.names)
+            )
+            for axis, name in enumerate(names):
+                if name not in cells_of_quantity.names:  # all tables sum over it: spread evenly
+                    size = self.observation.measurements.domain.kind(name).size
+                    cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
+            cells = np.asarray(cells + often * cube)
+        return with_exact_sums(cells, names, self.public) if measure is None else cells
+
+    def estimate(self, product: Product) -> Answer:
+        """Return the least squares answers to one product.
+
+        With the errors that the plan promised.
+        """
+        return self.answers([product])[0]
+
+    def std(self, measure: str | None, variances: FloatArray) -> FloatArray:
+        """Return standard errors; 0 for what is public."""
+        if measure is None and self.public:
+            variances = np.where(
+                variances < _NONE * exact_variance(self.observation.measurements), 0.0, variances
+            )
+        return np.sqrt(np.maximum(variances, 0.0))
+
+    def values(self, product: Product) -> FloatArray:
+        """Return the values of ``estimate`` alone, shape ``product.shape``."""
+        self.covariance_of(product.measure).require(product)
+        return apply_along_axes(product.operators, self.cells(product.attributes, product.measure))
+
+    def answers(self, products: Sequence[Product]) -> list[Answer]:
+        """Return ``estimate`` of several products.
+
+        Products with the same queries along their attributes are computed at once.
+        """
+        variances: dict[int, FloatArray] = {}
+        values: dict[int, FloatArray] = {}
+        # Very many products share few operators, so each object is hashed once.
+        objects = {id(operator): operator for product in products for operator in product.operators}
+        equal: dict[Operator, int] = {}
+        kinds = {key: equal.setdefault(operator, len(equal)) for key, operator in objects.items()}
+        indices_by_shape: dict[tuple[object, ...], list[int]] = {}
+        measures: dict[str | None, list[int]] = {}
+        for index, product in enumerate(products):
+            measures.setdefault(product.measure, []).append(index)
+            indices_by_shape.setdefault(
+                (product.measure, *[kinds[id(operator)] for operator in product.operators]), []
+            ).append(index)
+        for measure, indices in measures.items():
+            all_variances = self.covariance_of(measure).variances_of(
+                [products[index] for index in indices]
+            )
+            variances.update(zip(indices, all_variances, strict=True))
+        for indices in indices_by_shape.values():
+            stack = self._stacked(
+                [products[index].attributes for index in indices], products[indices[0]].measure
+            )
+            values.update(
+                zip(
+                    indices,
+                    apply_along_axes(products[indices[0]].operators, stack, first=1),
+                    strict=True,
+                )
+            )
+        return [
+            Answer(values[index], self.std(products[index].measure, variances[index]))
+            for index in range(len(products))
+        ]
+
+    def _stacked(self, tables: Sequence[Names], measure: str | None) -> FloatArray:
+        """Return ``cells`` of tables of one shape, the tables along the first axis."""
+        if len(centred_quantities(self.observation.measurements, measure)) == 1 and not (
+            measure is None and self.public
+        ):
+            cells_of_measure = self.solved_cells(measure)
+            if {*chain.from_iterable(tables)} <= {*cells_of_measure.names}:
+                return cells_of_measure.marginals(tables)
+        return np.stack([self.cells(names, measure) for names in tables])
+
+    def block_indices(self, measure: str | None) -> list[int]:
+        """Return the indices of the blocks about counts, or about a measure."""
+        measurements = self.observation.measurements
+        return sorted(
+            {
+                entry.index
+                for quantity in centred_quantities(measurements, measure)
+                for entry in equations(measurements, quantity)
+            }
+        )
+
+    def linear(self, product: Product) -> FloatArray:
+        """Return the matrix from the blocks' numbers to a product's answers.
+
+        For the blocks in ``block_indices``, in rows or units.
+
+        What is public adds to these answers. The matrix is kept for all estimates ``like`` this
+        one.
+        """
+        if product not in self._linear:
+            measurements = self.observation.measurements
+            zeros = [np.zeros(block.rows, dtype=np.int64) for block in measurements.blocks]
+            columns = []
+            for index in self.block_indices(product.measure):
+                for row in range(measurements.blocks[index].rows):
+                    values = [*zeros]
+                    values[index] = zeros[index].copy()
+                    values[index][row] = measurements.grid
+                    columns.append(self.errors_for(values).values(product).reshape(-1))
+            self._linear[product] = np.stack(columns, axis=1)
+        return self._linear[product]
+
+
+def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iterable[Answer]:
+    """Return answers to several products, in their order.
+
+    Computed at once if that is quicker.
+    """
+    return (
+        estimator.answers(products)
+        if isinstance(estimator, Estimate)
+        else map(estimator.estimate, products)
+    )
+
+
+Said: TypeAlias = tuple[str, Mapping[str, object]]
+"""A sentence of the catalogue of texts: its name, and the values of its placeholders."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Data-dependent choices of a mechanism and the estimator they imply.
+
+    The default has no choices and uses least squares.
+
+    Attributes:
+        linear: whether answers are unbiased least squares on queries that the plan had fixed.
+        further: whether least squares has known errors for questions that were not asked, as no
+            query was chosen by another one's noise.
+        interval: the name in the catalogue of how low and high come about.
+        reading: the name in the catalogue of what both errors mean.
+    """
+
+    linear: ClassVar[bool] = True
+    further: ClassVar[bool] = True
+    interval: ClassVar[str] = "interval"
+    reading: ClassVar[str] = "reading"
+
+    @property
+    def done(self) -> Said:
+        """A clause on what was done."""
+        return "", {}
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
+        """Return what the intervals do not cover, besides what no interval covers."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """Return a JSON value from which the mechanism reads the finding back."""
+        return {}
+
+    def estimator(self, observation: Observation) -> Estimator:
+        """Return the estimate of the answers."""
+        return Estimate(observation)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The outcome of carrying out a plan."""
+
+    plan: Plan
+    observation: Observation
+    finding: Finding = Finding()
+
+    @cached_property
+    def _least_squares(self) -> Estimate:
+        return Estimate(self.observation, public_counts_of_plan(self.plan))
+
+    def least_squares(self) -> Estimate:
+        """Return least squares of what was measured and what is public.
+
+        One object, which computes its covariance once.
+        """
+        return self._least_squares
+
+    @cached_property
+    def _estimator(self) -> Estimator:
+        return (
+            self.least_squares()
+            if self.finding.linear
+            else self.finding.estimator(self.observation)
+        )
+
+    def estimator(self) -> Estimator:
+        """Return the estimator of the answers.
+
+        One object, so that a model is fitted once.
+        """
+        return self._estimator
+
+
+def join_observations(observations: Sequence[Observation], privacy: Privacy) -> Observation:
+    """Join the observations of several steps of one release."""
+    measurements = join_measurements(
+        [observation.measurements for observation in observations], privacy
+    )
+    values = tuple(
+        narrow(value.astype(np.int64) * (measurements.grid // observation.measurements.grid))
+        for observation in observations
+        for value in observation.values
+    )
+    return Observation(
+        measurements, values, observations[0].receipt, private=observations[0].private
+    )
+
+
+def join_measurements(steps: Sequence[Measurements], privacy: Privacy) -> Measurements:
+    """Join the measurements of several steps.
+
+    Called before payment, this shows whether they can be joined.
+    """
+    grid = max(step.grid for step in steps)  # grids are powers of two
+    return replace(
+        steps[0],
+        privacy=privacy,
+        blocks=tuple(block for step in steps for block in step.blocks),
+        grid=grid,
+    )

@@ -1,0 +1,333 @@
+"""Means by group and changes over periods.
+
+They are quotients with Fieller's intervals, which stay valid where the divisor is small.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from leastnoise._charts import Dots, dots, live
+from leastnoise._domain import Weighted, factor_measures
+from leastnoise._error import (
+    ROUNDING,
+    centring_midpoint,
+    checked_level,
+    equations,
+    interval_multiplier,
+    ratio_interval,
+)
+from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._threads import one_thread
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import By, change, groups_of, queries, ranges
+
+DIVISORS = ("count", "sum_of_weights")
+"""The columns by which sums are divided to means: of rows that count once, and with weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Means(TabularMixin):
+    """Means of a measure by group.
+
+    Attributes:
+        measure: the measure.
+        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
+        mean: estimated means in the measure's own values (not units), shape: the numbers of groups
+            along ``by``; within the public bounds.
+        low: lower ends of the intervals.
+        high: upper ends.
+        sums: the estimated sums, in the measure's own values.
+        counts: the estimated numbers of values, or the sums of their weights, by which the sums
+            were divided.
+        divisor: the name of the column of ``counts``: ``count``, or ``sum_of_weights``.
+        level: each interval contains its true mean with this probability.
+        std_error: standard errors of the means by the delta method, at the estimates; NaN where the
+            count is not clear of 0.
+        labels: of the groups along each attribute of ``by``.
+        groups: what the groups are called, such as ``sex x store:region``.
+        library: of its data frames; None where the data came as none.
+    """
+
+    measure: str
+    by: tuple[str, ...]
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+    sums: FloatArray
+    counts: FloatArray
+    level: float
+    std_error: FloatArray
+    labels: tuple[tuple[str | int, ...], ...] = ()
+    groups: str = ""
+    library: str | None = None
+    divisor: str = "count"
+
+    def rows(self) -> list[tuple[str, float, float, float]]:
+        """One record for each group: group, mean, low and high.
+
+        The group is ``all`` if there are no groups.
+        """
+        names = [
+            ", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True))
+            for labels in product(*self.labels)
+        ]
+        flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
+        return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
+
+    def plot(self) -> Any:
+        """The means as an Altair chart, which notebooks show.
+
+        A dot and an interval for each group.
+        """
+        rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
+        title = f"mean of {self.measure}"
+        return live(dots(Dots(title=title, groups=self.groups, rows=rows)), title)
+
+    @property
+    def title(self) -> str:
+        """Such as ``mean of pay by store:region``."""
+        return (
+            f"mean of {self.measure}"
+            + (f" by {self.groups}" if self.groups else "")
+            + f", {100 * self.level:g}% intervals"
+        )
+
+    def columns(self) -> Columns:
+        """One column a key, then mean, low, high, std_error, sum and the divisor; a row a group."""
+        numbers = {"mean": self.mean, "low": self.low, "high": self.high}
+        return grouped_columns(
+            self.by,
+            self.labels,
+            numbers | {"std_error": self.std_error, "sum": self.sums, self.divisor: self.counts},
+        )
+
+
+@one_thread()
+def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 0.95) -> Means:
+    """Estimate means of a measure by group, of the rows with a value.
+
+    From sums and numbers of values, both measured.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        measure: a measure of the domain, whose sums were measured.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            ln.level("region")}``; none for the mean of all.
+        level: of the intervals, each by itself.
+
+    Returns:
+        The means. The values are those that the measure counts: clipped to its bounds, and cut at
+        the limits of the plan if it has some.
+
+    Raises:
+        InputError: the measurements do not determine sums and counts by these groups, or no such
+            measure.
+
+    Guarantees: post-processing. Fieller intervals cover each true mean with probability at least
+        ``level`` as far as the multiplier of the release's own intervals does; where the count is
+        not clear of 0 they are the measure's public bounds.
+
+    Source: Fieller 1954; sums, or centred sums where the plan measures distances from both ends,
+        have noise that is uncorrelated with that
+    of the counts.
+
+    >>> domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 100)})
+    >>> plan = ln.plan(ln.mean_queries(domain, "pay", by=["sex"]), ln.PureDP(1))
+    >>> people = pd.DataFrame({"sex": ["F"] * 400 + ["M"] * 100, "income": [50] * 400 + [30] * 100})
+    >>> made = ln.means(ln.release(plan, people, seed=7), "pay", by=["sex"])
+    >>> made.mean.round(1).tolist(), made.low.round(1).tolist(), made.high.round(1).tolist()
+    ([49.6, 29.2], [49.1, 26.8], [50.1, 31.5])
+    """
+    estimate = estimate_of(source)
+    plan = estimate.observation.measurements
+    summed_of = plan.domain.measure(measure)
+    level = checked_level(level)
+    sets = groups_of(plan.domain, by, "the groups of means")
+    number = plan.domain.count_of(measure)
+    if number is None or not (equations(plan, measure) and equations(plan, number)):
+        advice = (
+            _weighted_advice(plan, measure)
+            or f'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for the number of its values.'
+        )
+        raise InputError(
+            f"A mean of {measure} needs its sums and the number of its values, both measured. "
+            f"{advice}"
+        )
+    bounds = factor_measures(summed_of)[
+        0
+    ]  # of weighted sums a mean is within the bounds of the values
+    summed, counted = (
+        queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
+    )
+    above, below = estimate.estimate(summed), estimate.estimate(counted)
+    sums, counts = above.values, below.values
+    times = interval_multiplier(plan.noise, level)
+    # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
+    # counts.
+    centre_offset = centring_midpoint(plan, measure) or 0.0
+    common = (centre_offset * below.noise_std) ** 2
+    variance = np.maximum(above.noise_std**2 - common, 0.0) + ROUNDING * common
+    ends = (bounds.low_units - centre_offset, bounds.high_units - centre_offset)
+    steps = (0.5 / plan.grid, 0.5 / plan.grid)
+    ratios = ratio_interval(
+        sums - centre_offset * counts,
+        counts,
+        variance,
+        below.noise_std**2,
+        times,
+        ends,
+        steps=steps,
+    )
+    low, high = (end + centre_offset for end in ratios)
+    quotient = np.where(
+        counts > 0,
+        sums / np.where(counts > 0, counts, 1.0),
+        (bounds.low_units + bounds.high_units) / 2,
+    )
+    unit = float(bounds.unit)
+    spread = np.sqrt(
+        variance + (np.clip(quotient, low, high) - centre_offset) ** 2 * below.noise_std**2
+    )
+    is_clear = counts > times * below.noise_std
+    return Means(
+        measure=measure,
+        by=counted.keys,
+        mean=np.clip(quotient, low, high) * unit,
+        low=low * unit,
+        high=high * unit,
+        sums=sums * float(summed_of.unit.numerator) / float(summed_of.unit.denominator),
+        counts=np.asarray(counts * float(plan.domain.measure(number).unit)),
+        level=level,
+        std_error=np.where(is_clear, spread / np.where(is_clear, counts, 1.0), np.nan) * unit,
+        labels=counted.labels,
+        groups=queries(plan.domain, sets).products[0].name if sets else "",
+        library=source.library,
+        divisor=DIVISORS[isinstance(summed_of, Weighted)],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Changes(TabularMixin):
+    """Each period compared with an earlier one, by group.
+
+    Arrays have shape (periods, groups), in the domain's order.
+    """
+
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    numbers: dict[str, FloatArray]
+    library: str | None = None
+
+    def columns(self) -> Columns:
+        """The columns: keys, difference and ratio, each with its interval.
+
+        Named difference, low, high, std_error, ratio, ratio_low and ratio_high; one row for each
+        change.
+        """
+        return grouped_columns(self.by, self.labels, self.numbers)
+
+
+def _weighted_advice(plan: Measurements, measure: str) -> str:
+    """Name the weighted means of a measure that were measured in its place; empty for none."""
+    measures = plan.domain.measures
+    weighted = [
+        name
+        for name, kind in measures.items()
+        if isinstance(kind, Weighted) and kind.of == measures.get(measure) and equations(plan, name)
+    ]
+    names = " or ".join(f'"{name}"' for name in weighted)
+    return f"Weighted ones were measured: ask for means of {names}." if names else ""
+
+
+@one_thread()
+def changes(
+    source: HasLeastSquares, along: str, periods: int, *, by: By = (), level: float = 0.95
+) -> Changes:
+    """Estimate difference and ratio of each period to an earlier one.
+
+    Such as year over year; of counts of rows.
+
+    Args:
+        source: an estimate or a release; it costs no budget.
+        along: an attribute of dates.
+        periods: how many periods lie between, at least 1.
+        by: attributes whose cells are the groups, or mappings such as ``{"store":
+            ln.level("region")}``.
+        level: of the intervals, each by itself.
+
+    Returns:
+        A table, as a data frame by ``frame()``. Standard errors of differences are exact: they know
+        what noise both periods share.
+
+    Raises:
+        InputError: no dates, too many periods, or the measurements do not determine the counts by
+            period.
+
+    Guarantees: post-processing. Fieller intervals cover each true ratio with probability at least
+        ``level`` as far as the multiplier of the release's own intervals does; where the earlier
+        count is not clear of 0 they have no end.
+
+    Source: Fieller 1954, for the later count less the part of its noise that the earlier one
+        shares.
+
+    >>> plan = ln.plan(ln.queries(ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month")), month="identity"), ln.PureDP(1))
+    >>> visits = pd.DataFrame({"month": ["2024-01-05"] * 400 + ["2024-02-05"] * 500 + ["2024-03-05"] * 300})
+    >>> ln.changes(ln.release(plan, visits, seed=7), "month", 1).frame("pandas")["ratio"].round(1).tolist()
+    [1.2, 0.6]
+    """
+    estimate, level = estimate_of(source), checked_level(level)
+    plan = estimate.observation.measurements
+    sets = groups_of(plan.domain, by, "the groups of changes")
+    change_product = queries(plan.domain, {**sets, along: change(periods)}).products[0]
+    moved, labels = (
+        estimate.estimate(change_product),
+        [*map(str, plan.domain.kind(along).regular_labels)],
+    )
+    ends = [
+        ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
+    ]
+    before, after = (
+        estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends
+    )
+    times, step = interval_multiplier(plan.noise, level), 0.5 / plan.grid
+    earlier, later = before.noise_std**2, after.noise_std**2
+    shared = (earlier + later - moved.noise_std**2) / 2  # the covariance
+    slope = np.divide(shared, earlier, out=np.zeros_like(earlier), where=earlier > 0)
+    residual_variance = np.maximum(later - slope * shared, 0.0)
+    steps = ((1 + abs(slope)) * step, step)
+    bounds = ratio_interval(
+        after.values - slope * before.values,
+        before.values,
+        residual_variance,
+        earlier,
+        times,
+        (-np.inf, np.inf),
+        steps=steps,
+    )
+    reach = times * moved.noise_std + step
+    numbers = {
+        "difference": moved.values,
+        "low": moved.values - reach,
+        "high": moved.values + reach,
+        "std_error": moved.noise_std,
+    }
+    is_clear = before.values > times * before.noise_std
+    numbers["ratio"] = np.where(
+        is_clear, np.maximum(after.values, 0.0) / np.where(is_clear, before.values, 1.0), np.nan
+    )
+    numbers |= {
+        name: np.maximum(end + slope, 0.0)
+        for name, end in zip(("ratio_low", "ratio_high"), bounds, strict=True)
+    }
+    return Changes(
+        by=change_product.keys,
+        labels=change_product.labels,
+        numbers=numbers,
+        library=source.library,
+    )

@@ -1,0 +1,395 @@
+"""A mixture of product distributions, fitted to noisy tables.
+
+Within a component (a kind of rows) the attributes are independent.
+
+A table of the model is the sum over kinds of their shares times the outer product of their
+distributions along its attributes, so every table of every size follows from a few thousand
+numbers. The fit minimises half the squared residuals in units of their noise, plus a multiple of
+the information between the kind and each attribute. That multiple is raised and lowered until the
+residuals are as large as noise alone would leave them (the discrepancy principle). The fit is
+deterministic, as it starts from a fixed seed.
+
+Source: latent classes fitted to private tables, Nixon et al. (arXiv 2201.10545); the steps are
+    those of Adam (arXiv 1412.6980).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from leastnoise._estimation._non_negative import onto_simplex
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+
+KINDS = 100
+_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
+_LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
+ROUNDS, MORE_ROUNDS = (
+    300,
+    1500,
+)  # at most: if answers are moved towards what was measured, and if the model stands alone
+_RAISED, _LOWERED, _STALLED = (
+    1.25,
+    0.85,
+    0.01,
+)  # factors of the penalty; it is lowered if residuals fall by less in ten rounds
+_LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
+_CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
+_FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
+_SHIFTS = 16
+# the mean squared residual, in units of the noise, that a fit should leave: some of the noise is
+# fitted
+RESIDUAL = 0.9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTable:
+    """A table that was measured: noisy counts of bins of one to three attributes.
+
+    ``attributes`` are positions among the model's; ``starts`` has the first cells of the bins along
+    each, and ``counts`` their shape.
+    """
+
+    attributes: tuple[int, ...]
+    starts: tuple[IntArray, ...]
+    counts: FloatArray
+    std: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Components with their shares and distributions.
+
+    ``shares`` has shape (kinds,); each attribute has an array of shape (cells, kinds).
+    """
+
+    shares: FloatArray
+    along: tuple[FloatArray, ...]
+    penalty: float
+
+    def table(self, attributes: Sequence[int]) -> FloatArray:
+        """Return the shares of rows in the cells of a table; they add up to 1."""
+        parts = [self.along[attribute] for attribute in attributes] or [
+            np.ones((1, len(self.shares)))
+        ]
+        cells = _joined(parts[:-1], len(self.shares)) @ (parts[-1] * self.shares).T
+        return cells.reshape([len(self.along[attribute]) for attribute in attributes])
+
+
+def _joined(parts: Sequence[FloatArray], kinds: int) -> FloatArray:
+    """Return outer products of parts for each kind, (cells of all, kinds)."""
+    joined = np.ones((1, kinds))
+    for part in parts:
+        joined = (joined[:, None, :] * part[None, :, :]).reshape(-1, kinds)
+    return joined
+
+
+def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
+    """Estimate the distribution along an attribute from noisy counts.
+
+    Steps that noise could have made are removed; all cells are above 0.
+    """
+    # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
+    size = len(counts)
+    smooth = (
+        np.asarray(counts, dtype=np.float64)
+        if size < _SHIFTS
+        else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
+    )
+    cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
+    return np.asarray(cells / cells.sum())
+
+
+def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
+    size = len(counts)
+    padded_size = 1 << (size - 1).bit_length()
+    smooth, shifts = np.zeros(size), range(0, padded_size, padded_size // _SHIFTS)
+    for shift in shifts:
+        cells = (np.arange(size) + shift) % padded_size
+        sums, steps = np.zeros(padded_size), []
+        sums[cells] = counts
+        while len(sums) > 1:
+            step = (sums[0::2] - sums[1::2]) / math.sqrt(2)
+            steps.append(np.where(np.abs(step) > threshold, step, 0.0))
+            sums = (sums[0::2] + sums[1::2]) / math.sqrt(2)
+        for step in reversed(steps):
+            sums = np.stack([sums + step, sums - step], axis=1).reshape(-1) / math.sqrt(2)
+        smooth += sums[cells]
+    return smooth / len(shifts)
+
+
+def fit_mixture(
+    total: float,
+    start: Sequence[FloatArray],
+    tables: Sequence[NoisyTable],
+    kinds: int = KINDS,
+    rounds: int = MORE_ROUNDS,
+) -> Mixture:
+    """Fit a mixture to noisy tables of ``total`` rows.
+
+    Starts from a distribution along every attribute, all of whose cells are above 0.
+    """
+    noise = np.random.default_rng(_SEED).standard_normal((sum(map(len, start)), kinds))
+    logits = np.log(np.concatenate(start))[:, None] + _SPREAD * noise
+    return _Fit(total, start, tables, (logits, np.zeros(kinds))).run(rounds)
+
+
+def refit_mixture(
+    mixture: Mixture,
+    total: float,
+    start: Sequence[FloatArray],
+    tables: Sequence[NoisyTable],
+    rounds: int,
+) -> Mixture:
+    """Fit a mixture again, to other noise in the same tables.
+
+    Takes some rounds from the given mixture, with its penalty.
+    """
+    logits, weights = (
+        np.log(np.maximum(shares_of, 1e-12))
+        for shares_of in (np.concatenate(mixture.along), mixture.shares)
+    )
+    fit = _Fit(total, start, tables, (logits, weights))
+    for round_number in range(rounds):
+        fit.round(mixture.penalty, _STEP * max(1 - round_number / rounds, 0.02))
+    return fit.mixture(mixture.penalty)
+
+
+_Part: TypeAlias = tuple[int, IntArray]  # an attribute, and the first cells of its bins
+_Rows: TypeAlias = tuple[slice, ...]  # of the stacked parts
+
+
+def _side_by_side(
+    tables: Sequence[NoisyTable], total: float
+) -> list[tuple[list[list[_Part]], FloatArray, FloatArray]]:
+    """Scale tables to unit noise and join pairs that share a part.
+
+    Few large products are quicker than many small ones.
+
+    Returns:
+        For each the parts along every axis, the counts of shape (cells of all axes but the last,
+        cells of the last), and the rows in units of noise for every cell of the last axis.
+    """
+    joined, first_parts = [], []
+    for table in tables:
+        parts, counts = (
+            list(zip(table.attributes, table.starts, strict=True)),
+            table.counts / table.std,
+        )
+        if len(parts) == 2:
+            first_parts.append(
+                (
+                    {(attribute, starts.tobytes()): starts for attribute, starts in parts},
+                    counts,
+                    total / table.std,
+                )
+            )
+        else:
+            last = counts.shape[-1]
+            joined.append(
+                (
+                    [[part] for part in parts],
+                    counts.reshape(-1, last),
+                    np.full(last, total / table.std),
+                )
+            )
+    while first_parts:
+        used = Counter(key for keys, *_ in first_parts for key in keys)
+        common = max(used, key=lambda key: (used[key], key))
+        with_it = [table for table in first_parts if common in table[0]]
+        first_parts = [table for table in first_parts if common not in table[0]]
+        other_parts, columns, scales = [], [], []
+        for keys, counts, scale in with_it:
+            (other,) = (key for key in keys if key != common)
+            other_parts.append((other[0], keys[other]))
+            columns.append(counts if next(iter(keys)) == common else counts.T)
+            scales.append(np.full(len(keys[other]), scale))
+        shared = (common[0], with_it[0][0][common])
+        joined.append(
+            (
+                [[shared], other_parts],
+                np.ascontiguousarray(np.hstack(columns)),
+                np.concatenate(scales),
+            )
+        )
+    return joined
+
+
+class _Fit:
+    """The state of a fit: logits and Adam's moments.
+
+    Logits have shapes (cells of all attributes, kinds) and (kinds,).
+    """
+
+    def __init__(
+        self,
+        total: float,
+        start: Sequence[FloatArray],
+        tables: Sequence[NoisyTable],
+        state: tuple[FloatArray, FloatArray],
+    ) -> None:
+        from scipy.sparse import csr_array  # slow to import
+
+        self.state, self.kinds = state, len(state[1])
+        self.first = np.cumsum([0, *(len(start_of) for start_of in start[:-1])])
+        self.sizes = np.array([len(start_of) for start_of in start])
+        self.prior = np.log(np.concatenate(start))[:, None]
+        self.moments = [
+            (np.zeros_like(start_of), np.zeros_like(start_of)) for start_of in self.state
+        ]
+        self.rounds = 0
+        self.cells = sum(table.counts.size for table in tables)
+        self.scale = math.exp(
+            sum(math.log(total / table.std) for table in tables) / max(len(tables), 1)
+        )
+        self.tables: list[tuple[_Rows, FloatArray, FloatArray]] = []
+        begins, ends, stacked = [], [], 0
+        for axes, counts, scales in _side_by_side(tables, total):
+            lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
+            cuts = np.cumsum([stacked, *lengths]).tolist()
+            self.tables.append(
+                (tuple(slice(low, high) for low, high in pairwise(cuts)), counts, scales)
+            )
+            begins += [
+                self.first[attribute] + starts for axis in axes for attribute, starts in axis
+            ]
+            ends += [
+                self.first[attribute] + np.append(starts[1:], self.sizes[attribute])
+                for axis in axes
+                for attribute, starts in axis
+            ]
+            stacked = cuts[-1]
+        # A bin is the difference of two sums from the first cell on; the slope of a bin is that of
+        # all its cells.
+        self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
+        rows, ones, shape = np.arange(stacked), np.ones(stacked), (len(self.prior) + 1, stacked)
+        self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array(
+            (ones, (self.ends, rows)), shape
+        )
+        # Large arrays are allocated once: allocating them in every round takes longer than filling
+        # them.
+        self.sums, (self.parts, self.pulls) = (
+            np.zeros((shape[0], self.kinds)),
+            np.empty((2, stacked, self.kinds)),
+        )
+
+    def distributions(self) -> tuple[FloatArray, FloatArray]:
+        """Return the stacked distributions of all attributes, and the shares."""
+        logits, weights = self.state
+        along = np.exp(logits)  # a fit moves logits by less than a hundred
+        along /= np.repeat(np.add.reduceat(along, self.first), self.sizes, axis=0)
+        shares = np.exp(weights - weights.max())
+        return along, shares / shares.sum()
+
+    def slopes(self, along: FloatArray, shares: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the squared residuals and half their gradients.
+
+        Along the distributions (without the factor of shares) and the shares.
+        """
+        parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
+        np.cumsum(along, axis=0, out=self.sums[1:])
+        np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
+        np.subtract(
+            parts, np.take(self.sums, self.begins, axis=0, out=pulls, mode="clip"), out=parts
+        )
+        for rows, observed, scales in self.tables:
+            last = parts[rows[-1]]
+            first = _joined([parts[row] for row in rows[:-1]], self.kinds)
+            gap = (first * shares) @ last.T
+            gap *= scales
+            gap -= observed
+            squares += float(np.vdot(gap, gap))
+            gap *= scales
+            np.matmul(gap.T, first, out=pulls[rows[-1]])
+            gap_sums = gap @ last
+            pull += np.einsum("ck,ck->k", gap_sums, first)
+            if len(rows) == 2:
+                pulls[rows[0]] = gap_sums
+            elif len(rows) == 3:
+                leading, middle = parts[rows[0]], parts[rows[1]]
+                gap_sums = gap_sums.reshape(len(leading), len(middle), self.kinds)
+                pulls[rows[0]] = np.einsum("abk,bk->ak", gap_sums, middle)
+                pulls[rows[1]] = np.einsum("abk,ak->bk", gap_sums, leading)
+        return squares, np.cumsum((self.spread @ pulls)[:-1], axis=0), pull
+
+    def step(
+        self,
+        along: FloatArray,
+        shares: FloatArray,
+        spread: FloatArray,
+        pull: FloatArray,
+        penalty: float,
+        size: float,
+    ) -> None:
+        """Take one step of Adam along the slopes of residuals and penalty."""
+        log_ratio = np.log(np.maximum(along, 1e-12)) - self.prior
+        log_ratio *= penalty
+        spread += log_ratio
+        pull = pull + np.einsum("ck,ck->k", along, log_ratio)
+        spread *= along
+        spread -= along * np.repeat(np.add.reduceat(spread, self.first), self.sizes, axis=0)
+        spread *= shares
+        self.rounds += 1
+        slopes = (spread, shares * (pull - shares @ pull))
+        size *= math.sqrt(1 - 0.99**self.rounds) / (
+            1 - 0.9**self.rounds
+        )  # means of the first rounds are too small
+        for state, (mean, square), slope in zip(self.state, self.moments, slopes, strict=True):
+            np.add(mean, 0.1 * (slope - mean), out=mean)
+            np.square(slope, out=slope)
+            np.add(square, 0.01 * (slope - square), out=square)
+            np.sqrt(square, out=slope)
+            np.add(slope, 1e-12, out=slope)
+            np.subtract(state, size * mean / slope, out=state)
+
+    def run(self, most: int) -> Mixture:
+        """Take steps until the residuals are small or stall.
+
+        First of one step size, then of falling sizes.
+        """
+        first = self.scale
+        penalty, last, end, residual_history = first, math.inf, None, []
+        residual = math.inf
+        while end is None or self.rounds - end < _LAST_ROUNDS:
+            falling = 1.0 if end is None else max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
+            residual = self.round(penalty, _STEP * falling)
+            if self.rounds % _EVERY == 0:
+                if residual < RESIDUAL:
+                    penalty = min(
+                        penalty * min(1 + 2 * (RESIDUAL / residual - 1), _RAISED),
+                        first * _MOST_PENALTY,
+                    )
+                elif last - residual < _STALLED * last:
+                    penalty = max(penalty * _LOWERED, first * _LEAST_PENALTY)
+                last = residual
+                residual_history.append(residual)
+                stalled = (
+                    len(residual_history) > 30
+                    and residual_history[-1] > 0.97 * residual_history[-21]
+                )
+                if (
+                    end is None
+                    and self.rounds >= _LEAST_ROUNDS
+                    and (residual <= 1.03 * RESIDUAL or self.rounds >= most or stalled)
+                ):
+                    end = self.rounds
+        return self.mixture(penalty)
+
+    def round(self, penalty: float, size: float) -> float:
+        """Take one step, and return the mean squared residual before it."""
+        along, shares = self.distributions()
+        squares, spread, pull = self.slopes(along, shares)
+        self.step(along, shares, spread, pull, penalty, size)
+        return squares / max(self.cells, 1)
+
+    def mixture(self, penalty: float) -> Mixture:
+        """Return the mixture that was reached."""
+        along, shares = self.distributions()
+        ends = np.append(self.first, len(along))
+        return Mixture(
+            shares, tuple(along[ends[k] : ends[k + 1]] for k in range(len(self.sizes))), penalty
+        )

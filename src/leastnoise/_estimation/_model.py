@@ -1,0 +1,874 @@
+"""Estimates from a model fitted to noisy tables.
+
+With estimates of what the model misses.
+
+Where cells hold few rows the model is fitted to tables on bins (`ModelEstimator`), else to the
+least-squares tables of a plan that does not look at the data (`ShrunkToModel`). Answers lie between the
+model and what was measured, where an unbiased estimate of the squared error is least. On bins that
+is done for all cells of like size together: small cells are hardly ever measured better than
+modelled, large ones are. The same estimates give the published errors. They come from the model
+fitted anew to tables with as much noise again.
+
+Records that agree with a release are rows of codes, made from a model by systematic rounding: every
+kind gets a whole number of records, and within a kind so does every value of each attribute, both
+right to one record. Within a kind attributes are shuffled, as the model has them independent there.
+A record equals a real row only by chance.
+
+Source: Stein 1981 (the unbiased estimate of risk), Ramani, Blu and Unser 2008 (its divergence by
+    perturbation), Nixon et al. 2201.10545,
+Madow 1949 (rounding).
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, combinations
+
+import numpy as np
+
+from leastnoise._error import block_variance, subsets
+from leastnoise._estimation._expansion import starts_of
+from leastnoise._estimation._least_squares import Answer, Estimate, Estimator
+from leastnoise._estimation._local_non_negative import (
+    LocallyNonNegative,
+    from_residual_parts,
+    nearest_tables,
+    residual_parts,
+    residual_precisions,
+)
+from leastnoise._estimation._mixture import (
+    MORE_ROUNDS,
+    ROUNDS,
+    Mixture,
+    NoisyTable,
+    fit_mixture,
+    refit_mixture,
+    smoothed_shares,
+)
+from leastnoise._estimation._public_facts import (
+    Combination,
+    KnownSums,
+    Names,
+    PublicCounts,
+    apply_public_facts,
+    possible_cells,
+)
+from leastnoise._families import apply_along_axes
+from leastnoise._threads import BoundedThreadPool
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._trusted.measurements import Observation
+from leastnoise._workload import Product, identity, table_of_all_cells
+
+_REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
+# relative standard error of a share that is modelled but not measured: typical of real tables
+_UNSEEN = 0.5
+# for intervals this part of a bin is spread evenly over its cells, the rest as in the model
+_EVEN_BINS = 0.5
+_SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of cells of like size
+MOST_RECORDS = 2**27
+# subtracted from the kept part of residuals: less is not worth its noise where the model is right
+_NOT_KEPT = 0.1
+_MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
+_WAYS = (
+    0.0,
+    0.25,
+    0.5,
+    0.7,
+    0.9,
+)  # parts of the way from least squares to the model that are tried
+_REDRAWN = 100
+_MET, _FITTED = (
+    0.25,
+    2,
+)  # public counts are fitted as if they had this part of the noise, with at most so many attributes
+# where errors are spread over cells, each counts as at least this part of the average cell
+_EVEN = 0.25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyTables:
+    """The data of a model fit.
+
+    Attributes, noisy tables, the number of rows with its error, and initial shares.
+    """
+
+    names: Names
+    tables: tuple[NoisyTable, ...]
+    total: float
+    total_std: float
+    shares: tuple[FloatArray, ...]
+    public: tuple[NoisyTable, ...] = ()
+    of_squares: float = 2.0  # the variance of the square of noise of variance 1: 2 if normal
+
+    @staticmethod
+    def of(
+        observation: Observation,
+        impossible: Sequence[Combination] = (),
+        public: Sequence[PublicCounts] = (),
+    ) -> "NoisyTables":
+        """Read an observation of attributes alone and of binned tables.
+
+        Bins without a possible cell have a count of 0.
+        """
+        measurements = observation.measurements
+        names = tuple(
+            name
+            for name in measurements.domain.names
+            if any(name in block.attributes for block in measurements.blocks)
+        )
+        tables = []
+        for block, value in zip(measurements.blocks, observation.values, strict=True):
+            starts = tuple(starts_of(factor.operator) for factor in block.factors)
+            counts = (value / measurements.grid).reshape([len(bins) for bins in starts])
+            positions = tuple(names.index(factor.attributes[0]) for factor in block.factors)
+            attributes = [names[at] for at in positions]
+            possible = _sum_bins(
+                possible_cells(
+                    impossible,
+                    attributes,
+                    [measurements.domain.kind(name).size for name in attributes],
+                ).astype(np.float64),
+                starts,
+            )
+            tables.append(
+                NoisyTable(
+                    positions,
+                    starts,
+                    np.where(possible > 0, counts, 0.0),
+                    math.sqrt(block_variance(measurements, block)),
+                )
+            )
+        return replace(
+            NoisyTables.from_tables(names, tables, public),
+            of_squares=5.0 if measurements.noise.norm == 1 else 2.0,
+        )
+
+    @staticmethod
+    def from_tables(
+        names: Names, tables: Sequence[NoisyTable], public: Sequence[PublicCounts] = ()
+    ) -> "NoisyTables":
+        """Collect tables, including every attribute alone.
+
+        Public counts are fitted as if they had a part of the noise.
+        """
+        precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
+        total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
+        total_std, exact = 1 / math.sqrt(precision.sum()), list[NoisyTable]()
+        if public:
+            least = _MET * float(np.median([table.std for table in tables]))
+            tables = [replace(table, std=max(table.std, least)) for table in tables]
+            total, total_std, exact = (
+                float(public[0].rows),
+                0.0,
+                _interval_tables(public, names, least),
+            )
+        every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
+        one_way_tables = {
+            table.attributes[0]: table
+            for table in every
+            if len(table.starts[0]) == int(table.starts[0][-1]) + 1
+        }  # of all cells
+        shares = tuple(
+            smoothed_shares(one_way_tables[attribute].counts, one_way_tables[attribute].std, total)
+            for attribute in range(len(names))
+        )
+        fitted = tuple(table for table in tables if table.attributes)
+        return NoisyTables(names, fitted, max(total, 1.0), total_std, shares, tuple(exact))
+
+    def mixture(self, rounds: int = MORE_ROUNDS) -> Mixture:
+        """Fit the model."""
+        return fit_mixture(self.total, self.shares, [*self.tables, *self.public], rounds=rounds)
+
+    def refitted(self, mixture: Mixture, noises: Sequence[Sequence[FloatArray]]) -> list[Mixture]:
+        """Fit the model again for each of several noises added to the tables.
+
+        On several cores; the digits do not depend on how many.
+        """
+        refits: dict[int, Mixture] = {}
+
+        def refit(draw: int, noise: Sequence[FloatArray]) -> None:
+            tables = [
+                replace(table, counts=table.counts + more)
+                for table, more in zip(self.tables, noise, strict=True)
+            ]
+            refits[draw] = refit_mixture(
+                mixture, self.total, self.shares, [*tables, *self.public], _ROUNDS
+            )
+
+        with BoundedThreadPool() as others:
+            for draw, noise in enumerate(noises):
+                others.do(refit, draw, noise)
+        return [refits[draw] for draw in range(len(noises))]
+
+    def counts(self, mixture: Mixture, names: Names) -> FloatArray:
+        """Return the cells of a table by a model, in rows."""
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise InputError(
+                f"The model is of {', '.join(self.names)}; got a question about "
+                f"{', '.join(missing)}. Ask about these."
+            )
+        return self.total * mixture.table([self.names.index(name) for name in names])
+
+
+def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -> list[NoisyTable]:
+    """Return public counts whose groups are runs of neighbouring cells.
+
+    Of one or two attributes.
+    """
+    noisy = []
+    for sums in (
+        table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
+    ):
+        if 0 < len(sums.names) <= _FITTED and all(
+            (np.diff(groups) >= 0).all() for groups in sums.groups
+        ):
+            starts = tuple(np.flatnonzero(np.diff(groups, prepend=-1)) for groups in sums.groups)
+            noisy.append(NoisyTable(tuple(map(names.index, sums.names)), starts, sums.counts, std))
+    return noisy
+
+
+@dataclass(frozen=True, eq=False)
+class ModelEstimator:
+    """Estimates from a mixture fitted to noisy binned tables.
+
+    They are moved towards the tables where that lowers the error.
+
+    ``asked`` are the widest tables that were asked for; they are moved if all of them were
+    measured.
+    """
+
+    measured: NoisyTables
+    asked: tuple[Names, ...] = ()
+    impossible: tuple[Combination, ...] = ()
+    public: tuple[PublicCounts, ...] = ()
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The model."""
+        return self.measured.mixture(ROUNDS)
+
+    @cached_property
+    def _refits(self) -> list[tuple[Mixture, list[FloatArray]]]:
+        noise = np.random.default_rng(_SEED)
+        added = [
+            [
+                table.std * noise.standard_normal(table.counts.shape)
+                for table in self.measured.tables
+            ]
+            for _ in range(_REFITS)
+        ]
+        return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
+
+    @cached_property
+    def _residual_statistics(self) -> tuple[FloatArray, FloatArray]:
+        """Return the shrinkage and the model error of each size class.
+
+        The model error is squared, beyond the noise of the refits.
+
+        Both have shape (3, sizes), for tables of one to three attributes.
+        """
+        sums, total = np.zeros((5, 3, len(_SIZES) + 1)), self.measured.total
+        for index, table in enumerate(self.measured.tables):
+            fit = total * _bin_shares(self.mixture, table)
+            moved = [
+                (total * _bin_shares(refit, table) - fit, more[index])
+                for refit, more in self._refits
+            ]
+            follows = np.mean([change * more for change, more in moved], axis=0)
+            spread = np.mean([change**2 for change, _ in moved], axis=0)
+            variance, size = (
+                np.full(fit.shape, table.std**2),
+                np.searchsorted(_SIZES, fit).reshape(-1),
+            )
+            for tally, values in zip(
+                sums,
+                (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread),
+                strict=True,
+            ):
+                tally[len(table.attributes) - 1] += np.bincount(
+                    size, values.reshape(-1), len(_SIZES) + 1
+                )
+        many, gap, follows, noise, spread = sums
+        doubt = (
+            np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise
+        )  # the standard error of a sum of squared noise
+        shrinkage = np.clip(
+            1
+            - np.maximum(noise - follows, 0)
+            * (1 + 2 * doubt / np.maximum(noise, 1e-9))
+            / np.maximum(gap, 1e-9),
+            0,
+            1,
+        )
+        shrinkage = np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
+        above = (
+            np.sqrt(5 / np.maximum(many - 2, 1)) * noise
+        )  # more standard errors where few cells tell the risk, which may look like none
+        risk = (
+            (1 - shrinkage) ** 2 * gap
+            + (2 * shrinkage - 1) * noise
+            + 2 * (1 - shrinkage) * follows
+            + above
+        )
+        explained = (
+            (1 - shrinkage) ** 2 * spread
+            + shrinkage**2 * noise
+            + 2 * shrinkage * (1 - shrinkage) * np.maximum(follows, 0)
+        )
+        return shrinkage, np.maximum(risk - explained, 0) / np.maximum(many, 1)
+
+    def _cells(
+        self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
+    ) -> FloatArray:
+        """Return a model table moved towards the measured bins.
+
+        All cells of a bin are multiplied by one factor.
+        """
+        cells = self.measured.counts(mixture, names)
+        index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
+        if index is None or not self._moves:
+            return cells
+        table = self.measured.tables[index]
+        fit, size = (
+            self.measured.total * _bin_shares(mixture, table),
+            np.searchsorted(_SIZES, self.measured.total * _bin_shares(self.mixture, table)),
+        )
+        residuals = table.counts - fit if noise is None else table.counts + noise[index] - fit
+        return cells * _over_cells(
+            1
+            + self._residual_statistics[0][len(names) - 1][size]
+            * residuals
+            / np.maximum(fit, 1e-12),
+            table,
+            cells.shape,
+        )
+
+    @cached_property
+    def _moves(self) -> bool:
+        """Whether all of the widest requested tables were measured.
+
+        Pairs always are if both attributes have several cells.
+        """
+        return all(
+            len(table) <= 2 or tuple(map(self.measured.names.index, table)) in self._indices
+            for table in self.asked
+        )
+
+    @cached_property
+    def _indices(self) -> dict[tuple[int, ...], int]:
+        return {table.attributes: at for at, table in enumerate(self.measured.tables)}
+
+    @cached_property
+    def _tables(self) -> LocallyNonNegative:
+        """The published tables: never negative, and in agreement."""
+        names, parts, precision = (
+            self.measured.names,
+            dict[Names, FloatArray](),
+            dict[Names, float](),
+        )
+        several = [(name,) for name in names if any(name in table for table in self.asked)]
+        pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
+        for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
+            for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
+                index = self._indices.get(tuple(names.index(name) for name in tau))
+                if tau not in parts:
+                    parts[tau], precision[tau] = (
+                        part,
+                        1.0 if index is None else 1 / self.measured.tables[index].std ** 2,
+                    )
+        parts[()] = np.array(self.measured.total)
+        return nearest_tables(
+            parts, precision, {name: len(parts[name,]) for (name,) in several}, list(self.asked)
+        )
+
+    def estimate(self, product: Product) -> Answer:
+        """Return answers with errors from refits and estimated model errors.
+
+        Model errors are those of cells of similar size.
+        """
+        names, measured = product.attributes, self.measured
+        modelled = apply_along_axes(product.operators, self._cells(names, self.mixture))
+        moved = [
+            apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
+            for refit, more in self._refits
+        ]
+        within = self._moves and any(set(names) <= set(table) for table in self.asked)
+        table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
+        values = apply_along_axes(
+            product.operators, apply_public_facts(table, names, self.impossible, self.public)
+        )
+        noise = (
+            np.mean(np.square(moved), axis=0) + (values / measured.total * measured.total_std) ** 2
+        )
+        answer = Answer(
+            values, np.sqrt(np.maximum(noise, 1e-12)), np.sqrt(self._model_error_variances(product))
+        )
+        return _apply_public_facts(answer, product, self.impossible, self.public)
+
+    def _model_error_variances(self, product: Product) -> FloatArray:
+        """Return the variances of answers due to model error.
+
+        By size class; typical ones for what was not measured.
+        """
+        # These are chance, a part of the cell itself, and for cells of a bin that all of its rows
+        # are in one of them.
+        names = product.attributes
+        if not names:
+            return np.zeros(product.shape)
+        cells = self.measured.counts(self.mixture, names)
+        index, missed = (
+            self._indices.get(tuple(self.measured.names.index(name) for name in names)),
+            self._residual_statistics[1],
+        )
+        untold = cells + np.square(_UNSEEN * cells)
+        if index is None:
+            cells = (
+                missed[
+                    min(len(names), max(len(table.attributes) for table in self.measured.tables))
+                    - 1
+                ][np.searchsorted(_SIZES, cells)]
+                + untold
+            )
+        else:
+            table = self.measured.tables[index]
+            fit = self.measured.total * _bin_shares(self.mixture, table)
+            missed_of = missed[len(names) - 1][np.searchsorted(_SIZES, fit)] / np.maximum(
+                _sum_bins(cells**2, table.starts), 1e-24
+            )
+            bins = _sum_bins(np.ones(cells.shape), table.starts), fit, missed_of
+            widths, bin_counts, of_bins = (_over_cells(of, table, cells.shape) for of in bins)
+            likely = cells + _EVEN_BINS * (bin_counts / widths - cells)
+            # As if what a bin's count misses were of each cell by itself, and all of its rows in
+            # one of them.
+            cells = of_bins * cells**2 + np.where(
+                widths == 1, 0.0, untold + likely * (bin_counts - likely)
+            )
+        return np.abs(apply_along_axes(product.operators, cells))
+
+
+def _over_cells(values: FloatArray, table: NoisyTable, shape: Sequence[int]) -> FloatArray:
+    """Repeat the value of every bin for each of its cells."""
+    for axis, (starts, cells) in enumerate(zip(table.starts, shape, strict=True)):
+        values = np.repeat(values, np.diff(starts, append=cells), axis=axis)
+    return values
+
+
+def _bin_shares(mixture: Mixture, table: NoisyTable) -> FloatArray:
+    return _sum_bins(mixture.table(table.attributes), table.starts)
+
+
+def _sum_bins(cells: FloatArray, starts: Sequence[IntArray]) -> FloatArray:
+    """Sum the cells of every bin."""
+    for axis, first in enumerate(starts):
+        cells = np.add.reduceat(cells, first, axis=axis)
+    return cells
+
+
+def _apply_public_facts(
+    answer: Answer,
+    product: Product,
+    impossible: Sequence[Combination],
+    public: Sequence[PublicCounts],
+) -> Answer:
+    """Set answers about impossible cells to 0, and public answers' errors too."""
+    if not impossible and not public:
+        return answer
+    cells = [product.domain.kind(name).size for name in product.attributes]
+    never = (
+        apply_along_axes(
+            product.operators,
+            possible_cells(impossible, product.attributes, cells).astype(np.float64),
+        )
+        == 0
+    )
+    is_public = never | any(table.determines(product) for table in public)
+    missed = (
+        None
+        if answer.approximation_std is None
+        else np.where(is_public, 0.0, answer.approximation_std)
+    )
+    return Answer(
+        np.where(never, 0.0, answer.values), np.where(is_public, 0.0, answer.noise_std), missed
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ShrunkToModel:
+    """Estimates between a model and its least squares tables.
+
+    ``tables`` are the widest that were requested.
+    """
+
+    least_squares: Estimate
+    tables: tuple[Names, ...]
+    impossible: tuple[Combination, ...] = ()
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        attributes, domain = (
+            {*chain.from_iterable(self.tables)},
+            self.least_squares.observation.measurements.domain,
+        )
+        return {name: domain.kind(name).size for name in domain.names if name in attributes}
+
+    @cached_property
+    def _parts(self) -> dict[Names, FloatArray]:
+        """Residual components of the least-squares tables."""
+        return _components(self.least_squares.marginal, self.tables)
+
+    @cached_property
+    def _precision(self) -> dict[Names, float]:
+        return residual_precisions(self.least_squares, self._parts, None)
+
+    def _cells_of(self, parts: Mapping[Names, FloatArray]) -> dict[Names, FloatArray]:
+        """Build the requested tables and one-way tables from components."""
+        fitted = [
+            *((name,) for name in self._sizes),
+            *(names for names in self.tables if len(names) > 1),
+        ]
+        return {
+            names: from_residual_parts(parts, names, [self._sizes[name] for name in names])
+            for names in fitted
+        }
+
+    @cached_property
+    def measured(self) -> NoisyTables:
+        """Every attribute alone and all tables, as if noise were independent."""
+        names_of, tables = tuple(self._sizes), []
+        for names, counts in self._cells_of(self._parts).items():
+            variance = 0.0
+            for tau in subsets(names):
+                sizes, precision = [self._sizes[name] for name in tau], self._precision[tau]
+                variance += (
+                    math.prod(n - 1 for n in sizes)
+                    * (1 / precision if precision > 0 else 0.0)
+                    * math.prod(sizes)
+                )
+            possible = np.where(possible_cells(self.impossible, names, counts.shape), counts, 0.0)
+            std = math.sqrt(max(variance / counts.size**2, 1e-9))
+            tables.append(
+                NoisyTable(
+                    tuple(map(names_of.index, names)),
+                    tuple(map(np.arange, counts.shape)),
+                    possible,
+                    std,
+                )
+            )
+        return NoisyTables.from_tables(names_of, tables, self.least_squares.public)
+
+    @cached_property
+    def mixture(self) -> Mixture:
+        """The model."""
+        return self.measured.mixture(ROUNDS)
+
+    @cached_property
+    def _over(self) -> dict[Names, float]:
+        """Return the factor by which the model misses interactions more.
+
+        Of components of several attributes against others, less three standard errors; at least 1.
+        """
+        # Only these are moved. A way of its own for each component would follow its noise.
+        parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
+        several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
+        dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
+        gaps = np.array(
+            [precision[tau] * float(((parts[tau] - model[tau]) ** 2).sum()) for tau in several]
+        )
+        over = gaps / np.maximum(
+            dimensions * gaps.sum() / max(dimensions.sum(), 1), 1e-9
+        ) - 3 * np.sqrt(2 / dimensions)
+        return dict(zip(several, np.maximum(over, 1.0).tolist(), strict=True))
+
+    def _between(
+        self, parts: Mapping[Names, FloatArray], model: Mapping[Names, FloatArray], step: float
+    ) -> LocallyNonNegative:
+        """Return tables part of the way from least squares to a model.
+
+        They are non-negative and consistent.
+        """
+        moved = {
+            tau: parts[tau] + step / over * (model[tau] - parts[tau])
+            for tau, over in self._over.items()
+        }
+        return nearest_tables({**parts, **moved}, self._precision, self._sizes, list(self.tables))
+
+    @cached_property
+    def _published(self) -> tuple[float, LocallyNonNegative, float]:
+        """Return the step to the model with least estimated risk, and its tables.
+
+        Also their squared error in units of noise.
+        """
+        parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
+        deviation = {
+            tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
+        }
+        model = self._of_model(self.mixture)
+
+        def scaled(some: Mapping[Names, FloatArray]) -> FloatArray:
+            """Join all components that are moved, in units of their noise."""
+            return np.concatenate(
+                [
+                    np.zeros(0),
+                    *(math.sqrt(precision[tau]) * some[tau].reshape(-1) for tau in self._over),
+                ]
+            )
+
+        noises = [
+            {
+                tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau]
+                for tau, part in parts.items()
+            }
+            for _ in range(_REFITS)
+        ]
+        refits = map(
+            self._of_model,
+            self.measured.refitted(
+                self.mixture, [list(self._cells_of(noise).values()) for noise in noises]
+            ),
+        )
+        noisier = [
+            (scaled(noise), {tau: part + noise[tau] for tau, part in parts.items()}, refit)
+            for noise, refit in zip(noises, refits, strict=True)
+        ]
+        dimension = max(sum(math.prod(n - 1 for n in parts[tau].shape) for tau in self._over), 1)
+        ways = list[tuple[float, float, LocallyNonNegative]]()
+        for step in _WAYS:
+            tables = self._between(parts, model, step)
+            base = scaled(_components(tables.marginal, self.tables))
+            squares = float(((base - scaled(parts)) ** 2).sum())
+            for noise, noisy, refit in noisier:
+                follows = (
+                    scaled(_components(self._between(noisy, refit, step).marginal, self.tables))
+                    - base
+                )
+                squares += 2 * float(follows @ noise) / _REFITS
+            ways.append((squares / dimension - 1, step, tables))
+        # Stein's estimate for what is published: what is never negative follows less of the noise,
+        # where cells are empty.
+        least, step, tables = min(ways, key=lambda tried: tried[:2])
+        return step, tables, min(max(least + math.sqrt(2 / dimension), (1 - step) ** 2), 1.0)
+
+    def _of_model(self, mixture: Mixture) -> dict[Names, FloatArray]:
+        return _components(partial(self.measured.counts, mixture), self.tables)
+
+    def estimate(self, product: Product) -> Answer:
+        """Return answers from the published tables, or from the model.
+
+        The model answers what lies in none of the tables.
+        """
+        names = product.attributes
+        if not any(set(names) <= set(table) for table in self.tables):
+            return ModelEstimator(
+                self.measured, (), self.impossible, self.least_squares.public
+            ).estimate(product)
+        _, tables, risk = self._published
+        values = apply_along_axes(
+            product.operators,
+            apply_public_facts(tables.marginal, names, self.impossible, self.least_squares.public),
+        )
+        noise, even = (
+            self.least_squares.estimate(product).noise_std,
+            self.measured.total / math.prod(self._sizes[name] for name in names),
+        )
+        # Large cells are moved by more than small ones, in proportion to what they hold or leave;
+        # attributes alone are least squares.
+        clipped = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
+        missed = risk * float((noise**2).mean()) / even * clipped
+        answer = Answer(
+            values, noise, np.sqrt(missed) if len(names) > 1 else np.zeros(product.shape)
+        )
+        return _apply_public_facts(answer, product, self.impossible, self.least_squares.public)
+
+
+def _components(
+    table: Callable[[Names], FloatArray], tables: Iterable[Names]
+) -> dict[Names, FloatArray]:
+    """Return the residual components of all tables."""
+    parts: dict[Names, FloatArray] = {}
+    for names in tables:
+        for tau, part in residual_parts(table(names), names).items():
+            parts.setdefault(tau, part)
+    return parts
+
+
+def _published_or_all(estimator: Estimator, product: Product) -> tuple[FloatArray, float]:
+    """Return the cells of a table and their typical error.
+
+    Hidden cells that the release does not determine are taken for empty.
+    """
+    try:
+        answer = estimator.estimate(product)
+        return answer.values.reshape(product.shape), math.sqrt(float(np.mean(answer.std**2)))
+    except InputError:
+        if not product.has_hidden:
+            raise
+    published = replace(product, query_sets=(identity(),) * len(product.attributes))
+    answer = estimator.estimate(published)
+    cells = np.zeros(product.shape)
+    cells[tuple(map(slice, published.shape))] = answer.values.reshape(published.shape)
+    return cells, math.sqrt(float(np.mean(answer.std**2)))
+
+
+def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[NoisyTables, Mixture]:
+    """Return a release's model, or fit one to its tables.
+
+    One is fitted to every counted attribute and to tables of determined cells.
+    """
+    if isinstance(estimator, ModelEstimator | ShrunkToModel):
+        return estimator.measured, estimator.measured.mixture()
+    domain = workload[0].domain
+    requested = list(
+        dict.fromkeys(product.attributes for product in workload if product.measure is None)
+    )
+    names = tuple(name for name in domain.names if any(name in table for table in requested))
+    if not names:
+        raise InputError("Records need counts by at least one attribute; this release has none.")
+    tables_made = []
+    for table in [*((name,) for name in names), *(table for table in requested if len(table) > 1)]:
+        product = table_of_all_cells(domain, table)
+        try:
+            if product.rows > _MOST_CELLS:
+                raise InputError(f"more than {_MOST_CELLS} cells")
+            cells, std = _published_or_all(estimator, product)
+        except InputError as error:
+            if len(table) > 1:  # left out: the model has its attributes alone
+                continue
+            reason = str(error).rstrip(".")
+            raise InputError(
+                f"Records need the counts of the cells of {table[0]}, which this release does not "
+                f"determine: {reason}. "
+                f"Ask for the marginal of {table[0]} in the release."
+            ) from None
+        positions = tuple(names.index(name) for name in table)
+        tables_made.append(
+            NoisyTable(
+                positions,
+                tuple(np.arange(n) for n in product.shape),
+                cells,
+                max(std, _LEAST_STD),
+            )
+        )
+    measured = NoisyTables.from_tables(names, tables_made)
+    return measured, measured.mixture()
+
+
+def draw_records(
+    mixture: Mixture,
+    rows: int,
+    seed: int,
+    impossible: Sequence[Mapping[int, Sequence[int]]] = (),
+    public: Sequence[tuple[tuple[int, ...], KnownSums]] = (),
+) -> IntArray:
+    """Draw rows of codes from a model, shape (rows, attributes), in random order.
+
+    Rows with impossible combinations of codes are drawn again. Where a public group has too many
+    rows, some of them get the codes of groups with too few, in the attributes of the public counts
+    alone.
+    """
+    codes = _draw_rows(mixture, rows, np.random.default_rng(seed))
+    for again in range(_REDRAWN + 1):
+        wrong = np.flatnonzero(_impossible_rows(codes, impossible))
+        if not len(wrong):
+            break
+        _refuse_endless(again, len(wrong))
+        codes[wrong] = _draw_rows(mixture, len(wrong), np.random.default_rng([seed, 2, again]))
+    for attributes, sums in public:
+        _project_to_public_counts(
+            codes, list(attributes), sums, impossible, np.random.default_rng([seed, 3, *attributes])
+        )
+    return codes
+
+
+def _refuse_endless(again: int, wrong: int) -> None:
+    if again == _REDRAWN:
+        raise InputError(
+            f"{wrong} records had values that are said to be impossible, after {again} tries. Say "
+            "fewer of them."
+        )
+
+
+def _project_to_public_counts(
+    codes: IntArray,
+    attributes: list[int],
+    sums: KnownSums,
+    impossible: Sequence[Mapping[int, Sequence[int]]],
+    random: np.random.Generator,
+) -> None:
+    """Change codes in as few rows as possible to meet public shares, in place.
+
+    Every group gets its public share of the rows.
+    """
+    shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
+    targets = np.floor(exact + 1e-9).astype(np.int64)
+    targets[np.argsort(targets - exact, kind="stable")[: len(codes) - int(targets.sum())]] += 1
+    for again in range(_REDRAWN + 1):
+        coordinates = [
+            groups[codes[:, attribute]]
+            for attribute, groups in zip(attributes, sums.groups, strict=True)
+        ]
+        groups = (
+            np.ravel_multi_index(coordinates, shape)
+            if coordinates
+            else np.zeros(len(codes), dtype=np.int64)
+        )
+        order = random.permutation(len(codes))
+        order = order[np.argsort(groups[order], kind="stable")]
+        begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])
+        surplus = order[np.arange(len(codes)) - begins[groups[order]] >= targets[groups[order]]]
+        if not len(surplus):
+            return
+        _refuse_endless(again, len(surplus))
+        moved = codes[surplus]
+        for row, group in enumerate(
+            random.permutation(
+                np.repeat(np.arange(sums.counts.size), np.maximum(targets - np.diff(begins), 0))
+            )
+        ):
+            if begins[group] < begins[group + 1]:  # copied from a row of that group
+                moved[row, attributes] = codes[
+                    order[random.integers(begins[group], begins[group + 1])], attributes
+                ]
+            else:
+                indices = np.unravel_index(group, shape)
+                moved[row, attributes] = [
+                    np.flatnonzero(group_of == at)[0]
+                    for group_of, at in zip(sums.groups, indices, strict=True)
+                ]
+        right = ~_impossible_rows(moved, impossible)
+        codes[surplus[right]] = moved[right]
+
+
+def _impossible_rows(
+    codes: IntArray, impossible: Sequence[Mapping[int, Sequence[int]]]
+) -> BoolArray:
+    impossible_rows = np.zeros(len(codes), dtype=bool)
+    for combination in impossible:
+        impossible_rows |= np.logical_and.reduce(
+            [np.isin(codes[:, attribute], values) for attribute, values in combination.items()]
+        )
+    return impossible_rows
+
+
+def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
+    drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
+    begin = 0
+    for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):
+        for attribute, shares in enumerate(mixture.along):
+            codes = np.repeat(np.arange(len(shares)), _systematic(shares[:, kind], many, random))
+            drawn[begin : begin + many, attribute] = random.permutation(codes)
+        begin += many
+    return drawn[random.permutation(rows)]
+
+
+def _systematic(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
+    """Return integers that sum to ``total`` by systematic sampling.
+
+    Each is within one of its share, and right on average.
+    """
+    ends = np.cumsum(shares)
+    steps = np.floor(ends / ends[-1] * total + random.random())
+    steps[-1] = total
+    return np.diff(np.minimum(steps, total), prepend=0.0).astype(np.int64)

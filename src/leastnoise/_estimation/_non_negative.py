@@ -1,0 +1,548 @@
+"""Answers that look like counts: non-negative, monotone, integers.
+
+They are biased, so they never replace the unbiased answers.
+
+A table without levels is projected on a convex set. If the truth lies in the set, the projection is
+no farther from it than the unbiased table is, in Euclidean distance; sums of cells have no such
+guarantee. A marginal keeps its total, because clipping alone would add mass.
+
+Tables with levels are made to agree from the total down, in time linear in the cells. One table has
+the cells, or the groups of levels, of which all others are sums. It is built attribute by attribute
+and level by level: the estimates of the groups within each group are moved to the nearest numbers
+(least squares) that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
+each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
+the last one, so they agree.
+
+The joint table has cells by non-negative least squares: those that explain all measurements best,
+none of them below 0.
+
+    minimise  f(x) = 1/2 x^T M x - b^T x   subject to  x >= 0, the sum of x fixed to its unbiased estimate
+
+with M and b of ``accuracy.Joint``. Cells get nearer to the truth; sums of cells need not. The total
+is fixed because, where measurements hold it weakly, the noise that is cut off below 0 would come
+back as mass. Method: projected gradients in the metric of the diagonal of M, with Nesterov's
+momentum, restarted where it points uphill. Stop rule: a duality gap. With g the gradient at x, f(x)
+- f* is at most x^T g - (sum) * min g, the linear bound on the simplex, and every answer q x is
+  within sqrt(2 (f(x) - f*)) of its unbiased standard error of the exact minimiser's.
+
+Source: projection on a simplex: Held, Wolfe, Crowder 1974, Michelot 1986; isotonic regression on
+    prefix sums: Hay et al. 2010; Li et al.,
+VLDB Journal 2015 (non-negative inference); Nesterov 1983; O'Donoghue and Candes 2015 for the
+restart.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from leastnoise._error import Covariance, JointBlocks, equations, measure_covariance
+from leastnoise._estimation._least_squares import Answer, Estimator
+from leastnoise._estimation._public_facts import (
+    PublicCounts,
+    replace_groups,
+    whole_with_sums,
+    with_public_sums,
+)
+from leastnoise._families import apply_along_axes, nested_levels, partition_groups
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
+from leastnoise._trusted.linop import Operator, apply_transpose
+from leastnoise._trusted.linop import non_negative as has_no_negative_entry
+from leastnoise._trusted.measurements import Measurements, Observation
+from leastnoise._workload import Product, QuerySet, identity, prefix
+
+GAP = 1e-4
+MOST_CELLS = 2**20
+REPETITIONS = 50
+"""Simulated releases behind the errors of an answer."""
+_MOST_STEPS = 20000
+_CHECK_EVERY = 25
+_SEED = 20240301
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConsistentCells:
+    """The groups of the finest table, of which all other tables are sums."""
+
+    finest: Product
+    cells: Array
+
+    def values(self, product: Product) -> Array:
+        """Return the answers to a table of which every query is a sum of groups of the finest table."""
+        attributes = self.finest.attributes
+        without = tuple(
+            axis for axis, name in enumerate(attributes) if name not in product.attributes
+        )
+        groups = dict(zip(attributes, groups_of_cells(self.finest), strict=True))
+        values = self.cells.sum(axis=without)
+        for axis, name in enumerate(product.attributes):
+            values = _at_first_cells(values, axis, groups[name])
+        return apply_along_axes(product.operators, values)
+
+
+def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
+    """Return the group of every cell along each attribute of a table whose queries divide the cells."""
+    groups = [partition_groups(operator) for operator in product.operators]
+    return tuple(group for group in groups if group is not None)
+
+
+def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
+    """Put the value of every group along an axis at its first cell, and 0 at the others."""
+    if values.shape[axis] == len(groups):
+        return values
+    _, first = np.unique(groups, return_index=True)
+    shape = (*values.shape[:axis], len(groups), *values.shape[axis + 1 :])
+    cells = np.zeros(shape, dtype=values.dtype)
+    np.moveaxis(cells, axis, 0)[first] = np.moveaxis(values, axis, 0)
+    return cells
+
+
+def finest_table(products: Sequence[Product]) -> Product | None:
+    """Return the table of which all tables of one measure are sums.
+
+    None if there is none, or if none of them has levels.
+
+    It has cells or groups that divide the cells along every attribute, such as those of a level.
+    """
+    if all(product.keys == product.attributes for product in products):
+        return None
+    divides: dict[int, bool] = {}
+    for product in products:
+        for operator in product.operators:
+            if id(operator) not in divides:
+                groups = partition_groups(operator)
+                divides[id(operator)] = (
+                    groups is not None and len(np.unique(groups)) == operator.rows
+                )
+    candidates = [
+        product
+        for product in products
+        if not product.of_units and all(divides[id(operator)] for operator in product.operators)
+    ]
+    finest = max(candidates, key=lambda product: product.rows, default=None)
+    if finest is None:
+        return None
+    groups_along = dict(zip(finest.attributes, groups_of_cells(finest), strict=True))
+    checked: dict[tuple[str, int], bool] = {}
+    for product in products:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            if (name, id(operator)) not in checked:
+                checked[name, id(operator)] = name in groups_along and is_sum_of_groups(
+                    operator, groups_along[name]
+                )
+    return finest if all(checked.values()) else None
+
+
+def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
+    """Whether every query of an operator counts all cells of a group alike."""
+    if int(groups.max()) + 1 == len(groups):
+        return True
+    # columns that differ have the same product with random numbers with a chance of 2^-30 each
+    numbers = np.random.default_rng(_SEED).integers(1, 2**30, operator.rows)
+    columns = apply_transpose(operator, numbers)
+    _, first = np.unique(groups, return_index=True)
+    return bool(np.array_equal(columns, columns[first][groups]))
+
+
+def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
+    """Return public counts as sums of the groups of a table; None if a group of one cuts a group of the other."""
+    groups_along = groups_of_cells(finest)
+    if len(groups_along) < len(finest.attributes):
+        return None
+    groups = dict(zip(finest.attributes, groups_along, strict=True))
+    mapped = [replace_groups(table.sums, groups) for table in public]
+    if any(sums is None for sums in mapped):
+        return None
+    return tuple(
+        replace(table, sums=sums)
+        for table, sums in zip(public, mapped, strict=True)
+        if sums is not None
+    )
+
+
+def make_consistent(
+    estimator: Estimator,
+    products: Sequence[Product],
+    finest: Product,
+    *,
+    non_negative: bool,
+    whole: bool,
+) -> ConsistentCells:
+    """Make the answers of all tables agree, in units of the measure."""
+    paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
+    cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
+    cells = np.maximum(cells, 0.0) if non_negative else cells
+    cells = np.rint(cells) if whole else cells
+    chosen: dict[str, QuerySet] = {}
+    for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
+        before = np.zeros(finest.domain.cells(name), dtype=np.int64)
+        axis = sum(other in chosen for other in finest.attributes[: finest.attributes.index(name)])
+        cells = np.expand_dims(cells, axis)
+        for query_set, groups in paths[name]:
+            chosen[name] = query_set
+            names = tuple(each for each in finest.attributes if each in chosen)
+            step = replace(
+                finest, attributes=names, query_sets=tuple(chosen[each] for each in names)
+            )
+            parents = np.empty(int(groups.max()) + 1, dtype=np.int64)
+            parents[groups] = before
+            values = np.moveaxis(estimator.estimate(step).values, axis, 0)
+            cells = np.moveaxis(
+                project_to_parent_sums(
+                    values,
+                    parents,
+                    np.moveaxis(cells, axis, 0),
+                    non_negative=non_negative,
+                    whole=whole,
+                ),
+                0,
+                axis,
+            )
+            before = groups
+    return ConsistentCells(finest, cells.astype(np.int64) if whole else cells)
+
+
+def _path(
+    finest: Product, products: Sequence[Product], name: str
+) -> Iterator[tuple[QuerySet, IntArray]]:
+    """Yield the levels asked for along an attribute with the group of every cell, coarsest first, those of the finest table last.
+
+    Only the latter if levels do not nest.
+    """
+    size, requested_levels = finest.domain.cells(name), {}
+    position = finest.attributes.index(name)
+    last_set, last = finest.query_sets[position], finest.operators[position]
+    for product in products:
+        requested_levels.update(
+            {
+                q: o
+                for n, q, o in zip(
+                    product.attributes, product.query_sets, product.operators, strict=True
+                )
+                if n == name
+            }
+        )
+    requested_levels = {
+        query_set: operator
+        for query_set, operator in requested_levels.items()
+        if partition_groups(operator) is not None
+    }
+    levels = nested_levels(size, requested_levels.values())
+    if levels is not None:
+        of_level = {
+            levels.level(operator): query_set for query_set, operator in requested_levels.items()
+        }
+        finest_level = levels.level(last) or 0
+        for level in range(len(levels.groups) - 2, finest_level, -1):
+            yield of_level[level], levels.groups[level]
+    yield last_set, groups_of_cells(finest)[position]
+
+
+def project_to_parent_sums(
+    values: FloatArray, parents: IntArray, sums: FloatArray, *, non_negative: bool, whole: bool
+) -> FloatArray:
+    """Return the nearest numbers that add up to the sums of their parents.
+
+    ``parents`` gives the group along the first axis.
+    """
+    order = np.argsort(parents, kind="stable")
+    parents, values = parents[order], values[order]
+    starts = np.flatnonzero(np.diff(parents, prepend=-1))
+    is_positive = np.ones(values.shape, dtype=np.bool_)
+    while True:
+        number = np.add.reduceat(is_positive, starts, axis=0, dtype=np.int64)
+        moved = (
+            np.add.reduceat(np.where(is_positive, values, 0.0), starts, axis=0) - sums
+        ) / np.maximum(number, 1)
+        nearest = values - moved[parents]
+        below = is_positive & (nearest <= 0.0)
+        if not non_negative or not below.any():
+            break
+        is_positive &= ~below
+    nearest = np.where(is_positive, nearest, 0.0)
+    if whole:
+        ends = np.append(starts[1:], len(parents)) - 1
+        upto = np.cumsum(nearest, axis=0)
+        rounded = np.floor(upto - (upto[starts] - nearest[starts])[parents] + 0.5)
+        rounded[ends] = sums
+        nearest = np.diff(rounded, axis=0, prepend=0.0)
+        nearest[starts] = rounded[starts]
+    result = np.empty_like(nearest)
+    result[order] = nearest
+    return result
+
+
+def onto_simplex(cells: FloatArray, total: float) -> FloatArray:
+    """Return the nearest non-negative cells with a given sum.
+
+    In Euclidean distance.
+    """
+    if not total > 0 or cells.size == 0:
+        return np.zeros_like(cells, dtype=np.float64)
+    return onto_simplices(
+        cells.reshape(-1, 1), np.ones((cells.size, 1)), np.array([total])
+    ).reshape(cells.shape)
+
+
+def onto_simplices(
+    x: FloatArray, weights: FloatArray, sums: FloatArray, near: BoolArray | None = None
+) -> FloatArray:
+    """Return for every column the nearest y >= 0 of a given sum.
+
+    Distances are weighted by cell; ``near`` guesses where y is above 0.
+    """
+    # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces,
+    # so Newton's method from any set of cells ends at the right shift; from the second set on each
+    # lies within the one before.
+    inverse, target_sums = 1 / weights, np.where(sums > 0, sums, 1.0)
+    above = np.ones(x.shape, dtype=np.bool_) if near is None else near | ~near.any(axis=0)
+    allowed: BoolArray | bool = True
+    while True:
+        counted = above.astype(np.float64)
+        steps = (
+            (np.einsum("ij,ij->j", x, counted) - target_sums) / (inverse[:, 0] @ counted) * inverse
+        )
+        is_active = (x > steps) & allowed
+        is_active |= above & ~is_active.any(axis=0)  # where rounding leaves no cell
+        if np.array_equal(is_active, above):
+            return np.where(sums > 0, np.maximum(x - steps, 0.0), 0.0)
+        above = allowed = is_active
+
+
+def projection_method(product: Product) -> str:
+    """Return how a table becomes non-negative.
+
+    As a marginal, as prefix sums, by clipping, or not at all (none).
+    """
+    if product.measure is not None and product.domain.measures[product.measure].low_units < 0:
+        return "none"
+    if product.is_marginal or _divides_by_levels(product):
+        return "marginal"
+    if [q for q in product.query_sets if q != identity()] == [prefix()]:
+        return "prefix"
+    return (
+        "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
+    )
+
+
+def _divides_by_levels(product: Product) -> bool:
+    """Whether a table has, along every attribute, its cells or the groups of a level."""
+    return all(asked.kind in ("identity", "level") for asked in product.query_sets)
+
+
+def monotone(answers: FloatArray, axis: int) -> FloatArray:
+    """Return the nearest non-negative answers that do not fall along an axis.
+
+    In Euclidean distance.
+    """
+    from scipy.optimize import isotonic_regression
+
+    lines = np.array(np.moveaxis(answers, axis, -1), dtype=np.float64)
+    for line in np.ndindex(lines.shape[:-1]):
+        if np.any(np.diff(lines[line]) < 0):
+            lines[line] = isotonic_regression(lines[line]).x
+    return np.moveaxis(np.maximum(lines, 0.0), -1, axis)
+
+
+def non_negative(
+    product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
+) -> FloatArray | None:
+    """Return the non-negative version of one table, None if it has none.
+
+    A marginal keeps its total, or gets the sums that are public.
+    """
+    method = projection_method(product)
+    if method == "marginal":
+        projected = onto_simplex(answers, float(answers.sum()))
+        known = public_on(product, public) or ()
+        return with_public_sums(projected, product, known) if known else projected
+    if method == "prefix":
+        return monotone(answers, product.query_sets.index(prefix()))
+    return np.maximum(answers, 0.0) if method == "clip" else None
+
+
+def whole_numbers(
+    product: Product, answers: FloatArray, public: Sequence[PublicCounts] = ()
+) -> IntArray:
+    """Return the table in whole numbers.
+
+    A marginal keeps its rounded total, or gets the sums that are public.
+    """
+    if product.is_marginal or _divides_by_levels(product):
+        return whole_with_sums(answers, product, public_on(product, public) or ())
+    return np.rint(answers).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NonNegativeCells:
+    """Non-negative least squares cells of one measure.
+
+    They are biased: sums of small cells tend to be too large.
+    """
+
+    plan: Measurements
+    joint: JointBlocks
+    cells: FloatArray
+    gap: float
+    measure: str | None = None
+    repetitions: int = REPETITIONS
+    known: Covariance | None = None
+
+    def estimate(self, product: Product) -> Answer:
+        """Return the cells' answers to a product, with simulated errors."""
+        # The errors are those of releases that are simulated with these cells as the truth:
+        # ``noise_std`` is the standard deviation, ``approximation_std`` the size of the bias,
+        # ``std`` the root mean square error. The true errors depend on the true cells, which are
+        # not known: this is their value at the estimate (a parametric bootstrap), not a promise
+        # made before the data were seen. Its own Monte Carlo error is about 1 / sqrt(2
+        # repetitions).
+        if product.measure == self.measure:
+            self._known.require(product)
+        values, bias, square = (
+            self.values(product),
+            np.zeros(product.shape),
+            np.zeros(product.shape),
+        )
+        for batch in self._simulations:
+            for column in batch.T:
+                error = self.values(product, column.reshape(self.joint.shape)) - values
+                bias += error / self.repetitions
+                square += error**2 / self.repetitions
+        return Answer(values, np.sqrt(np.maximum(square - bias**2, 0.0)), np.abs(bias))
+
+    def values(self, product: Product, cells: FloatArray | None = None) -> FloatArray:
+        """Return the cells' answers, shape ``product.shape``.
+
+        From other cells of the joint table if they are given.
+        """
+        # An attribute of one cell has nothing to tell, so the joint table may be without it.
+        added = [
+            axis for axis, name in enumerate(product.attributes) if name not in self.joint.names
+        ]
+        if product.measure != self.measure or any(
+            product.domain.kind(product.attributes[axis]).size > 1 for axis in added
+        ):
+            raise refuse(
+                "product",
+                product.name,
+                f"one of {self.measure or 'counts'} on {', '.join(self.joint.names)}",
+            )
+        summed = tuple(
+            axis for axis, name in enumerate(self.joint.names) if name not in product.attributes
+        )
+        return apply_along_axes(
+            product.operators,
+            np.expand_dims((self.cells if cells is None else cells).sum(axis=summed), tuple(added)),
+        )
+
+    @cached_property
+    def _known(self) -> Covariance:
+        return measure_covariance(self.plan, self.measure) if self.known is None else self.known
+
+    @cached_property
+    def _simulations(self) -> list[FloatArray]:
+        """The cells of simulated releases, in batches of shape (cells, releases)."""
+        generator, batches = np.random.default_rng(_SEED), []
+        exact = self.joint.gram(self.cells.reshape(-1, 1))
+        step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
+        for start in range(0, self.repetitions, step):
+            columns = min(step, self.repetitions - start)
+            parts = equations(self.plan, self.measure, centred=False)
+            drawn = [
+                part.values(simulate_block_noise(self.plan, part.index, columns, generator))
+                for part in parts
+            ]
+            batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
+        return batches
+
+
+def nnls(
+    observation: Observation,
+    *,
+    measure: str | None = None,
+    gap: float = GAP,
+    known: Covariance | None = None,
+) -> NonNegativeCells:
+    """Return the non-negative least squares cells of an observation.
+
+    They are published beside the unbiased estimate.
+
+    ``known`` is the covariance of least squares on the same measurements, which decides what can be
+    asked, if the caller has it.
+    """
+    plan = observation.measurements
+    entries = equations(plan, measure, centred=False)
+    joint = JointBlocks.of(plan.domain, [(entry.block, entry.variance) for entry in entries])
+    if not joint.cells <= MOST_CELLS:
+        raise refuse(
+            "the joint table of non-negative least squares",
+            f"{joint.cells} cells",
+            f"at most {MOST_CELLS}",
+        )
+    values = [
+        entry.values(observation.values[entry.index]).astype(float)[:, None] / plan.grid
+        for entry in entries
+    ]
+    cells, reached = non_negative_cells(joint, joint.gather(values), gap)
+    return NonNegativeCells(
+        plan=plan,
+        joint=joint,
+        cells=cells.reshape(joint.shape),
+        gap=reached,
+        measure=measure,
+        known=known,
+    )
+
+
+def simulate_block_noise(
+    plan: Measurements, index: int, columns: int, generator: np.random.Generator
+) -> FloatArray:
+    """Simulate noise of a block's rows, shape (rows, columns).
+
+    With the plan's distribution, but from a generator that protects nobody.
+    """
+    block = plan.blocks[index]
+    scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
+    if plan.noise.norm == 1:
+        steps = -np.expm1(-1 / scales)
+        return (generator.geometric(steps) - generator.geometric(steps)) / plan.grid
+    return np.rint(generator.normal(0.0, scales)) / plan.grid
+
+
+def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:
+    """Minimise f for columns b of shape (cells, columns).
+
+    In a bounded number of steps; returns the cells and the largest remaining gap.
+    """
+    unbiased, diagonal = joint.solve(b, "the unbiased estimate"), joint.diagonal()
+    sums, weights = (
+        np.maximum(unbiased.sum(axis=0), 0.0),
+        np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None],
+    )
+    # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a
+    # positive start.
+    scale = np.sqrt(weights)
+    vector, bound = scale / np.linalg.norm(scale), 1.0
+    for _ in range(60):
+        turned = joint.gram(vector / scale) / scale
+        bound = float(np.linalg.norm(turned))
+        vector = turned / bound
+    metric = 1.05 * bound * weights
+    x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
+    ahead, momentum, worst = x, np.ones(b.shape[1]), math.inf
+    for count in range(1, _MOST_STEPS + 1):
+        fresh = onto_simplices(ahead - (joint.gram(ahead) - b) / metric, weights, sums, x > 0)
+        uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0
+        grown = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = fresh + np.where(uphill, 0.0, (momentum - 1) / grown) * (fresh - x)
+        momentum = np.where(uphill, 1.0, grown)
+        x = fresh
+        if count % _CHECK_EVERY == 0:
+            slope = joint.gram(x) - b
+            worst = float(((x * slope).sum(axis=0) - sums * slope.min(axis=0)).max())
+            if worst <= gap:
+                break
+    return x, worst

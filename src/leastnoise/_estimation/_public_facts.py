@@ -1,0 +1,402 @@
+"""Public facts about cells: impossible combinations and public counts.
+
+A spec states them, and they are not protected.
+
+Least squares takes public counts for observations without noise. Tables that are never negative are
+scaled to their sums by iterative proportional fitting (Deming and Stephan 1940), which keeps zeros.
+Whole numbers are the nearest that have these sums.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._families import partition_groups
+from leastnoise._plan import Plan, read
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import Product, from_json
+
+Names: TypeAlias = tuple[str, ...]
+Combination: TypeAlias = tuple[
+    tuple[str, tuple[int, ...]], ...
+]  # attributes, and the codes of each that do not go together
+_ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
+
+
+def read_combinations(
+    domain: Domain, facts: Iterable[Mapping[str, Sequence[int]]]
+) -> tuple[Combination, ...]:
+    """Read impossible combinations from the details of a plan, and check them.
+
+    The plan may come from a file.
+    """
+    read = tuple(tuple((name, tuple(codes)) for name, codes in fact.items()) for fact in facts)
+    for name, codes in (part for fact in read for part in fact):
+        if (
+            name not in domain.names
+            or not codes
+            or not set(codes) <= set(range(domain.kind(name).size))
+        ):
+            raise InputError(
+                f"The plan names impossible values of {name} that the domain does not have. Make "
+                "the plan again."
+            )
+    return read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownSums:
+    """Known sums of the cells of a table.
+
+    The group of every cell of each attribute, and the counts of all combinations of groups.
+    """
+
+    names: Names
+    groups: tuple[IntArray, ...]
+    counts: FloatArray
+
+    def on(self, names: Names) -> "KnownSums":
+        """Return the sums of a smaller table, of some of these attributes."""
+        summed = tuple(axis for axis, name in enumerate(self.names) if name not in names)
+        return KnownSums(
+            names,
+            tuple(self.groups[self.names.index(name)] for name in names),
+            self.counts.sum(axis=summed),
+        )
+
+    def of(self, cells: FloatArray) -> FloatArray:
+        """Return the sums of the cells of a table in these groups."""
+        sums = np.zeros(self.counts.shape)
+        np.add.at(sums, np.ix_(*self.groups), cells)
+        return sums
+
+    def over(self, values: Array) -> Any:
+        """Repeat the value of every combination of groups for each of its cells."""
+        return values[np.ix_(*self.groups)]
+
+    @property
+    def of_cells(self) -> bool:
+        """Whether every cell is known."""
+        return all(int(groups.max()) + 1 == len(groups) for groups in self.groups)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicCounts:
+    """A table whose counts are public.
+
+    Its queries, which partition the cells of each attribute, and their answers.
+    """
+
+    product: Product
+    sums: KnownSums
+
+    @property
+    def block(self) -> Block:
+        """The block that would measure these counts."""
+        return Block(
+            tuple(
+                Factor((name,), query)
+                for name, query in zip(self.product.attributes, self.product.operators, strict=True)
+            ),
+            Fraction(1),
+        )
+
+    def determines(self, product: Product) -> bool:
+        """Return whether every answer to a product is public.
+
+        Either every cell of its attributes is public, or the product asks for these groups.
+        """
+        sets = dict(zip(self.product.attributes, self.product.query_sets, strict=True))
+        if not set(product.attributes) <= set(sets):
+            return False
+        return self.sums.on(product.attributes).of_cells or product.query_sets == tuple(
+            map(sets.__getitem__, product.attributes)
+        )
+
+    @property
+    def rows(self) -> int:
+        """The number of all rows."""
+        return int(self.sums.counts.sum())
+
+
+def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
+    """Return sums of cells as sums of groups of cells; None if a group cuts one of the sums and is cut by it.
+
+    Args:
+        sums: known sums of cells.
+        groups: the group of every cell, by attribute.
+    """
+    names = tuple(name for name in sums.names if name in groups)
+    part, maps, counts = sums.on(names), [], sums.on(names).counts
+    for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
+        _, first = np.unique(groups[name], return_index=True)
+        of_group = known[first]
+        if np.array_equal(of_group[groups[name]], known):
+            maps.append(of_group)
+            continue
+        _, first_known = np.unique(known, return_index=True)
+        coarser = groups[name][first_known]
+        if not np.array_equal(coarser[known], groups[name]):
+            return None
+        summed = np.zeros((len(first), *np.delete(counts.shape, axis)))
+        np.add.at(summed, coarser, np.moveaxis(counts, axis, 0))
+        counts = np.moveaxis(summed, 0, axis)
+        maps.append(np.arange(len(first)))
+    return KnownSums(names, tuple(maps), counts)
+
+
+def public_counts(product: Product, counts: Any) -> PublicCounts:
+    """Check the public counts of a table.
+
+    They must partition its attributes and be whole numbers of at least 0.
+    """
+    groups = []
+    for name, operator in zip(product.attributes, product.operators, strict=True):
+        if (divided := partition_groups(operator)) is None:
+            raise InputError(
+                f"Public counts must be of cells or of groups that divide {name}, such as a level."
+            )
+        groups.append(divided)
+    values = np.asarray(counts)
+    if values.size != product.rows or values.dtype.kind not in "iu" or (values < 0).any():
+        raise InputError(
+            f"Public counts of {product.name} must be {product.rows} whole numbers of at least 0, "
+            "in the order of its cells."
+        )
+    return PublicCounts(
+        product,
+        KnownSums(
+            product.attributes, tuple(groups), values.reshape(product.shape).astype(np.float64)
+        ),
+    )
+
+
+def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[PublicCounts, ...]:
+    """Read public counts from the details of a plan.
+
+    Those that follow from others are left out; all must agree. The plan may come from a file.
+    """
+    tables, follow = (
+        [
+            public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
+            for entry in facts
+        ],
+        set[int](),
+    )
+    for (first, table), (second, other) in combinations(enumerate(tables), 2):
+        listed = f"{table.product.name} and {other.product.name}"
+        sums = [
+            (index, _coarsen_counts(fine.sums, coarse.sums), coarse)
+            for fine, index, coarse in ((table, second, other), (other, first, table))
+        ]
+        public_tables = [
+            (index, counts, coarse.sums.counts)
+            for index, counts, coarse in sums
+            if counts is not None
+        ]
+        if table.rows != other.rows or (
+            public_tables and not np.array_equal(public_tables[0][1], public_tables[0][2])
+        ):
+            raise InputError(f"Public counts must agree; those of {listed} do not. Correct them.")
+        follow.update(index for index, *_ in public_tables[:1])
+        if not public_tables and set(table.sums.names) & set(other.sums.names):
+            raise InputError(
+                "Tables of public counts must share no attribute, or one must follow from the "
+                f"other; got {listed}. Leave one of them out."
+            )
+    return tuple(table for index, table in enumerate(tables) if index not in follow)
+
+
+def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
+    """Return the public counts that a plan was made with."""
+    return read(
+        lambda: read_public(plan.domain, plan.details.get("public", ())),
+        "list of public counts",
+        "Make the plan again.",
+    )
+
+
+def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
+    """Sum fine counts to the groups of coarse ones; None if they are not finer."""
+    if not set(coarse.names) <= set(fine.names):
+        return None
+    finer, maps = fine.on(coarse.names), []
+    for groups, wide in zip(finer.groups, coarse.groups, strict=True):
+        to = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+        to[groups] = wide
+        if not np.array_equal(to[groups], wide):
+            return None
+        maps.append(to)
+    return KnownSums(coarse.names, tuple(maps), coarse.counts).of(finer.counts)
+
+
+def possible_cells(
+    impossible: Sequence[Combination], names: Sequence[str], shape: Sequence[int]
+) -> BoolArray:
+    """Return which cells of a table may hold rows.
+
+    All but those of impossible combinations of its attributes.
+    """
+    possible = np.ones(shape, dtype=bool)
+    for combination in impossible:
+        codes = dict(combination)
+        if set(codes) <= set(names):
+            possible[
+                np.ix_(
+                    *(codes.get(name, range(size)) for name, size in zip(names, shape, strict=True))
+                )
+            ] = False
+    return possible
+
+
+def apply_public_facts(
+    table: Callable[[Names], FloatArray],
+    names: Names,
+    impossible: Sequence[Combination],
+    public: Sequence[PublicCounts] = (),
+) -> FloatArray:
+    """Return a table with impossible cells set to 0 and public sums met.
+
+    Along every attribute it has the sums of its smaller tables.
+    """
+    known_sums = [
+        counts.sums.on(names) for counts in public if set(names) <= set(counts.sums.names)
+    ]
+    for sums in known_sums:
+        if sums.of_cells:
+            return sums.over(sums.counts)
+    cells = table(names)
+    possible = possible_cells(impossible, names, cells.shape)
+    if possible.all() and not any(set(names) & set(counts.sums.names) for counts in public):
+        return cells
+    smaller = [
+        apply_public_facts(table, names[:axis] + names[axis + 1 :], impossible, public)
+        for axis in range(len(names))
+    ]
+    cells = np.where(
+        possible, np.maximum(cells, _LEAST * float(smaller[0].sum()) / cells.size), 0.0
+    )
+    for axis, counts in enumerate(smaller):
+        groups = tuple(
+            np.zeros(size, dtype=np.int64) if at == axis else np.arange(size)
+            for at, size in enumerate(cells.shape)
+        )
+        known_sums.insert(axis, KnownSums(names, groups, np.expand_dims(counts, axis)))
+    return _with_sums(cells, known_sums)
+
+
+def _with_sums(cells: FloatArray, known_sums: Sequence[KnownSums]) -> FloatArray:
+    """Scale cells until they have these sums."""
+    total = float(known_sums[0].counts.sum())
+    for _ in range(_ROUNDS):
+        off = 0.0
+        for target in known_sums:
+            sums = target.of(cells)
+            off = max(off, float(np.abs(sums - target.counts).max()))
+            cells = cells * target.over(
+                np.where(sums > 0, target.counts / np.where(sums > 0, sums, 1.0), 0.0)
+            )
+        if off <= _EXACT * total:
+            break
+    return cells
+
+
+def sums_within(
+    names: Names, shape: Sequence[int], public: Sequence[PublicCounts]
+) -> list[KnownSums]:
+    """Return the public sums that bind the cells of a table.
+
+    The table may have further attributes.
+    """
+    within = []
+    for table in public:
+        part = table.sums.on(tuple(name for name in names if name in table.sums.names))
+        groups_of = dict(zip(part.names, part.groups, strict=True))
+        if len(part.names) or len(public) == 1:
+            groups = tuple(
+                groups_of.get(name, np.zeros(size, dtype=np.int64))
+                for name, size in zip(names, shape, strict=True)
+            )
+            counts = part.counts.reshape(
+                [
+                    part.counts.shape[part.names.index(name)] if name in groups_of else 1
+                    for name in names
+                ]
+            )
+            within.append(KnownSums(names, groups, counts))
+    return within
+
+
+def with_exact_sums(cells: FloatArray, names: Names, public: Sequence[PublicCounts]) -> FloatArray:
+    """Shift the cells of each group so that public sums are exact.
+
+    They were met up to a millionth of the noise.
+    """
+    known_sums = sums_within(names, cells.shape, public)
+    for _ in range(
+        len(known_sums)
+    ):  # these share no attribute, so correcting one changes in others the total alone
+        for target in known_sums:
+            often = target.of(np.ones(cells.shape))
+            cells = cells + target.over((target.counts - target.of(cells)) / often)
+    return cells
+
+
+def with_public_sums(
+    cells: FloatArray, product: Product, public: Sequence[PublicCounts]
+) -> FloatArray:
+    """Scale non-negative cells of a marginal to the sums that are public."""
+    known_sums = sums_within(product.attributes, cells.shape, public)
+    floor = _LEAST * public[0].rows / cells.size
+    return _with_sums(np.maximum(cells, floor), known_sums) if known_sums else cells
+
+
+def whole_with_sums(
+    cells: FloatArray, product: Product, public: Sequence[PublicCounts]
+) -> IntArray:
+    """Round cells to the nearest whole numbers with the public sums.
+
+    Or with the rounded total, if no sums are public.
+    """
+    everything = tuple(np.zeros(size, dtype=np.int64) for size in cells.shape)
+    total = KnownSums(
+        product.attributes, everything, np.rint(cells.sum()).reshape((1,) * cells.ndim)
+    )
+    known_sums = sums_within(product.attributes, cells.shape, public) or [total]
+    floors = np.array(np.floor(cells + _EXACT), order="C")
+    up = (cells - floors).reshape(-1)
+    positions = np.arange(cells.size)
+    rows = [
+        np.asarray(target.over(np.arange(target.counts.size).reshape(target.counts.shape))).reshape(
+            -1
+        )
+        for target in known_sums
+    ]
+    if len(known_sums) == 1:  # in every group the largest remainders
+        order = np.lexsort((-up, rows[0]))
+        lacking = np.rint(known_sums[0].counts - known_sums[0].of(floors)).reshape(-1)
+        begins = np.searchsorted(rows[0][order], np.arange(len(lacking)))
+        raised = positions - begins[rows[0][order]] < lacking[rows[0][order]]
+        floors.reshape(-1)[order[raised]] += 1
+        return floors.astype(np.int64)
+    from scipy.optimize import LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    bounds = [
+        LinearConstraint(
+            csr_array((np.ones(cells.size), (row, positions)), (target.counts.size, cells.size)),
+            missing,
+            missing,
+        )
+        for row, target in zip(rows, known_sums, strict=True)
+        for missing in [(target.counts - target.of(floors)).reshape(-1)]
+    ]
+    solution = milp(-up, integrality=np.ones(cells.size), bounds=(0, 1), constraints=bounds)
+    return np.asarray(np.rint(floors.reshape(-1) + solution.x), dtype=np.int64).reshape(cells.shape)

@@ -1,0 +1,297 @@
+"""Shrinkage of noisy differences of nested blocks towards 0.
+
+Functions of noisy numbers only, so all of it is post-processing.
+
+Cells are padded to a power of two by cells that are publicly known to be empty. A block of 2^p
+cells, of which its left half has l and its right half r that are not padding, has the *difference*
+
+    2 (r L - l R) / (l + r)        L, R the counts of the halves; L - R where nothing is padding
+
+which is 0 where the block is uniform. The total and all differences determine the cells. After
+least squares on levels of equal weights they are uncorrelated (docs/mathematics.md), but for those
+of the one block of each level at the edge of the padding.
+
+Source: wavelet shrinkage with hidden Markov trees (Crouse, Nowak, Baraniuk 1998), here with exact
+    noise variances and empirical Bayes;
+docs/decisions/dawa.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
+
+_ROUNDS, _STATES = 10, 18
+_PSEUDO = 20  # observations a row that the prior transitions count for
+
+
+class HalvingTree:
+    """All aligned blocks over n cells or runs, padded to a power of two."""
+
+    # A *vector* holds the total, then the differences of all blocks of 2 cells, of 4, and so on.
+
+    def __init__(self, size: int, lengths: IntArray | None = None) -> None:
+        self.size, self.depth = size, (size - 1).bit_length()
+        self.padded = 1 << self.depth
+        # By level: how many cells in the halves of every block are not padding, and which share of
+        # them is in the left half (1/2 of none).
+        self.left: list[IntArray] = []
+        self.right: list[IntArray] = []
+        self.share: list[FloatArray] = []
+        cells = np.pad(
+            np.ones(size, dtype=np.int64) if lengths is None else lengths, (0, self.padded - size)
+        )
+        for _ in range(self.depth):
+            left, right = cells.reshape(-1, 2).T
+            cells = left + right
+            self.left.append(left)
+            self.right.append(right)
+            self.share.append(np.where(cells > 0, left / np.maximum(cells, 1), 0.5))
+        self._begins = np.cumsum([1, *map(len, self.left)])[:-1]
+
+    def levels(self, vector: Array) -> list[Any]:
+        """Split the differences of a vector by level."""
+        return np.split(vector, self._begins)[1:]
+
+    def differences(self, cells: FloatArray) -> FloatArray:
+        """Return the vector of some cells."""
+        padded_cells, parts = np.pad(cells, (0, self.padded - self.size)), []
+        for share in self.share:
+            pairs = padded_cells.reshape(-1, 2)
+            parts.append(2 * ((1 - share) * pairs[:, 0] - share * pairs[:, 1]))
+            padded_cells = pairs.sum(axis=1)
+        return np.concatenate([padded_cells, *parts])
+
+    def together(self, vector: FloatArray, *, bounded: bool = True) -> FloatArray:
+        """Return the cells of a vector of differences.
+
+        If bounded, no block is below 0 or above the one that contains it.
+        """
+        cells = np.maximum(vector[:1], 0.0) if bounded else vector[:1]
+        for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
+            left = cells * share + part / 2
+            if bounded:
+                left = np.clip(left, 0.0, cells)
+            cells = np.stack([left, cells - left], axis=1).reshape(-1)
+        return cells[: self.size]
+
+    def transposed(self, query: FloatArray) -> FloatArray:
+        """Turn a query on cells into a query on vectors.
+
+        The transpose of ``together`` without bounds.
+        """
+        padded_query, parts = np.pad(query, (0, self.padded - self.size)), []
+        for share in self.share:
+            pairs = padded_query.reshape(-1, 2)
+            parts.append((pairs[:, 0] - pairs[:, 1]) / 2)
+            padded_query = share * pairs[:, 0] + (1 - share) * pairs[:, 1]
+        return np.concatenate([padded_query, *parts])
+
+    def up_to(self, edges: IntArray) -> Any:
+        """Return the sums of the first t cells as queries on vectors.
+
+        For edges t; a sparse matrix of shape (edges, padded).
+        """
+        from scipy.sparse import csr_matrix
+
+        columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
+        for level, (left, right, begin) in enumerate(
+            zip(self.left, self.right, self._begins, strict=True)
+        ):
+            width = 2 ** (level + 1)
+            block = np.minimum(edges // width, len(left) - 1)
+            inside, halves = edges - block * width, (left[block], right[block])
+            rising = np.minimum(inside, halves[0]) / np.maximum(halves[0], 1)
+            falling = np.clip(inside - width // 2, 0, halves[1]) / np.maximum(halves[1], 1)
+            columns.append(begin + block)
+            weights.append(np.where((halves[0] > 0) & (halves[1] > 0), (rising - falling) / 2, 0.0))
+        rows = np.tile(np.arange(len(edges)), len(columns))
+        return csr_matrix(
+            (np.concatenate(weights), (rows, np.concatenate(columns))),
+            shape=(len(edges), self.padded),
+        )
+
+    def blocks(self) -> tuple[IntArray, IntArray]:
+        """Return first and last run of every aligned block with real cells.
+
+        Single runs, then blocks of two, four and so on.
+        """
+        low = [np.arange(0, self.size, 1 << power) for power in range(self.depth + 1)]
+        return np.concatenate(low), np.concatenate(
+            [np.minimum(low_of + (1 << power), self.size) - 1 for power, low_of in enumerate(low)]
+        )
+
+    def noise(self, variances: FloatArray) -> FloatArray:
+        """Return the variances of a vector from those of block counts.
+
+        0 where a half is padding.
+        """
+        levels = np.split(
+            variances, np.cumsum([-(-self.size // (1 << power)) for power in range(self.depth)])
+        )
+        by_level = [levels[-1]]
+        for share, left, right, halves, parent in zip(
+            self.share, self.left, self.right, levels, levels[1:], strict=False
+        ):
+            both = np.pad(halves, (0, 2 * len(share) - len(halves))).reshape(-1, 2)
+            across = np.pad(parent, (0, len(share) - len(parent))) - both.sum(
+                axis=1
+            )  # twice the covariance of the halves
+            variance = 4 * (
+                (1 - share) ** 2 * both[:, 0] + share**2 * both[:, 1] - share * (1 - share) * across
+            )
+            by_level.append(np.where((left > 0) & (right > 0), np.maximum(variance, 0.0), 0.0))
+        return np.concatenate(by_level)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShrinkagePosterior:
+    """The posterior of a vector of differences; the total is unchanged.
+
+    Means, variances, variances of the noise in the means, squared errors of the means.
+    """
+
+    means: FloatArray
+    variances: FloatArray
+    noise: FloatArray
+    errors: FloatArray
+
+
+def shrink(
+    halving: HalvingTree, vector: FloatArray, noise: FloatArray, tail: float | None
+) -> ShrinkagePosterior:
+    """Return the posterior of differences under a hidden Markov tree.
+
+    The tree is fitted to them (empirical Bayes).
+
+    ``noise`` has their variances; ``tail`` is None for normal noise, else the scale of its
+    exponential tails.
+    """
+    # A difference is 0 (state 0) or normal with a standard deviation from a geometric ladder
+    # (states 1 ...). The state of a block depends on its parent's by one transition matrix, learned
+    # by expectation-maximisation with a prior of 20 observations a row that favours staying near.
+    # The noise is normal, or normal in the middle and exponential in the tails. With a known state
+    # of variance v the posterior is that of two normals: with gain g = v / (v + s^2) the mean is g
+    # d, and its error g s^2 = (g s)^2 + (1 - g) g s^2: noise, and the square of what was shrunk
+    # away. Mixed over states, what is not noise grows by the spread between the states' means.
+    has_noise = noise > 0
+    has_noise[0] = False
+    if not has_noise.any():
+        return ShrinkagePosterior(means=vector, variances=noise, noise=noise, errors=noise)
+    sd, size = np.sqrt(np.where(has_noise, noise, 1.0)), np.abs(vector)[:, None]
+    rungs = np.concatenate(
+        [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
+    )  # from a quarter of the least noise
+    total = (sd**2)[:, None] + rungs
+    log = -(size**2) / (2 * total)
+    if tail is not None:
+        log = np.where(size < total / tail, log, total / (2 * tail**2) - size / tail)
+    log = log - np.log(total) / 2
+    likelihood = np.where(has_noise[:, None], np.exp(log - log.max(axis=1, keepdims=True)), 1.0)
+    gain = np.where(has_noise[:, None], rungs / total, 0.0)
+    state = np.concatenate(
+        [
+            np.zeros((1, len(rungs))),
+            *posterior_states(halving.levels(likelihood), halving.levels(has_noise)),
+        ]
+    )
+    mean_gain = (state * gain).sum(axis=1)
+    square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
+    means, mean_noise = vector * mean_gain, np.where(has_noise, mean_gain**2 * sd**2, 0.0)
+    variances = np.where(
+        has_noise, np.maximum(square - means**2, np.maximum(mean_noise, 1e-6 * sd**2)), 0.0
+    )
+    levels = zip(*map(halving.levels, (vector, noise, means, variances)), strict=True)
+    errors = np.concatenate([noise[:1], *(checked_errors(*level) for level in levels)])
+    means[0], variances[0], mean_noise[0] = vector[0], noise[0], noise[0]
+    return ShrinkagePosterior(means=means, variances=variances, noise=mean_noise, errors=errors)
+
+
+def posterior_states(
+    likelihood: Sequence[FloatArray], known: Sequence[BoolArray]
+) -> list[FloatArray]:
+    """Return the state probabilities of every block given all blocks.
+
+    By level; transitions from parents to halves are learned.
+    """
+    rung = np.arange(_STATES + 1)
+    prior = 0.6 ** np.abs(
+        rung[:, None] - rung
+    )  # favours staying near, and an empty block's halves being empty
+    prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
+    prior /= prior.sum(axis=1, keepdims=True)
+    matrix, posterior = prior, list[FloatArray]()
+    for _ in range(_ROUNDS):
+        upward, message = list[FloatArray](), list[FloatArray]()
+        for level, likely in enumerate(likelihood):
+            inside = (
+                likely
+                if level == 0
+                else likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
+            )
+            upward.append(inside / inside.max(axis=1, keepdims=True))
+            message.append(upward[-1] @ matrix.T)
+        posterior, counts = (
+            [upward[-1] / upward[-1].sum(axis=1, keepdims=True)],
+            np.zeros_like(matrix),
+        )
+        for level in range(len(likelihood) - 2, -1, -1):
+            parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
+            posterior.insert(0, (parent @ matrix) * upward[level])
+            parent[~known[level]] = 0.0  # padding teaches nothing
+            counts += matrix * (parent.T @ upward[level])
+        matrix = counts + _PSEUDO * prior
+        matrix /= matrix.sum(axis=1, keepdims=True)
+    return posterior
+
+
+def checked_errors(
+    part: FloatArray, noise: FloatArray, mean: FloatArray, variance: FloatArray
+) -> FloatArray:
+    """Estimate the squared errors of posterior means without the prior.
+
+    For one level; the fitted prior is not trusted.
+    """
+    # If the prior holds, a difference lies ``noise - variance`` from its posterior mean, in mean
+    # square over its level. What it lies further away is error that the prior does not know of. An
+    # average of K squares is itself uncertain by about ``noise * sqrt(2 / K)``, which is added, so
+    # that levels of few blocks, from which no prior can be learned, fall back on least squares. No
+    # error is above that of least squares with the square of what was shrunk away.
+    # Source: Stein, Ann. Statist. 9 (1981), the unbiased estimate of risk, with the posterior
+    #     variance for the derivative (Tweedie).
+    has_noise = noise > 0
+    count = max(int(has_noise.sum()), 1)
+    away = np.where(has_noise, (part - mean) ** 2, 0.0)
+    unknown = (away - np.where(has_noise, noise - variance, 0.0)).sum() / count + math.sqrt(
+        2 / count
+    ) * noise.sum() / count
+    return np.where(
+        has_noise,
+        np.minimum(variance + max(float(unknown), 0.0), np.maximum(variance, noise + away)),
+        0.0,
+    )
+
+
+def cheapest_blocks(
+    squares: Sequence[FloatArray], costs: Sequence[FloatArray], noise: float, halving: HalvingTree
+) -> IntArray:
+    """Return the first cells of the cheapest buckets.
+
+    A block stays whole if its inner differences cost queries less than splitting it.
+    """
+    bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
+    split: list[BoolArray] = []
+    for square, weight in zip(squares, costs, strict=True):
+        bias = bias.reshape(-1, 2).sum(axis=1) + weight * square
+        divided = cost.reshape(-1, 2).sum(axis=1) + weight * noise
+        split.append(divided < bias)
+        cost = np.minimum(divided, bias)
+    alive, starts = np.ones(1, dtype=bool), np.zeros(halving.padded, dtype=bool)
+    for level in range(len(squares) - 1, -1, -1):
+        starts[:: 2 ** (level + 1)] |= alive & ~split[level]
+        alive = np.repeat(alive & split[level], 2)
+    return np.asarray(np.flatnonzero((starts | alive)[: halving.size]))

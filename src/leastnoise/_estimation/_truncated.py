@@ -1,0 +1,258 @@
+"""Sums of values clipped at a threshold, and sums over some cells.
+
+With estimates of what is missing.
+
+Truncated sums: the threshold was chosen privately, and error bars cover the noise given it. The
+bias is estimated from the noisy counts of the tail that chose the threshold: every record between
+two candidate thresholds is taken at the middle of its cell, and groups are taken to share the loss
+in proportion to their sums. Sums that leave out cells along a number, in which nothing stood out of
+the noise: least squares on the kept cells is that on all cells, given that the others hold nothing.
+Sums by group, each over its lowest buckets of a number: every sum was measured by itself, so that
+what a group leaves out tells nothing of what it keeps.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from sys import float_info
+
+import numpy as np
+
+from leastnoise._error import ConstrainedLeastSquares, block_variance
+from leastnoise._estimation._expansion import (
+    BucketExpansion,
+    answers_of,
+    chunks,
+    operator_of,
+    spread_evenly,
+)
+from leastnoise._estimation._least_squares import Answer, Estimate, OneSidedBounds
+from leastnoise._families import apply_along_axes, interval_ends
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Operator, apply, dense
+from leastnoise._trusted.measurements import Observation
+from leastnoise._workload import Product, identity
+
+_AT_ONCE = 2**22  # numbers
+_ROUNDING = 1e-9  # of what enters an answer once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TruncatedSumsEstimate:
+    """Least squares on truncated sums."""
+
+    estimator: Estimate
+    attribute: str
+    excess: FloatArray
+
+    @staticmethod
+    def of(
+        observation: Observation, attribute: str, losses: Iterable[tuple[int, int, float]]
+    ) -> "TruncatedSumsEstimate":
+        """Build the estimate from both measurements and the losses by clipping.
+
+        Each loss is from one cell of the attribute to another.
+        """
+        excess = np.zeros(observation.measurements.domain.kind(attribute).size)
+        for start, stop, loss in losses:
+            excess[start:stop] = loss / max(stop - start, 1)
+        return TruncatedSumsEstimate(Estimate(observation), attribute, excess)
+
+    def estimate(self, product: Product) -> Answer:
+        """Return least squares answers about the clipped values.
+
+        With exact noise given the threshold, and the estimated loss.
+        """
+        return replace(
+            self.estimator.estimate(product), approximation_std=np.abs(self.losses(product))
+        )
+
+    def losses(self, product: Product) -> FloatArray:
+        """Return the estimated loss of each answer by clipping, in units.
+
+        Of shape ``product.shape``; it is never added to an answer.
+        """
+        if self.attribute in product.attributes:
+            axis = product.attributes.index(self.attribute)
+            lost = apply(product.operators[axis], self.excess)
+        else:
+            axis, lost = -1, np.array(float(self.excess.sum()))
+        other_axes = tuple(index for index in range(len(product.attributes)) if index != axis)
+        if not other_axes:
+            return np.broadcast_to(lost, product.shape).copy()
+        cells = np.maximum(
+            self.estimator.cells(
+                tuple(product.attributes[index] for index in other_axes), product.measure
+            ),
+            0.0,
+        )
+        share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
+        outer = np.multiply.outer(
+            apply_along_axes((product.operators[other] for other in other_axes), share), lost
+        )
+        return np.asarray(np.moveaxis(outer, -1, axis) if axis >= 0 else outer)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DroppedBucketsEstimate:
+    """Least squares on the cells that are kept."""
+
+    full: BucketExpansion
+    kept: BucketExpansion
+    given: ConstrainedLeastSquares
+    missing: FloatArray
+
+    @staticmethod
+    def of(
+        observation: Observation, first: int, stop: int, losses: Iterable[tuple[int, int, float]]
+    ) -> "DroppedBucketsEstimate":
+        """Build the estimate from the measurement and the range of kept cells.
+
+        With sums that may be missing from other ranges.
+        """
+        full = BucketExpansion.of(observation, None)
+        starts = full.buckets.starts
+        constrained = ConstrainedLeastSquares.of(
+            full.covariance, (starts >= first) & (starts < stop)
+        )
+        kept_buckets = replace(
+            full, counts=constrained.estimates(full.counts), covariance=constrained.covariance
+        )
+        missing = np.zeros(full.buckets.size)
+        for start, behind, loss in losses:
+            missing[start:behind] = loss / (behind - start)
+        carried = constrained.carried @ np.add.reduceat(missing, starts)
+        inside = np.repeat(constrained.kept, full.buckets.lengths)
+        missing[inside] = spread_evenly(carried, full.buckets.lengths)[inside]
+        return DroppedBucketsEstimate(full, kept_buckets, constrained, missing)
+
+    def estimate(self, product: Product) -> Answer:
+        """Return answers of the kept cells with exact noise.
+
+        And what may be missing, which is never added to an answer.
+        """
+        # An answer about nothing that is kept is 0, with the noise of what was measured and did not
+        # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
+        # cell is below 0, so that none is above what everything measured says of it, and none is
+        # below the answer by more than what cells that are left out have raised it by.
+        values, variances = answers_of(product, self.kept.even), self.kept.variances(product)
+        everything = np.sqrt(self.full.variances(product))
+        noise = np.where(variances > 0, np.sqrt(variances), everything)
+        raised, variance = (
+            part.reshape(product.shape)
+            for part in self._omitted_amounts(operator_of(product, self.full.buckets.size))
+        )
+        sides = OneSidedBounds(
+            values - raised,
+            np.sqrt(variances + variance),
+            answers_of(product, self.full.even),
+            everything,
+        )
+        return Answer(values, noise, np.abs(answers_of(product, self.missing)), sides)
+
+    def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
+        """Return by how much omitted cells raised each answer, with variances."""
+        outside, raised = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
+        covariance = self.full.covariance[np.ix_(outside, outside)]
+        groups = np.zeros((operator.size, len(outside)))
+        groups[self.full.buckets.starts] = self.given.carried[:, outside]
+        ends, upto = (
+            interval_ends(operator),
+            np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)]),
+        )
+        matrix = dense(operator).astype(np.float64) if ends is None else np.zeros((0, 0))
+        for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
+            carried = (
+                matrix[part] @ groups
+                if ends is None
+                else upto[ends[1][part] + 1] - upto[ends[0][part]]
+            )
+            some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
+            below = np.maximum(-carried[some], 0.0)
+            raised[:, part.start + some] = (
+                below @ self.full.counts[outside],
+                ((below @ covariance) * below).sum(axis=1),
+            )
+        return raised[0], raised[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupedBucketSumsEstimate:
+    """Sums of each group over the lowest buckets, as many as it keeps."""
+
+    names: tuple[str, ...]
+    sums: FloatArray
+    noise: FloatArray
+    kept: IntArray
+    missing: FloatArray
+
+    @staticmethod
+    def of(
+        observation: Observation,
+        attribute: str,
+        kept: Sequence[int] | IntArray,
+        missing: Sequence[float] | FloatArray,
+    ) -> "GroupedBucketSumsEstimate":
+        """Read the sums from the last measurement.
+
+        With how many buckets each group keeps, and what may be missing.
+        """
+        sums, noise = measured_by_group(observation, attribute)
+        many = np.array(kept)
+        if (
+            many.dtype.kind != "i"
+            or many.ndim != 1
+            or not ((many >= 0) & (many <= len(noise))).all()
+        ):
+            raise ValueError(len(noise))
+        if not all(0 <= value <= float_info.max for value in missing):
+            raise ValueError(missing)
+        names = tuple(
+            factor.attributes[0]
+            for factor in observation.measurements.blocks[-1].factors
+            if factor.attributes != (attribute,)
+        )
+        shape = sums.shape[:-1]
+        lost = np.array(missing, dtype=np.float64).reshape(shape)
+        return GroupedBucketSumsEstimate(names, sums, noise, many.reshape(shape), lost)
+
+    def estimate(self, product: Product) -> Answer:
+        """Return the sums with exact noise, and what may be missing.
+
+        What may be missing is never added to an answer.
+        """
+        # An answer that keeps nothing is 0, with the noise of what was measured and was not worth
+        # it. Its upper side is of the sum of all buckets, wherever the values lie.
+        if product.attributes != self.names or any(
+            query_set != identity() for query_set in product.query_sets
+        ):
+            raise InputError(
+                f"Sums were measured by {' x '.join(self.names) or 'no attribute'} alone. Ask for "
+                "these groups."
+            )
+        everything = np.full(self.kept.shape, np.sqrt((self.noise**2).sum()))
+        within = np.arange(len(self.noise)) < self.kept[..., None]
+        values = np.where(within, self.sums, 0.0).sum(axis=-1)
+        noise = np.where(self.kept > 0, np.sqrt((within * self.noise**2).sum(axis=-1)), everything)
+        return Answer(
+            values,
+            noise,
+            self.missing,
+            OneSidedBounds(values, noise, self.sums.sum(axis=-1), everything),
+        )
+
+
+def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatArray, FloatArray]:
+    """Return the sums by group and bucket, and the buckets' standard errors.
+
+    The buckets are the last axis.
+    """
+    measurements, values = observation.measurements, observation.values[-1]
+    block = measurements.blocks[-1]
+    position = [factor.attributes for factor in block.factors].index((attribute,))
+    sums = np.moveaxis(
+        (values / measurements.grid).reshape([factor.operator.rows for factor in block.factors]),
+        position,
+        -1,
+    )
+    return sums, np.sqrt(block_variance(measurements, block)) / block.factors[position].weights

@@ -1,0 +1,635 @@
+"""The automatic choice of a strategy.
+
+Every applicable planner is tried, and the plan of least expected error wins. No data is read.
+"""
+
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from gc import disable, enable, freeze, get_freeze_count, isenabled, unfreeze
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leastnoise._error import bound_seconds, evaluate_plan, lower_bound
+from leastnoise._families import NotApplicable, partition_groups
+from leastnoise._fitting import NOISES, fit_noise_scales
+from leastnoise._frames import Columns, TabularMixin
+from leastnoise._plan import Plan
+from leastnoise._strategies import (
+    PLANNERS,
+    Deadline,
+    Planner,
+    PlanningProblem,
+    Strategy,
+    counts_and_sums,
+    deadline_passed,
+    reweighted_strategy,
+    split_units_budget,
+    time_limit,
+)
+from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.check import InputError, InternalError, message, one_of, readable, refuse
+from leastnoise._trusted.measurements import MOST_ROWS
+from leastnoise._workload import Workload
+
+Progress: TypeAlias = Callable[[str], None] | None
+SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The options of a search for a plan."""
+
+    strategy: str = "auto"
+    seconds: float = SECONDS
+    tell: Progress = None
+    every: bool = False
+    own: Planner | None = None
+    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    public: tuple[Mapping[str, Any], ...] = ()
+    now: Callable[[], float] = time.thread_time
+
+    def __post_init__(self) -> None:
+        seconds = self.seconds
+        if (
+            isinstance(seconds, bool)
+            or not isinstance(seconds, (int, float))
+            or not 0 < seconds < math.inf
+        ):
+            raise refuse(
+                "seconds",
+                seconds,
+                "a number above 0, such as 20",
+                "It says how much CPU time the search for a plan may take.",
+            )
+        object.__setattr__(self, "seconds", float(seconds))
+
+    @property
+    def planner(self) -> Planner | None:
+        """The planner of the strategy.
+
+        None for the automatic choice and for data-dependent mechanisms.
+        """
+        return self.own or PLANNERS.get(self.strategy)
+
+
+_MOST_BUDGET = 2**20
+# Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
+# all searches end, so that with the last error and the look for crowded tables planning ends by
+# 1.5.
+_QUICK, _LATEST = 1 / 20, 1.3
+_GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
+_SECOND, _FURTHER = (
+    1 / 8,
+    1 / 2,
+)  # how likely the best plan has the other kind of noise, and that more steps of a search find it
+_RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
+_FAR = (
+    1 / 2
+    # part of the squared error of quick planners that searches reach under Laplace noise; under
+    # Gaussian noise these are near the best
+)
+_NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
+_NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
+ENDED_EARLY = "ended_early"
+"""The key of a plan's details with the strategies whose search the clock ended."""
+_CROWDED = 2.0  # times the error of a table alone
+_MOST_CROWDED = 24  # tables that are compared with plans of their own
+_MANY_TABLES = 1024  # each planner that is tried on more takes seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One strategy with one kind of noise, tried on a workload."""
+
+    strategy: str
+    noise: Noise
+    plan: Plan | None
+    reason: str  # why there is no plan
+    seconds: float  # that it took
+    more: float = (
+        0.0  # CPU seconds with which its search might find a better plan; 0 if none would help
+    )
+    needless: bool = False  # whether a lower bound proves that it can gain next to nothing
+    ended: bool = False  # whether the clock ended its search
+    unsuited: bool = False  # whether it is made for other workloads or other noise
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it was not tried, because it can gain next to nothing."""
+        return self.needless and self.plan is None
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The key by which the least candidate is chosen."""
+        return self.needless, self.total
+
+    @property
+    def total(self) -> float:
+        """Expected total squared error; infinite if the strategy cannot be used."""
+        return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
+
+
+class Comparison(TabularMixin, tuple[Candidate, ...]):
+    """Strategies side by side: a tuple of candidates that prints as a table."""
+
+    __slots__ = ()
+
+    def columns(self) -> Columns:
+        """The columns of the table, one row for each strategy.
+
+        If a strategy does not apply, its errors are NaN and ``reason`` says why.
+        """
+        promises = [None if tried.plan is None else tried.plan.expected_error() for tried in self]
+        least = [None if promise is None else promise.times_least for promise in promises]
+        return {
+            "strategy": np.array([tried.strategy for tried in self], dtype=object),
+            "noise": np.array([tried.noise.value for tried in self], dtype=object),
+            "expected_total_squared_error": np.array(
+                [math.nan if error is None else error.total_squared_error for error in promises]
+            ),
+            "error_over_least": np.array([math.nan if ratio is None else ratio for ratio in least]),
+            "seconds": np.array([tried.seconds for tried in self]),
+            "reason": np.array([tried.reason for tried in self], dtype=object),
+        }
+
+
+def noise_kinds(privacy: Privacy) -> tuple[Noise, ...]:
+    """Return the kinds of noise to try for a budget, the usual one first."""
+    kinds = NOISES[type(privacy.budget)]
+    return kinds[:1] if kinds[0] is Noise.DISCRETE_GAUSSIAN else kinds
+
+
+def try_strategies(
+    workload: Workload,
+    privacy: Privacy,
+    strategy: str | Planner = "auto",
+    seconds: float = SECONDS,
+    tell: Progress = None,
+    *,
+    every: bool = True,
+    now: Callable[[], float] = time.thread_time,
+) -> Iterator[Candidate]:
+    """Try strategies one by one."""
+    # The automatic choice ends a search that would take the CPU seconds that others may need, and
+    # all searches at 1.3 times the given seconds. Estimates decide the order and what others may
+    # need; planners without a share of the time are tried last, in the time that is left.
+    if strategy == "auto":
+        tasks = _allocate_time(workload, privacy, seconds)
+    else:
+        chosen = (
+            strategy
+            if isinstance(strategy, Planner)
+            else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+        )
+        tasks = [
+            (chosen, PlanningProblem(workload, privacy, noise)) for noise in noise_kinds(privacy)
+        ]
+    many = len(workload.products) > _MANY_TABLES
+    if many:
+        tasks.sort(key=lambda pair: not pair[0].contains(workload))
+    contained: dict[tuple[str, Noise], str] = {}
+    begun = now()
+    least, proved = (
+        dict.fromkeys(noise_kinds(privacy), math.inf),
+        dict.fromkeys(noise_kinds(privacy), 0.0),
+    )
+    ordered = strategy != "auto" or many or len(least) == 1
+    while tasks:
+        if not ordered and _is_slow(
+            *tasks[0], seconds
+        ):  # slow planners begin with the noise for which quick ones promise more
+            order = sorted(
+                least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0)
+            )
+            ordered, tasks = True, _allocate_time(workload, privacy, seconds, order)[-len(tasks) :]
+        planner, task = tasks.pop(0)
+        slow, best = _is_slow(planner, task, seconds), min(least.values())
+        start = time.perf_counter()
+        clock, plan = (
+            _search_deadline(planner, task, tasks, begun, seconds, now)
+            if strategy == "auto"
+            else Deadline(),
+            None,
+        )
+        needless = (
+            slow
+            and best <= (1 + _NO_GAIN) * proved[task.noise]
+            and (planner.name, task.noise) not in contained
+        )
+        reason, unsuited = "", False
+        if (planner.name, task.noise) in contained:
+            reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
+        elif slow and best < math.inf:  # quick planners are always tried
+            no_time = f"too little of the {seconds:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
+            reason = _NEEDLESS if needless and not every else no_time if clock.has_passed() else ""
+        if not reason:
+            if tell is not None:
+                tell(planner.name)
+            with time_limit(clock):
+                plan, error = _best_candidate_plan(planner, task, iterate=strategy != "auto")
+            reason = "" if error is None else str(error)
+            unsuited = isinstance(error, NotApplicable)
+            needless = needless and plan is not None
+        seconds_wanted = (
+            planner.most_seconds(workload, task.norm)
+            if reason != _NEEDLESS and (clock.ended or planner.most)
+            else 0.0
+        )
+        if plan is not None and not needless:
+            promise = plan.expected_error()
+            least[task.noise] = min(least[task.noise], promise.total_squared_error)
+            proved[task.noise] = max(proved[task.noise], promise.lower_bound)
+        if many and plan is not None:
+            contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
+        more = seconds_wanted if seconds_wanted > task.seconds else 0.0
+        # without a share of the time it counts as ended only if it found the best plan
+        ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
+        yield Candidate(
+            planner.name,
+            task.noise,
+            plan,
+            reason,
+            time.perf_counter() - start,
+            more,
+            needless,
+            ended,
+            unsuited,
+        )
+
+
+def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
+    """Return whether a planner needs more than a small part of the time.
+
+    Or has no share of it.
+    """
+    cost = _planning_passes(task.workload) * planner.least_seconds(task.workload, task.norm)
+    return task.norm in planner.norms and (cost > _QUICK * seconds or not task.seconds > 0)
+
+
+def _search_deadline(
+    planner: Planner,
+    task: PlanningProblem,
+    other_searches: Sequence[tuple[Planner, PlanningProblem]],
+    begun: float,
+    seconds: float,
+    now: Callable[[], float],
+) -> Deadline:
+    """Return the deadline of a search.
+
+    It leaves others their shares, but its own share may be underestimated by a factor.
+    """
+    # The last step of a search, which no clock ends, must be over by then.
+    ways, end = _planning_passes(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
+    if not _is_slow(planner, task, seconds):
+        return Deadline(end, now)
+    if task.seconds > 0:
+        needed = min(task.seconds, planner.least_seconds(task.workload, task.norm))
+        end = max(
+            end - ways * sum(other.seconds for _, other in other_searches),
+            min(end, now() + _RIGHT * ways * needed),
+        )
+    else:
+        end = begun + max(seconds / 2, seconds - _GRACE)  # a second is what loading takes
+    return Deadline(end - planner.step(task.workload), now)
+
+
+def _best_candidate_plan(
+    planner: Planner, task: PlanningProblem, *, iterate: bool
+) -> tuple[Plan | None, InputError | None]:
+    """Return the better plan of counts and sums, measured jointly or apart.
+
+    Jointly is usually better. Or None and the reason.
+    """
+    both, separate_plan, error = None, None, None
+    if task.workload.counted_sums:
+        both, _ = _plan_proposal(partial(counts_and_sums, planner), task, iterate=iterate)
+    if both is None or not deadline_passed():
+        separate_plan, error = _plan_proposal(planner.strategy, task, iterate=iterate)
+    plans = [plan for plan in (separate_plan, both) if plan is not None]
+    if not plans:
+        return None, error
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error), None
+
+
+def _plan_proposal(
+    propose: Callable[[PlanningProblem], Strategy], task: PlanningProblem, *, iterate: bool
+) -> tuple[Plan | None, InputError | None]:
+    """Return the plan of a proposal, or None and the reason."""
+    try:
+        with not_applicable_if_arithmetic_fails():
+            # Extreme weights or budgets may overflow in a search; the proposal is checked exactly.
+            with np.errstate(all="ignore"):
+                proposal = propose(task)
+            blocks = split_units_budget(task, proposal.blocks)
+            fitted = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+            plan = evaluate_plan(
+                task.workload, fitted, proposal.name, details=proposal.details, iterate=iterate
+            )
+            _check_finite(plan)
+    except InputError as error:
+        return None, error
+    except MemoryError as error:
+        return None, InputError(memory_error_reason(error))
+    return plan, None
+
+
+@contextmanager
+def not_applicable_if_arithmetic_fails() -> Iterator[None]:
+    """Raise NotApplicable in place of an error of arithmetic or linear algebra.
+
+    A planner proposes what to measure, so that a fault in it may cost accuracy and nothing else.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    # LinAlgError is a ValueError; a weight that is no number ends in an InternalError.
+    except (ArithmeticError, ValueError, InternalError) as error:
+        raise NotApplicable(
+            message("its arithmetic failed ({fault})", fault=type(error).__name__)
+        ) from error
+
+
+def _check_finite(plan: Plan) -> None:
+    """Raise ArithmeticError where the expected error of a plan is no number."""
+    total = plan.expected_error().total_squared_error
+    if not math.isfinite(total):
+        raise FloatingPointError(f"the expected error is {total}")
+
+
+def _allocate_time(
+    workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
+) -> list[tuple[Planner, PlanningProblem]]:
+    """Share the time among planners: quick ones first.
+
+    Then by their seconds over the likelihood that they find the best plan.
+    """
+    # Further steps of a search count as one more planner. Shares are parts of estimates, so the
+    # same workload has the same plan on every machine. Planners without a share come last, in the
+    # same order.
+    seconds_left, ways = seconds - bound_seconds(workload), _planning_passes(workload)
+    parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
+    for noise in noise_kinds(privacy):
+        likely = _SECOND ** [*order, *noise_kinds(privacy)].index(noise)
+        for planner in (planner for planner in PLANNERS.values() if planner.automatic):
+            cost, most = (
+                ways * estimate(workload, noise.norm)
+                for estimate in (planner.least_seconds, planner.most_seconds)
+            )
+            slow = cost > _QUICK * seconds
+            parts.append(
+                (
+                    slow,
+                    cost / (likely * planner.likely(workload)) if slow else 0.0,
+                    (planner, noise),
+                    cost,
+                )
+            )
+            if most > cost > 0:
+                parts.append(
+                    (
+                        True,
+                        max(cost, most - cost) / (likely * _FURTHER),
+                        (planner, noise),
+                        most - cost,
+                    )
+                )
+    shares: dict[tuple[Planner, Noise], float] = {}
+    for *_, tried, cost in sorted(parts, key=lambda part: part[:2]):
+        if tried in shares:
+            share = min(max(seconds_left, 0.0), cost) if shares[tried] > 0 else 0.0
+        else:
+            share = cost if cost <= max(seconds_left, 0.0 if shares else _QUICK * seconds) else 0.0
+        shares[tried] = shares.get(tried, 0.0) + share
+        seconds_left -= share
+    tasks = [
+        (planner, PlanningProblem(workload, privacy, noise, share / ways))
+        for (planner, noise), share in shares.items()
+    ]
+    return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
+
+
+def reweight_plan(plan: Plan, workload: Workload) -> Plan:
+    """Reweight the measured tables of a plan for another workload.
+
+    There is no search, so it takes little time.
+    """
+    measured = plan.measured()
+    with not_applicable_if_arithmetic_fails():
+        proposal = reweighted_strategy(
+            plan.strategy, workload, measured.blocks, measured.noise.norm
+        )
+        fitted = fit_noise_scales(workload.domain, plan.privacy, measured.noise, proposal.blocks)
+        return evaluate_plan(workload, fitted, proposal.name)
+
+
+def search_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
+    """Plan another workload with the strategy, budget and noise of a plan."""
+    planner = search.own or PLANNERS[plan.strategy]
+    noise = plan.measured().noise
+    time_limit_seconds = max(
+        seconds / _planning_passes(workload), planner.least_seconds(workload, noise.norm)
+    )
+    best, error = _best_candidate_plan(
+        planner, PlanningProblem(workload, plan.privacy, noise, time_limit_seconds), iterate=True
+    )
+    if best is None:
+        raise error if error is not None else InputError("No strategy can be used.")
+    return best
+
+
+def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
+    """Estimate the CPU seconds of a search from those of its strategies.
+
+    0 for a data-dependent mechanism.
+    """
+    if search.strategy == "auto":
+        return _planning_passes(workload) * sum(
+            task.seconds for _, task in _allocate_time(workload, privacy, search.seconds)
+        )
+    planner = search.planner
+    if planner is None:
+        return 0.0
+    return _planning_passes(workload) * sum(
+        planner.most_seconds(workload, noise.norm) for noise in noise_kinds(privacy)
+    )
+
+
+def _planning_passes(workload: Workload) -> int:
+    """Return how often each strategy is planned.
+
+    Twice if counts and sums may be measured apart or jointly.
+    """
+    return 2 if workload.counted_sums else 1
+
+
+def memory_error_reason(error: MemoryError) -> str:
+    """Say what ran out of memory."""
+    size = str(error).split(" for an array", 1)[0][:80]
+    at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
+    return message(
+        "it needs more memory than there is{at_once}; ask for fewer or smaller tables",
+        at_once=at_once,
+    )
+
+
+def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
+    """Give all candidates of a kind of noise the largest lower bound.
+
+    A bound that one of them computed holds for all.
+    """
+    bounds: dict[Noise, float] = {}
+    for entry in tried:
+        if entry.plan is not None:
+            bounds[entry.noise] = max(bounds.get(entry.noise, 0.0), entry.plan.lower_bound())
+    return [
+        entry
+        if entry.plan is None
+        else replace(
+            entry,
+            plan=replace(
+                entry.plan,
+                promise=replace(entry.plan.expected_error(), lower_bound=bounds[entry.noise]),
+            ),
+        )
+        for entry in tried
+    ]
+
+
+def _failure_reasons(tried: Sequence[Candidate]) -> str:
+    """Return sentences on why nothing can be used, those first that this workload or budget can change.
+
+    Reasons that differ only in numbers are listed once, with the names of their strategies. Of
+    strategies that are made for other workloads only the names are listed, if another reason is
+    left.
+    """
+    decisive = [entry for entry in tried if not entry.unsuited] or [*tried]
+    named: dict[str, tuple[str, dict[str, None]]] = {}
+    for entry in decisive:
+        without_numbers = re.sub(r"[\d./e+-]+", "#", entry.reason)
+        _, names = named.setdefault(without_numbers, (entry.reason.rstrip("."), {}))
+        names[entry.strategy] = None
+    sentences = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in named.values())
+    others = dict.fromkeys(entry.strategy for entry in tried if entry not in decisive)
+    for entry in decisive:
+        others.pop(entry.strategy, None)
+    if not others:
+        return f"{sentences}."
+    return f"{sentences}. Made for other workloads or other noise: {', '.join(others)}."
+
+
+@contextmanager
+def _gc_paused() -> Iterator[None]:
+    """Pause the collector of reference cycles.
+
+    The millions of values of a large plan contain no cycles, and scanning them is slow.
+    """
+    # If several threads plan, the first one to stop the collector also starts it again.
+    collects = isenabled()
+    disable()
+    try:
+        yield
+    finally:
+        if (
+            get_freeze_count() == 0
+            # move the new values to the oldest generation, else each generation looks through them once
+            # more
+        ):
+            freeze()
+            unfreeze()
+        if collects:
+            enable()
+
+
+def choose_plan(
+    workload: Workload, privacy: Privacy, search: Search | None = None
+) -> tuple[Plan, tuple[Candidate, ...]]:
+    """Return the plan of least expected total squared error, and all candidates."""
+    name, value = next(iter(parameters(privacy.budget).items()))
+    if value > _MOST_BUDGET:
+        raise refuse(
+            name,
+            readable(value),
+            f"at most {_MOST_BUDGET}",
+            "So large a budget protects nobody; 1 is usual.",
+        )
+    if privacy.max_rows > MOST_ROWS:
+        raise refuse(
+            "max_rows",
+            privacy.max_rows,
+            f"at most {MOST_ROWS}",
+            "No unit has more rows than can be read.",
+        )
+    search = search or Search()
+    with _gc_paused() if len(workload.products) > _MANY_TABLES else nullcontext():
+        requested_strategy = search.own or search.strategy
+        listed = [
+            *try_strategies(
+                workload,
+                privacy,
+                requested_strategy,
+                search.seconds,
+                search.tell,
+                every=search.every,
+                now=search.now,
+            )
+        ]
+    tried = with_best_lower_bounds(listed)
+    best = min(tried, key=lambda candidate: candidate.rank)
+    if best.plan is None and search.own is not None:
+        raise InputError(best.reason)
+    if best.plan is None:
+        raise InputError(f"No strategy can be used for this workload. {_failure_reasons(tried)}")
+    ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
+    return replace(
+        best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}
+    ), tuple(tried)
+
+
+def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
+    """Return the tables with over twice the error of a plan by themselves.
+
+    That plan has an equal share of the budget. Returns the ratios by name.
+    """
+    # Only tables that lower bounds leave in doubt are planned, the most doubtful first, in a tenth
+    # of the time.
+    products = plan.workload.products
+    if not 2 <= len(products) <= _MOST_CROWDED:
+        return {}
+    even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
+    for product, table in zip(products, plan.expected_error().tables, strict=True):
+        single_workload = Workload(plan.domain, (product,))
+        least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (
+            product.importance * product.rows
+        )
+        if (
+            table.rmse > _CROWDED * math.sqrt(least) > 0
+        ):  # the total of replaced rows is public: its least error is 0
+            doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
+    ratios: dict[str, float] = {}
+    end = search.now() + search.seconds * 2 * _QUICK
+    for _, table, single_workload in sorted(doubtful, key=lambda entry: -entry[0]):
+        if search.now() > end:
+            break
+        # For disjoint sums of cells the best strategy is to measure them.
+        disjoint = all(
+            partition_groups(operator) is not None
+            for operator in single_workload.products[0].operators
+        )
+        strategy = "marginals" if disjoint else "auto"
+        with suppress(InputError):
+            tried, _ = choose_plan(
+                single_workload,
+                even,
+                Search(strategy, seconds=search.seconds * _QUICK, now=search.now),
+            )
+            ratio = table.rmse / tried.expected_error().tables[0].rmse
+            ratios |= {table.name: ratio} if ratio > _CROWDED else {}
+    return ratios

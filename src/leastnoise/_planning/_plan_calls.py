@@ -1,0 +1,427 @@
+"""One call in, one plan out: `plan` and `compare`. Public: no data is seen."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from leastnoise._domain import PerCellBound
+from leastnoise._error import (
+    LEVEL,
+    UnsupportedQuery,
+    checked_level,
+    covariance_by_measure,
+    evaluate_plan,
+)
+from leastnoise._mechanisms import (
+    SECONDS,
+    Comparison,
+    Search,
+    memory_error_reason,
+    planning_seconds,
+    try_strategies,
+    with_best_lower_bounds,
+)
+from leastnoise._plan import Plan, guard_share, without_guard
+from leastnoise._planning._plan_cache import (
+    cache_file,
+    cached_candidates,
+    cached_choice,
+    cached_plan,
+)
+from leastnoise._planning._targets import (
+    OBJECTIVES,
+    Least,
+    balanced_seconds,
+    plan_least_budget,
+    smallest_privacy,
+)
+from leastnoise._progress import planning_shown
+from leastnoise._strategies import OWN, PLANNERS, Own, user_planner
+from leastnoise._threads import one_thread
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.check import Exact, InputError, message, one_of, refuse
+from leastnoise._workload import Workload, with_hidden_cells
+
+_MOST_DIGITS = 10
+_LEVELS = "marginals"
+
+
+def per_cell(workload: Workload, rows: int, attributes: Sequence[str] | str | None) -> PerCellBound:
+    """Return the bound on a unit's rows in a cell of some attributes.
+
+    Without names, the attributes that all tables have.
+    """
+    if attributes is not None:
+        return PerCellBound(rows, attributes)
+    shared = set.intersection(*({*product.attributes} for product in workload))
+    if not shared:
+        raise InputError(
+            'max_per_cell must say of which attributes a cell is, such as cell = ["month"], where '
+            "the tables have no attribute in common: "
+            "only tables with all attributes of the cell have less noise by it, and rows are cut "
+            "for all of them."
+        )
+    return PerCellBound(rows, [name for name in workload.domain.names if name in shared])
+
+
+def _check_cell(workload: Workload, privacy: Privacy | Least) -> None:
+    """Raise InputError for a cell bound that helps no table.
+
+    Also if cells cannot hold ``max_rows`` under it.
+    """
+    bound = privacy.max_per_cell
+    if bound is None:
+        return
+    cells = bound.rows * math.prod(workload.domain.kind(name).size for name in bound.attributes)
+    names = ", ".join(bound.attributes)
+    if not any({*bound.attributes} <= {*product.attributes} for product in workload):
+        advice = "Tables without all its attributes have the noise of max_rows, so that rows would be cut for nothing; leave it out."
+        raise refuse(
+            "the cell of max_per_cell", names, "attributes of one table that is asked for", advice
+        )
+    if not privacy.max_rows <= cells:
+        raise refuse(
+            "max_rows",
+            privacy.max_rows,
+            f"at most {cells}: {bound.rows} in each cell of {names}",
+            "More cannot be kept.",
+        )
+
+
+def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
+    """Return the privacy with another number of rows of a unit.
+
+    The number is given as text. No more of them count in a cell.
+    """
+    if privacy.unit_column is None:
+        raise InputError(
+            "--max-rows is for units of several rows; got a spec in which every row is a unit. "
+            "Name the unit's column in it."
+        )
+    if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
+        raise refuse("max_rows", size, "a whole number of at least 1")
+    rows, bound = int(size), privacy.max_per_cell
+    cell = None if bound is None else PerCellBound(max(1, min(bound.rows, rows)), bound.attributes)
+    return replace(privacy, max_rows=rows, max_per_cell=cell)
+
+
+def without_cell_bound(privacy: Privacy) -> Privacy:
+    """Return the privacy without a bound on the rows in a cell."""
+    return replace(privacy, max_per_cell=None)
+
+
+@one_thread()
+def plan(
+    workload: Workload,
+    budget: Budget | Privacy | Least,
+    *,
+    strategy: str | Own = "auto",
+    objective: str = "total",
+    level: float = LEVEL,
+    seconds: float = SECONDS,
+    guard: Exact | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Plan:
+    """Plan a release: public, without data, and with its expected error.
+
+    Args:
+        workload: what is asked.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or
+            removed; else a Privacy of one of them, which says the unit and the neighbours; or
+            Least, for the least budget that keeps the targets of the workload.
+        strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as
+            "dawa" only by its name. Or one of your
+            own: an array (queries x cells) along the only attribute asked about, a mapping from
+                attributes to arrays or query sets, or a
+            function that returns one of these for a task with ``workload``, ``privacy``, ``noise``
+            and ``norm``. Whole numbers are measured as they are; real ones are scaled to norm 1 and
+            rounded to multiples of 2^-20. The plan's strategy is called "own".
+        objective: "total" for the least total squared error; "worst" for the least of the largest
+            ratio of a table's error to its target, or without targets to its error if it alone were
+            planned; "relative" for errors relative to the tables' public sizes.
+        level: of the intervals that margins are about, for the objective "worst"; `Least` has its
+            own.
+        seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
+            plan is the same on every machine that is fast enough, and says what the clock ended.
+            More may find less error; `compare` says what was left out.
+        guard: a share such as "1/100" of the budget that is left for `release` to pay its guard
+            with; the plan has the rest.
+        progress: called with the name of every strategy before it is tried. Without it, a notebook
+            shows below its cell what takes over a second.
+
+    Returns:
+        The plan, from the user's cache folder where it was made before; see ``expected_error()``,
+        ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
+        ``details["reference"]`` has that of the best data-independent plan.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> made.strategy, round(made.expected_error().total_squared_error, 2)
+    ('identity', 3.68)
+    """
+    share = guard_share(guard)
+    checked_workload, stated_budget = _checked_arguments(workload, budget)
+    privacy = (
+        stated_budget if isinstance(stated_budget, Least) else without_guard(stated_budget, share)
+    )
+    search = (
+        Search(strategy, seconds)
+        if isinstance(strategy, str)
+        else Search(OWN, seconds, own=user_planner(strategy))
+    )
+    with planning_shown(
+        progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
+    ) as tell:
+        return plan_workload(
+            checked_workload, privacy, replace(search, tell=tell), objective, checked_level(level)
+        )
+
+
+def expected_seconds(
+    workload: Workload, privacy: Privacy | Least, search: Search, objective: str = "total"
+) -> float:
+    """Estimate the CPU seconds of planning.
+
+    0 for a data-dependent mechanism.
+    """
+    if isinstance(privacy, Least):
+        return balanced_seconds(workload, smallest_privacy(privacy), search)
+    return (planning_seconds if objective == "total" else OBJECTIVES[objective][1])(
+        workload, privacy, search
+    )
+
+
+def _checked_arguments(workload: object, budget: object) -> tuple[Workload, Privacy | Least]:
+    """Return the checked arguments of a public call."""
+    if not isinstance(workload, Workload):
+        raise refuse(
+            "workload",
+            type(workload).__name__,
+            "a workload, such as leastnoise.marginals(domain, ways=2)",
+        )
+    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+        return workload, Privacy(budget)
+    if not isinstance(budget, (Privacy, Least)):
+        raise refuse(
+            "budget",
+            budget,
+            "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them",
+        )
+    return workload, budget
+
+
+def plan_workload(
+    workload: Workload,
+    privacy: Privacy | Least,
+    search: Search,
+    objective: str = "total",
+    level: float = LEVEL,
+) -> Plan:
+    """Return the plan for a workload, with public counts if there are any."""
+    one_of("objective", objective, ("total", *OBJECTIVES))
+    workload = workload_to_plan(workload, search)
+    _check_cell(workload, privacy)
+    strategy = search.strategy
+    if is_data_dependent(strategy) and (objective != "total" or isinstance(privacy, Least)):
+        raise refuse(
+            "strategy",
+            strategy,
+            "one whose error is known beforehand",
+            "Targets and objectives are about promised errors.",
+        )
+    if search.impossible and strategy != "model":
+        raise refuse(
+            "strategy",
+            strategy,
+            "'model' for a spec with [[impossible]]",
+            "Other strategies cannot use impossible cells: leave strategy out.",
+        )
+    if search.public and is_data_dependent(strategy) and strategy != "model":
+        raise refuse(
+            "strategy",
+            strategy,
+            "'model' or a data-independent strategy, for a spec with [[public]]",
+            "Leave strategy out to let auto choose.",
+        )
+    try:
+        result = _plan_cached(workload, privacy, search, objective, level)
+        if not search.public or result.measurements is None:
+            return result
+        try:
+            return _with_public_counts(result, search.public)
+        except UnsupportedQuery:
+            if strategy == _LEVELS:
+                raise
+            # Tables of cells have a common form with public counts of any groups.
+            return _with_public_counts(
+                _plan_cached(
+                    workload, privacy, replace(search, strategy=_LEVELS), objective, level
+                ),
+                search.public,
+            )
+    except MemoryError as error:
+        raise InputError(
+            message("This workload cannot be planned: {why}.", why=memory_error_reason(error))
+        ) from None
+
+
+def workload_to_plan(workload: Workload, search: Search) -> Workload:
+    """Return the workload over the domain that is measured: with the hidden cells it needs."""
+    return with_hidden_cells(
+        workload, attributes_of_public_counts(search.public), _decided(workload, search)
+    )
+
+
+def error_over_complete(plan: Plan, search: Search) -> float | None:
+    """Return the error of a plan over that where all attributes were declared complete.
+
+    The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
+    has a hidden cell, or the errors depend on the data.
+    """
+    incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
+    if plan.promise is None or not incomplete or plan.strategy not in PLANNERS:
+        return None
+    complete = with_hidden_cells(plan.workload, incomplete)
+    quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)
+    try:
+        made = _plan_cached(complete, plan.privacy, quicker, "total", LEVEL)
+    except InputError:
+        return None
+    errors = [each.expected_error().total_squared_error for each in (plan, made)]
+    return math.sqrt(errors[0] / errors[1]) if errors[1] > 0 else None
+
+
+def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
+    """Return the attributes that a mechanism reads to decide what to measure."""
+    if not is_data_dependent(search.strategy):
+        return ()
+    from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
+
+    return mechanism_for(search.strategy, workload).decision_attributes(workload)
+
+
+def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the attributes whose counts are public: every row is in one of their cells."""
+    return {name for entry in public for name in entry["table"]["queries"]}
+
+
+def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan:
+    """Return the plan with public counts used in the estimate.
+
+    Its expected error is computed again.
+    """
+    from leastnoise._estimation import read_public  # slow to import
+
+    if None not in made.workload.measures:
+        raise InputError(
+            "Public counts are of use where counts are asked for; this workload asks for sums "
+            "alone. Leave [[public]] out."
+        )
+    exact = [table.block for table in read_public(made.domain, public)]
+    if any(
+        covariance.solver_cells
+        for covariance in covariance_by_measure(made.workload, made.measured(), exact).values()
+    ):
+        raise UnsupportedQuery("The measurements have no common form with the public counts.")
+    return evaluate_plan(
+        made.workload,
+        made.measured(),
+        made.strategy,
+        details={**made.details, "public": list(public)},
+        exact=exact,
+    )
+
+
+def _plan_cached(
+    workload: Workload, privacy: Privacy | Least, search: Search, objective: str, level: float
+) -> Plan:
+    """Return the plan from the cache, or a new one.
+
+    Its details name the objective if it is not the total squared error.
+    """
+    if isinstance(privacy, Least):  # not cached: a plan cannot show that its budget is the least
+        if objective != "total":
+            raise refuse(
+                "objective",
+                objective,
+                "left out where the budget is the least that keeps every target",
+            )
+        result = plan_least_budget(workload, privacy, search)
+        return replace(result, details={**result.details, "objective": "least"})
+    if (objective, search.strategy) == ("total", "auto"):
+        return cached_choice(workload, privacy, search)
+
+    def make() -> Plan:
+        from leastnoise._mechanisms import mechanism_for
+
+        if objective == "total":
+            return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
+        result = OBJECTIVES[objective][0](workload, privacy, search, level)
+        return replace(result, details={**result.details, "objective": objective})
+
+    kept_at = (
+        cache_file(workload, privacy, search, objective, level) if search.own is None else None
+    )
+    return cached_plan(kept_at, workload, privacy, make)
+
+
+def is_data_dependent(strategy: str) -> bool:
+    """Return whether a strategy looks at the data."""
+    if strategy == "auto":
+        return False
+    from leastnoise._mechanisms import BY_NAME  # with all that carries such plans out
+
+    return strategy in BY_NAME
+
+
+@one_thread()
+def compare(
+    workload: Workload,
+    budget: Budget | Privacy | Least,
+    progress: Callable[[str], None] | None = None,
+    *,
+    seconds: float = SECONDS,
+    by_name: bool = False,
+    own: Own = None,
+) -> Comparison:
+    """Compare all strategies, least expected error first.
+
+    Those that do not apply come last, with the reason.
+
+    Args:
+        workload: what is asked.
+        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one
+            of them.
+        progress: called with the name of every strategy before it is tried.
+        seconds: about how many CPU seconds of one core all of them together may take, by estimates.
+        by_name: also try the strategies that are never chosen by themselves.
+        own: also try this one, of your own, as `plan` takes it.
+
+    Raises:
+        InputError: something of the above cannot be used.
+
+    >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
+    ['identity', 'marginals', 'workload']
+    """
+    workload, privacy = _checked_arguments(workload, budget)
+    if isinstance(privacy, Least):
+        raise refuse(
+            "budget",
+            f"the least {privacy.of}",
+            "a budget: strategies are compared by what they make of the same one",
+        )
+    _check_cell(workload, privacy)
+    workload = with_hidden_cells(workload)
+    search = Search(seconds=seconds)
+    with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
+        tried = [*cached_candidates(workload, privacy, replace(search, tell=tell))]
+        for name in (
+            planner.name for planner in PLANNERS.values() if by_name and not planner.automatic
+        ):
+            tried += try_strategies(workload, privacy, name, tell=tell)
+        if own is not None:
+            tried += try_strategies(workload, privacy, user_planner(own), tell=tell)
+    return Comparison(sorted(with_best_lower_bounds(tried), key=lambda candidate: candidate.total))

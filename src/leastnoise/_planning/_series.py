@@ -1,0 +1,404 @@
+"""Continual release: plan all periods at once, publish each as it ends.
+
+The periods are those of an attribute of dates.
+
+A series measures C (x) A: C along time, lower triangular, so that its rows can be drawn when their
+period is over; A what a planner finds for the other attributes. A release up to a period is an
+ordinary release over the domain that ends there, from the first rows of C.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import FOLDED, Dates, Domain, PerCellBound, UnitCount
+from leastnoise._error import evaluate_plan
+from leastnoise._families import (
+    causal_hierarchy,
+    causal_strategies,
+    ending_variances,
+    first_rows,
+    gram_diagonal,
+    gram_of,
+    invert_gram,
+    weighted_cells,
+    weighted_sum,
+)
+from leastnoise._fitting import NOISES, fit_noise_scales
+from leastnoise._mechanisms import Search
+from leastnoise._plan import Plan
+from leastnoise._planning._plan_calls import plan_workload
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
+from leastnoise._trusted.check import InputError, one_of, refuse
+from leastnoise._trusted.linop import Operator, largest_entry, last_cells
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
+
+LATE = ("drop", "arrival")
+_ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
+_BITS, _LEAST_BITS = (
+    29,
+    5,
+)  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+_Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesOptions:
+    """The [series] part of a spec.
+
+    Its attribute of dates, and whether late rows are dropped or counted on arrival.
+    """
+
+    along: str
+    late: str = "drop"
+
+    def __post_init__(self) -> None:
+        one_of("late", self.late, LATE)
+
+    def dates(self, domain: Domain) -> Dates:
+        """Return the attribute of dates.
+
+        Raises InputError if its cells are not consecutive periods.
+        """
+        kind = domain.kind(one_of("along", self.along, domain.names))
+        if not isinstance(kind, Dates) or kind.by in (*FOLDED, "hour"):
+            raise refuse(
+                "along",
+                self.along,
+                "an attribute with dates = { ..., by = 'day', 'week', 'month', 'quarter' or "
+                "'year' }",
+            )
+        if (kind.null, kind.outside) != ("drop", "drop"):
+            raise refuse(
+                f"null and outside of {self.along}",
+                f"{kind.null}, {kind.outside}",
+                "drop, which they are if left out",
+            )
+        if kind.size < 2:
+            raise refuse(f"the number of periods of {self.along}", kind.size, "at least 2")
+        return kind
+
+    def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
+        """Return the privacy of a unit over all periods.
+
+        From that with its rows in each period.
+        """
+        if privacy.unit_column is None:
+            return privacy
+        if privacy.max_per_cell is not None:
+            raise refuse(
+                "max_per_cell",
+                privacy.max_per_cell.rows,
+                "left out in a series, where max_rows is for each period",
+            )
+        each = PerCellBound(privacy.max_rows, self.along)
+        return replace(
+            privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each
+        )
+
+
+def series_of(plan: Plan) -> SeriesOptions | None:
+    """Return the series of a plan or of one of its releases, else None."""
+    facts = plan.details.get("series")
+    return None if facts is None else SeriesOptions(facts["along"], facts["late"])
+
+
+def series_plan(
+    workload: Workload, privacy: Privacy, series: SeriesOptions, search: Search
+) -> Plan:
+    """Return the plan for all periods of a series.
+
+    The best strategy along time, times that of a planner for the other attributes.
+    """
+    series.dates(workload.domain)
+    _check_workload(workload, series)
+    workload = with_hidden_cells(workload)
+    domain, along = workload.domain, series.along
+    operators = [product.operators[product.attributes.index(along)] for product in workload]
+    other_queries = [_other_queries(product, along) for product in workload]
+    noise = max(
+        NOISES[type(privacy.budget)], key=lambda kind: kind.norm
+    )  # Gaussian noise where the budget has it
+
+    in_all_periods = privacy.unit_column is not None  # a unit may have rows in each of them
+
+    def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
+        """Return strategies along time for weighted tables.
+
+        Tables are weighted by their errors along the other attributes.
+        """
+        weights: dict[Operator, float] = {}
+        for product, operator, other in zip(workload, operators, other_queries, strict=True):
+            weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
+        weighted = [(weight, operator) for operator, weight in weights.items()]
+        if noise.norm == 1:
+            return [causal_hierarchy(along, weighted, in_all_cells=in_all_periods)]
+        gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted])
+        strategies = causal_strategies(along, gram, bits)
+        if not in_all_periods:
+            return strategies
+        squares = sum(weight * gram_diagonal(operator) for weight, operator in weighted)
+        return [weighted_cells(along, np.asarray(squares), noise.norm), *strategies]
+
+    most = [domain.largest_value(product.measure) ** 2 for product in workload]
+    rows = {
+        other: p.rows / operator.rows * square
+        for p, operator, other, square in zip(workload, operators, other_queries, most, strict=True)
+    }
+    first = invert_gram(along_time(rows, 20)[0 if in_all_periods else -1])
+    rows_of_unit = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
+    budget = PureDP(1) if noise.norm == 1 else ZCDP(Fraction(1, 2))
+    of_period = Privacy(budget, unit_column=privacy.unit_column, max_rows=rows_of_unit)
+    one_period = _of_one_period(
+        workload, along, [first.total_variance(operator) for operator in operators]
+    )
+    base = plan_workload(one_period, of_period, search)
+    if _room(base) < _LEAST_BITS and workload.has_hidden:
+        # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
+        base = plan_workload(one_period, of_period, replace(search, strategy="marginals"))
+    tables = zip(base.workload, base.expected_error().tables, strict=True)
+    errors = {
+        _other_queries(product, along): table.rmse**2 * table.queries for product, table in tables
+    }
+    measured = base.measured()
+    room = _room(base)
+    if room < _LEAST_BITS and noise.norm > 1:
+        advice = "Choose a larger unit, smaller clip bounds for the measure, or another strategy."
+        raise InputError(
+            "What is measured of the other attributes leaves no room for whole numbers along "
+            f"time. {advice}"
+        )
+    details = {
+        "series": {"along": along, "late": series.late},
+        "strategy_of_a_period": base.strategy,
+    }
+    plans, refusals = list[Plan](), list[InputError]()
+    for factor in along_time(errors, room):
+        timed = [
+            (_extend_block(block, factor, domain), 1 / float(block.scale))
+            for block in measured.blocks
+        ]
+        try:
+            measurements = fit_noise_scales(domain, privacy, noise, timed)
+        except InputError as error:  # its scales cannot be drawn exactly
+            refusals.append(error)
+            continue
+        plans.append(evaluate_plan(workload, measurements, "series", details=details))
+    if not plans:
+        raise refusals[0]
+    return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
+
+
+def _room(base: Plan) -> int:
+    """Return the bits that the plan of one period leaves to whole numbers along time."""
+    measured = base.measured()
+    largest = (
+        int(measured.largest_values(block).max())
+        * math.prod(largest_entry(factor.operator) for factor in block.factors)
+        for block in measured.blocks
+    )
+    return _BITS - math.ceil(math.log2(max(largest)))
+
+
+def _check_workload(workload: Workload, series: SeriesOptions) -> None:
+    """Raise InputError for questions that have no answer period by period."""
+    along = series.along
+    if series.late == "arrival" and workload.measures != (None,):
+        advice = "The sum of what came late is not known."
+        raise refuse(
+            "[series] late", "arrival", '"drop" where sums, means or units are asked for', advice
+        )
+    for statistic in workload.statistics:
+        if statistic.along.get(along) != identity():
+            raise refuse(
+                f"the groups of the {statistic.name}",
+                statistic.groups_name or "none",
+                f"with {along} in by: one for each period",
+            )
+    if any(
+        isinstance(measure, UnitCount) and along not in measure.attributes
+        for measure in workload.domain.measures.values()
+    ):
+        raise refuse(
+            "of_unit",
+            along,
+            "attributes without it in a series",
+            "A unit counts once in each period, and not once in all.",
+        )
+    for product in workload:
+        kind = (
+            dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
+            if along in product.attributes
+            else None
+        )
+        if kind is None:
+            raise InputError(
+                f"Every table of a series has its periods; {product.name} has none. Ask for "
+                f"{along} = 'prefix' for totals so far, or "
+                f"{along} = 'identity' for each period."
+            )
+        if kind not in _ASKED:
+            raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
+
+
+def _other_queries(product: Product, along: str) -> _Others:
+    """Return what a table asks of the other attributes."""
+    other_sets = {
+        name: query_set
+        for name, query_set in zip(product.attributes, product.query_sets, strict=True)
+        if name != along
+    }
+    return product.measure, tuple(other_sets), tuple(other_sets.values())
+
+
+def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workload:
+    """Return the queries of one period, weighted by their errors along time."""
+    domain = _with_dates(workload.domain, along, 1)
+    weights: dict[_Others, float] = {}
+    for product, error in zip(workload, errors, strict=True):
+        other = _other_queries(product, along)
+        weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
+    most, products = max(weights.values()), []
+    for (measure, names, query_sets), weight in weights.items():
+        sets = {along: identity(), **dict(zip(names, query_sets, strict=True))}
+        ordered = tuple(name for name in domain.names if name in sets)
+        share = Fraction(max(1, round(math.sqrt(weight / most) * 2**20)), 2**20)
+        sets_of = tuple(sets[name] for name in ordered)
+        products.append(
+            Product(
+                domain=domain, attributes=ordered, query_sets=sets_of, weight=share, measure=measure
+            )
+        )
+    return Workload(domain, tuple(products))
+
+
+def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
+    """Return the domain with the first periods alone."""
+    kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
+    return Domain({**kinds, along: kinds[along].until(periods)}, measures=domain.measures)
+
+
+def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:
+    """Return the block of one period as a block of all periods."""
+    factors = [timed]
+    for factor in block.factors:
+        names = tuple(name for name in factor.attributes if name not in timed.attributes)
+        factors += [Factor(names, factor.operator, factor.row_weights)] if names else []
+    return replace(
+        block,
+        factors=tuple(sorted(factors, key=lambda factor: domain.names.index(factor.attributes[0]))),
+    )
+
+
+def truncate_plan(plan: Plan, periods: int) -> Plan | None:
+    """Return the plan of the release up to a period.
+
+    For the queries that can be answered then; None if there are none.
+    """
+    series = series_of(plan)
+    if series is None:
+        raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
+    domain = _with_dates(plan.domain, series.along, periods)
+    products = tuple(
+        early
+        for product in plan.workload
+        if (early := _first_periods(product, series.along, domain)) is not None
+    )
+    if not products:
+        return None
+    measured = plan.measured()
+    blocks = []
+    for block in measured.blocks:
+        cut = tuple(
+            first_rows(factor, periods) if factor.attributes == (series.along,) else factor
+            for factor in block.factors
+        )
+        blocks.append(replace(block, factors=cut))
+    facts = {
+        **plan.details["series"],
+        "through": str(domain.kind(series.along).labels[-1]),
+        "periods": plan.domain.cells(series.along),
+        "cost": plan.cost().to_json(),  # of all periods, which another ledger may have to enter
+    }
+    measurements = Measurements(
+        domain=domain,
+        privacy=plan.privacy,
+        noise=measured.noise,
+        blocks=tuple(blocks),
+        grid=measured.grid,
+    )
+    return evaluate_plan(
+        Workload(domain, products, plan.workload.statistics),
+        measurements,
+        plan.strategy,
+        details={**plan.details, "series": facts},
+    )
+
+
+def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:
+    """Return the queries of a table that end within the first periods.
+
+    None if there are none.
+    """
+    index, periods = product.attributes.index(along), domain.cells(along)
+    query_set = product.query_sets[index]
+    if query_set.kind == "change":
+        if query_set.arguments[0][0] >= periods:
+            return None
+    elif query_set.arguments:
+        arguments = [
+            argument
+            for argument, last in zip(
+                query_set.arguments, last_cells(product.operators[index]), strict=True
+            )
+            if last < periods
+        ]
+        if not arguments:
+            return None
+        query_set = QuerySet(
+            query_set.kind,
+            tuple(
+                argument[:periods] if query_set.kind == "matrix" else argument
+                for argument in arguments
+            ),
+        )
+    sets = (*product.query_sets[:index], query_set, *product.query_sets[index + 1 :])
+    return replace(product, domain=domain, query_sets=sets)
+
+
+def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
+    """Return each table's typical error at first publication, by period.
+
+    None for a period without answers.
+    """
+    series = series_of(plan)
+    if series is None:
+        return {}
+    labels = plan.domain.kind(series.along).labels
+    factor = next(
+        factor
+        for factor in plan.measured().blocks[0].factors
+        if factor.attributes == (series.along,)
+    )
+    columns = []
+    for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
+        operator = product.operators[product.attributes.index(series.along)]
+        sums, numbers = (
+            ending_variances(factor, operator, range(1, len(labels) + 1)),
+            np.bincount(last_cells(operator), minlength=len(labels)),
+        )
+        unit = (
+            table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
+        )  # the factor of the other attributes
+        columns.append(
+            [
+                product.unit * math.sqrt(unit * variance / number) if number else None
+                for variance, number in zip(sums, numbers, strict=True)
+            ]
+        )
+    return {str(label): list(row) for label, *row in zip(labels, *columns, strict=True)}

@@ -1,0 +1,336 @@
+"""The forms of a finished release, each a text made of what was published.
+
+A file for reviewers, after the topics of NIST SP 800-226 in our own words; an entry for the
+registry of deployments of differential privacy (github.com/opendp/deployments-registry-data);
+measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; a notebook.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from leastnoise._error import equations
+from leastnoise._release._manifest import Manifest, Payment, Unit, in_markdown, markdown_text
+from leastnoise._release._release import Release
+from leastnoise._release._texts import ENGLISH, TEMPLATES
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, PureDP, parameters
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.linop import Identity, dense
+from leastnoise._workload import queries
+
+FILL_IN = "FILL IN"
+REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
+_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
+_MBI_FORMAT = 1
+_MOST_TRIED = 200  # tables of a notebook that are looked at for one to draw
+_MOST_ENTRIES = 2**22  # of the matrices of one table
+_MBI_NEEDS = (
+    "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A release with what was published about it."""
+
+    release: Release
+    manifest: Manifest
+    directory: str
+
+
+def _up(value: Fraction) -> float | int:
+    """Return the least double, or above all doubles the least whole number, of at least the value."""
+    if value > sys.float_info.max:
+        return math.ceil(value)
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def deployment(published: Published) -> str:
+    """Write the deployment entry as YAML.
+
+    Losses are rounded up to doubles; texts are written as in JSON, which YAML reads alike.
+    """
+    manifest, budget = published.manifest, published.release.privacy.budget
+    unit, payment, plan = manifest.privacy.unit, manifest.payment, manifest.plan
+    neighbours = f"Neighbouring tables differ in that {unit.in_words}."
+    facts = {
+        "written": manifest.written.isoformat(),
+        "variant": _FLAVORS[type(budget)],
+        "rules": " ".join(manifest.domain.rules),
+        "unit": f"{FILL_IN} (a row)"
+        if unit.column is None
+        else f"{FILL_IN} (the column {unit.column})",
+        "unit_details": " ".join(filter(None, [neighbours, unit.second_table])),
+        "promise": manifest.privacy.promise,
+        "payment": FILL_IN
+        if payment is None
+        else f"Payment {payment.number} in the ledger of the data set.",
+        "outside": f"{manifest.domain.rows_outside} {FILL_IN}: any tuning on the data.",
+        "mechanisms": f"leastnoise, strategy {plan.strategy}: {plan.mechanism_in_words}.",
+        "note": manifest.post_processing.note,
+        "utility": _utility(manifest),
+    }
+    return _REGISTRY.read_text(encoding="utf-8") % {
+        "warning": f"# {warning}\n" if (warning := _warning(published)) else "",
+        "parameters": "\n".join(
+            f"      {name}: {json.dumps(_up(number))}"
+            for name, number in parameters(budget).items()
+        ),
+        **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
+    }
+
+
+def _warning(published: Published) -> str:
+    """Return the warning of a release whose noise came from a seed; empty for others."""
+    return "" if published.release.private else ENGLISH.say("not_private")
+
+
+def _utility(manifest: Manifest) -> str:
+    tables = manifest.answers.tables
+    if isinstance(tables, str):
+        return f"Standard errors are {tables}."
+    errors = "; ".join(f"{table.name} {table.rmse:.4g}" for table in tables)
+    return f"Typical standard errors: {errors}."
+
+
+def linear_measurements(published: Published) -> str:
+    """The counts that were measured, as JSON."""
+    release = published.release
+    release.least_squares()  # refuses measurements that were chosen by their own noise
+    measured, values = release.measurements, release.observation.values
+    listed = []
+    for counts in equations(measured, None):
+        block, noisy = counts.block, counts.values(values[counts.index]) / measured.grid
+        if block.limits is not None:
+            raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
+        # rows are scaled to equal noise
+        measurement: dict[str, Any] = {
+            "clique": list(block.attributes),
+            "stddev": math.sqrt(counts.variance),
+        }
+        measurement["noisy_measurement"] = (noisy * block.scaling()).tolist()
+        if not all(
+            factor.operator == Identity(factor.operator.size) and factor.even
+            for factor in block.factors
+        ):
+            entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
+            if not entries <= _MOST_ENTRIES:
+                what = f"the queries on {' x '.join(block.attributes)}"
+                raise refuse(what, entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
+            measurement["matrices"] = [
+                (dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist()
+                for factor in block.factors
+            ]
+        listed.append(measurement)
+    if not listed:
+        raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
+    domain = measured.domain
+    try:
+        (table,) = release.answer(queries(release.plan.domain))
+        total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
+    # nothing that was measured determines the number of rows; mbi then takes it from tables of
+    # cells alone
+    except InputError:
+        total = None
+    return json.dumps(
+        {
+            "format": _MBI_FORMAT,
+            "private": release.private,
+            "plan_digest": release.plan_digest,
+            "noise": measured.noise.value,
+            "domain": {name: domain.kind(name).size for name in domain.names},
+            "total": total,
+            "labels": {
+                name: [str(label) for label in domain.kind(name).labels] for name in domain.names
+            },
+            "measurements": listed,
+        },
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+
+
+def notebook(published: Published) -> str:
+    """Return the notebook as JSON, nbformat 4.5."""
+    cells = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(_cells(published), 1)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    value = {
+        "cells": cells,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _cells(published: Published) -> Iterator[dict[str, Any]]:
+    """Yield the cells of the notebook without their ids."""
+    release = published.release
+    manifest: Manifest = in_markdown(published.manifest)
+    directory = json.dumps(published.directory, ensure_ascii=False)
+    first = json.dumps(release.tables[0].id)
+    yield _markdown(f"# {FILL_IN}")
+    if warning := _warning(published):
+        yield _markdown(f"**{warning}**")
+    yield _markdown(f"{manifest.privacy.promise}\n\n{manifest.intervals.method}")
+    yield _code(f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease")
+    yield _markdown(
+        "## One table, with its errors\n\n"
+        "`low` to `high` is the interval, `noise_std` the standard error."
+    )
+    yield _code(f"table = release.frame({first})\ntable")
+    drawn = next((table for table in release.tables[:_MOST_TRIED] if table.labels), None)
+    if drawn is not None:
+        yield _code(f"release.plot({json.dumps(drawn.id)})")
+    if len(release.statistics):
+        yield _markdown("## Means, quantiles, distribution functions")
+        yield _code("release.statistics[0].frame()")
+    if release.finding.further:
+        yield _markdown(
+            "## A sum of its cells\n\n"
+            "Answers share noise, so errors of sums are asked for, not added up."
+        )
+        yield _code(f"release.sum({first})")
+    limits = "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover)
+    yield _markdown(f"## What the intervals leave out\n\n{limits}")
+
+
+def _markdown(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def _code(text: str) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": text.splitlines(keepends=True),
+        "execution_count": None,
+        "outputs": [],
+    }
+
+
+def _cost(manifest: Manifest) -> str:
+    cost, guard = manifest.privacy.cost, manifest.guard
+    within = "within" if cost.within_budget else "NOT within"
+    sentence = (
+        f"The queries cost {cost.in_words}, computed from their integers and {within} what was "
+        "planned for them."
+    )
+    if guard is None:
+        return sentence
+    return (
+        f"{sentence} A guard counted rows first and cost {guard.charge} more, {guard.share} of "
+        "the whole."
+    )
+
+
+def _unit(unit: Unit) -> str:
+    second = "" if unit.second_table is None else f" {unit.second_table}"
+    if unit.column is None:
+        return f"One row; nothing links rows of one person.{second}"
+    limit = unit.max_per_cell
+    in_cells = (
+        ""
+        if limit is None
+        else f", and at most {limit.rows} in one cell of {' x '.join(limit.attributes)}"
+    )
+    return (
+        f"All rows of one value of the column '{unit.column}', of which at most {unit.max_rows} "
+        f"are used{in_cells}.{second}"
+    )
+
+
+def _ledger(payment: Payment | None) -> str:
+    if payment is None:
+        return "No ledger paid for this release."
+    return (
+        f"Payment {payment.number} in the ledger '{payment.ledger}' of the data set "
+        f"'{payment.dataset}' (charge: {payment.charge}). The ledger refuses what exceeds the "
+        "data set's budget, and was charged before noise was drawn."
+    )
+
+
+def _errors(manifest: Manifest) -> str:
+    tables = manifest.answers.tables
+    if isinstance(tables, str):
+        return (
+            f"Standard errors of {manifest.answers.number_of_tables} tables are {tables} "
+            "(column rmse)."
+        )
+    units = {"row": "rows", "unit": "units"}
+    lines = [
+        f"- {table.name}: {table.rmse:.4g} "
+        f"{units.get(table.unit, 'in the unit of the measure')}, {table.answers} answers"
+        for table in tables
+    ]
+    covers = f"{100 * manifest.intervals.level:g}%"
+    return "\n".join([f"Typical standard error of an answer (intervals cover {covers}):\n", *lines])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def review(published: Published) -> str:
+    """The questions with their answers, as Markdown."""
+    manifest: Manifest = in_markdown(published.manifest)
+    privacy, plan = manifest.privacy, manifest.plan
+    times = manifest.expected_error.times_the_least_possible
+    budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
+    warning = _warning(published)
+    seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
+    looked = (
+        "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
+        "manifest (plan.outcome)."
+    )
+    facts = {
+        "written": manifest.written.isoformat(),
+        "promise": privacy.promise,
+        "neighbours": privacy.unit.in_words,
+        "strategy": plan.strategy,
+        "plan_digest": plan.digest,
+        "number_of_answers": manifest.answers.number_of_answers,
+        "number_of_tables": manifest.answers.number_of_tables,
+        "note": manifest.post_processing.note,
+        "rows_outside": manifest.domain.rows_outside,
+        "digest": published.release.plan_digest,
+        "warned": f"\n\n**{warning}**" if warning else "",
+        "definition": f"{_sentence(privacy.definition)}, {budget}",
+        "cost": _cost(manifest),
+        "unit": _unit(privacy.unit),
+        "public": "is not taken as public"
+        if privacy.neighbours == "add_remove"
+        else "is taken as public",
+        "ledger": _ledger(manifest.payment),
+        "noise": _sentence(plan.mechanism_in_words),
+        "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
+        "randomness": seeded
+        if warning
+        else "The noise came from the operating system's generator.",
+        "chosen": "Not by the program: the plan was made without data."
+        if plan.outcome is None
+        else looked,
+        "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
+        "errors": _errors(manifest),
+        "least": "Not known for this release."
+        if times is None
+        else f"At most {times:.3f} times the least possible error at this budget.",
+        "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
+        "contact": markdown_text(manifest.options.contact) or "No contact is named in the release.",
+    }
+    return REVIEW.read_text(encoding="utf-8") % facts
+
+
+EXPORTS: Mapping[str, Callable[[Published], str]] = {
+    "review": review,
+    "registry": deployment,
+    "mbi": linear_measurements,
+    "notebook": notebook,
+}

@@ -1,0 +1,640 @@
+"""The sentences of manifest and report about a release.
+
+Its privacy, noise, intervals and their limits.
+
+The catalogue has the texts; the functions here choose sentences and fill in their numbers.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from leastnoise._domain import (
+    Bins,
+    Categories,
+    Dates,
+    Decimals,
+    Edges,
+    Integers,
+    Kind,
+    Measure,
+    UnitCount,
+    ValueCount,
+    Weighted,
+    factor_measures,
+)
+from leastnoise._error import interval_multiplier
+from leastnoise._estimation import public_counts_of_plan
+from leastnoise._fitting import zcdp_epsilon
+from leastnoise._plan import Plan
+from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
+from leastnoise._release._release import Release
+from leastnoise._release._texts import ENGLISH, MANY, Texts, cut_share, limit_words, table_words
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Cost,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureDP,
+    SeriesCost,
+    parameters,
+)
+from leastnoise._trusted.check import readable
+from leastnoise._workload import Product, Workload
+
+_COMMON_DELTA = Fraction(1, 10**9)
+_MOST_SAID = 5  # labels in a sentence
+_MOST_NAMED = 6  # tables in a sentence
+_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
+
+
+def definition(privacy: Privacy, lang: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
+    """Return the name and the exact parameters of the definition of privacy."""
+    budget = privacy.budget
+    return lang.say(_DEFINITIONS[type(budget)]), {
+        name: str(number) for name, number in parameters(budget).items()
+    }
+
+
+def budget_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Write the budget in short form, such as ``epsilon = 1``."""
+    return ", ".join(
+        f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items()
+    )
+
+
+def change(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Describe the difference of two neighbouring tables, as a clause."""
+    if privacy.unit_column is None:
+        return lang.say(f"change_row_{privacy.neighbours}")
+    return lang.some(
+        f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column)
+    )
+
+
+def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Explain what the budget means, in one sentence."""
+    budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
+    if isinstance(budget, ZCDP):
+        values |= {
+            "epsilon": lang.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
+            "delta": _COMMON_DELTA,
+        }
+    else:
+        values["times"] = lang.say("over_10_300")
+        if budget.epsilon < 700:
+            times = math.exp(float(budget.epsilon))
+            values["times"] = lang.local(
+                f"{times:.3g}"
+                if times < 1000
+                else f"{times:,.0f}"
+                if times < 1e6
+                else f"{times:.2g}"
+            )
+    return lang.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, lang), **values)
+
+
+def guessing_advantage(privacy: Privacy) -> float:
+    """Return the largest chance to guess which of two tables is the true one.
+
+    By the results, for neighbouring and equally likely tables.
+    """
+    budget = privacy.budget
+    if isinstance(budget, ZCDP):
+        rho = float(budget.rho)
+        return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+    smaller, delta = (
+        math.exp(-float(budget.epsilon)),
+        float(budget.delta) if isinstance(budget, ApproxDP) else 0.0,
+    )
+    return min(1.0, (1 + delta * smaller) / (1 + smaller))
+
+
+def guessing_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+    """Explain the budget as the chance to win a bet, without formulas."""
+    share = math.ceil(100 * guessing_advantage(privacy) - 1e-9)
+    unit = "row" if privacy.unit_column is None else "unit"
+    difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
+    if share > 99:
+        return lang.say("protects_little", change=difference)
+    return lang.say(
+        "protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects",
+        change=difference,
+        share=share,
+    )
+
+
+def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
+    """Write what the plan spends, as computed from its integer queries."""
+    if isinstance(cost, GaussianCost):
+        return lang.say("gaussian_cost", value=cost.mu_squared)
+    if isinstance(cost, SeriesCost):
+        return str(cost)
+    return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(cost).items())
+
+
+def goodness(plan: Plan) -> float | None:
+    """Return how many times the least possible error the plan's error is.
+
+    The root of the total of squared errors over its lower bound.
+    """
+    return None if plan.promise is None else plan.promise.times_least
+
+
+def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
+    """Describe the cells of an attribute, and what happens to all other values."""
+    if isinstance(kind, Categories):
+        cells = lang.say("kind_categories", count=len(kind.values))
+    elif isinstance(kind, Integers):
+        key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
+        cells = lang.say(key, low=str(kind.low), high=str(kind.high))
+    elif isinstance(kind, Dates):
+        by = lang.say(f"by_{kind.by}")
+        cells = lang.say(
+            "kind_dates",
+            start=kind.start.isoformat(),
+            end=kind.end.isoformat(),
+            by=by,
+            zone=kind.zone or "UTC",
+        )
+    elif isinstance(kind, Decimals):
+        cells = lang.say(
+            "kind_decimals",
+            low=lang.exact(kind.low),
+            high=lang.exact(kind.high),
+            step=lang.exact(kind.step),
+        )
+    elif isinstance(kind, (Bins, Edges)):
+        key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
+        cells = lang.say(
+            f"{key}_{kind.closed}",
+            count=kind.regular,
+            low=lang.exact(kind.low),
+            high=lang.exact(kind.high),
+        )
+    else:
+        cells = lang.say("kind_coded", last=str(kind.regular - 1))
+    return lang.say(
+        "rule",
+        name=name,
+        cells=cells,
+        outside=lang.say(_fate(kind, kind.outside)),
+        null=lang.say(_fate(kind, str(kind.null))),
+    )
+
+
+def _fate(kind: Kind, policy: str) -> str:
+    """Return the key of the words for what a policy does with a row."""
+    return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
+
+
+def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
+    """Describe what a measure sums, or how it counts units."""
+    if isinstance(measure, UnitCount):
+        return lang.say(
+            "measure_units_of" if measure.attributes else "measure_units",
+            name=name,
+            names=lang.listed([*measure.attributes]),
+        )
+    if isinstance(measure, Weighted):
+        of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
+        return lang.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
+    if isinstance(measure, ValueCount):
+        return lang.say("measure_values", name=name, column=repr(measure.column))
+    low, high, unit = (lang.exact(value) for value in (measure.low, measure.high, measure.unit))
+    return lang.say(
+        "measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit
+    )
+
+
+def left_out_words(plan: Plan, lang: Texts = ENGLISH) -> list[str]:
+    """Say which rows are in no table, and which are missing from some tables only."""
+    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
+    dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
+    of_all = [name for name, kind in dropping.items() if not kind.hidden]
+    of_some = [name for name, kind in dropping.items() if kind.hidden]
+    return [
+        lang.say(key, names=lang.listed(names))
+        for key, names in (("dropped", of_all), ("left_out_of_some", of_some))
+        if names
+    ]
+
+
+def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say whether rows were left out, and without a guard that nobody counted how many."""
+    sentences = left_out_words(release.plan, lang)
+    if not sentences:
+        return lang.say("not_dropped")
+    counted = "guard_used" in release.receipt
+    return " ".join([*sentences, *([] if counted else [lang.say("dropped_unmeasured")])])
+
+
+def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say for which attributes values beyond the bounds were clipped.
+
+    And what sums and means do with such values.
+    """
+    domain = release.plan.domain
+    asked = {name for product in release.workload.products for name in product.attributes}
+    names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
+    return [
+        *([lang.say("clipped", names=lang.listed(names))] if names else []),
+        *values_words(release.plan.workload, lang),
+    ]
+
+
+def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
+    """Return a sentence for every measure.
+
+    How sums and means clip its values, and how a row without a value counts.
+    """
+    known, summed = (
+        workload.domain.measures,
+        sorted({str(product.measure) for product in workload.products if product.of_values}),
+    )
+    columns = {
+        part: name
+        for name in summed
+        for part in factor_measures(known[name])
+        if type(part) is Measure
+    }
+    averaged = {
+        part
+        for statistic in workload.statistics
+        if statistic.form.of_measure
+        for part in factor_measures(known[statistic.of])
+    }
+    sentences = []
+    for measure, name in columns.items():
+        low, high = (lang.exact(value) for value in (measure.low, measure.high))
+        named = next(
+            (known_as for known_as, declared in known.items() if declared == measure), name
+        )
+        sentences.append(
+            lang.say(
+                "clipped_means" if measure in averaged else "clipped_sums",
+                name=named,
+                low=low,
+                high=high,
+            )
+        )
+    return sentences
+
+
+def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
+    """Return `values_words`, and the most that one row may add to each sum.
+
+    The noise has to hide that.
+    """
+    known, summed = (
+        workload.domain.measures,
+        sorted({str(product.measure) for product in workload.products if product.of_values}),
+    )
+    most = {name: lang.exact(known[name].largest * known[name].unit) for name in summed}
+    return [
+        *values_words(workload, lang),
+        *(lang.say("row_adds", name=name, most=text) for name, text in most.items()),
+    ]
+
+
+def of_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say which rows the answers count, if a unit has a limit of rows."""
+    return limit_words(release.privacy, release.receipt, release.level, lang)
+
+
+def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say what the row limit of units does to all answers.
+
+    And about how many rows it cut; None without a limit.
+    """
+    privacy, cut = release.privacy, cut_share(release.receipt, release.level)
+    if privacy.unit_column is None:
+        return None
+    words = [lang.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    if cut is not None:
+        share, low, high = (lang.percent(round(value, 2)) for value in cut)
+        words.append(lang.say("cut_share", share=share, low=low, high=high))
+    else:
+        words.append(
+            lang.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
+        )
+    if (bound := privacy.max_per_cell) is not None:
+        words.append(lang.some("cut_cell", bound.rows, names=lang.listed([*bound.attributes])))
+        words += (
+            [lang.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
+        )  # under Laplace noise all rows count
+    return " ".join(words)
+
+
+def guard_words(
+    release: Release, lang: Texts = ENGLISH, unused_over: float | None = None
+) -> str | None:
+    """Say how many rows the guard counted as kept (or read) and as used.
+
+    Read if each row is a unit; None without a guard.
+
+    Rows used are among those kept: where noise makes them more, their count is shown for both.
+    Where surely some rows were not used, at least about a percent, that is lang too.
+
+    Args:
+        release: whose receipt has the counts.
+        lang: the catalogue.
+        unused_over: return None unless surely more than this share of the rows was not used.
+    """
+    receipt, privacy = release.receipt, release.privacy
+    if "guard_used" not in receipt:
+        return None
+    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
+    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    surely_unused = kept - used - times * std - 0.5
+    if unused_over is not None and not surely_unused > unused_over * kept:
+        return None
+    values = {"kept": lang.number(max(kept, used)), "used": lang.number(used)}
+    values |= {
+        "kept_margin": lang.error(times * math.sqrt(2) * std + 0.5),
+        "used_margin": lang.error(times * std + 0.5),
+    }
+    key = (
+        "guard"
+        if privacy.unit_column is None
+        else "guard_kept_one"
+        if privacy.max_rows == 1
+        else "guard_kept_many"
+    )
+    words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
+    unused = unused_share(release)
+    return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused else words
+
+
+def unused_share(release: Release) -> float:
+    """Return about which share of the rows no table uses, by a guard's counts.
+
+    It is 0 without a guard, and where the noise of the counts explains the difference.
+    """
+    receipt = release.receipt
+    if "guard_used" not in receipt:
+        return 0.0
+    kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
+    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    if not kept - used > times * std + 0.5:
+        return 0.0
+    return max(0.0, round(min(1.0, (kept - used) / max(kept, 1)), 2))
+
+
+def has_weights(release: Release) -> bool:
+    """Return whether a table is weighted, as those of surveys are."""
+    measures = filter(None, release.plan.workload.measures)
+    return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
+
+
+def beyond_margins_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say what limits the use of the numbers, and is in none of their margins."""
+    unused = unused_share(release)
+    sentences = [lang.say("fit_unused", percent=lang.percent(unused))] if unused else []
+    return [*sentences, *([lang.say("fit_sample")] if has_weights(release) else [])]
+
+
+def left_out_of(plan: Plan, product: Product) -> tuple[str, ...]:
+    """Return the attributes whose missing or outside values a table leaves out, by the plan.
+
+    A row that an attribute drops is in no table, so they are the same for all tables, but for
+    attributes with a hidden cell, which drop a row from their own tables only.
+    """
+    kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
+    return tuple(
+        name
+        for name, kind in kinds.items()
+        if "drop" in (kind.outside, kind.null)
+        and (name in product.attributes or not getattr(kind, "hidden", False))
+    )
+
+
+def reduced_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
+    before = release.receipt.get("guard_reduced_from")
+    if before is None:
+        return None
+    budget = release.privacy.budget
+    size = "rho" if isinstance(budget, ZCDP) else "epsilon"
+    return lang.say(
+        "guard_reduced", before=before, now=f"{size} = {readable(getattr(budget, size))}"
+    )
+
+
+def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the warnings that come before any number.
+
+    A limit may have cut over a tenth of the rows, or values dropped as many.
+    """
+    share = cut_share(release.receipt, release.level)
+    cut = cut_words(release, lang) if share is None or share.share > MANY else None
+    return [*filter(None, [cut, guard_words(release, lang, unused_over=MANY)])]
+
+
+def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Explain how ``low`` and ``high`` are computed."""
+    laplace = release.measurements.noise.norm == 1
+    values = {
+        "times": lang.local(f"{release.interval.multiplier:.4g}"),
+        "reason": lang.say("quantile_laplace" if laplace else "quantile_normal"),
+        "half": lang.local(f"{release.interval.half_step:.4g}"),
+        "percent": lang.percent(release.level),
+    }
+    step, sentences = exact_rule(release.options)[0], [lang.say(release.finding.interval, **values)]
+    if step:
+        sentences.append(lang.say("interval_rounded", half=lang.plain(step / 2)))
+    if not release.finding.linear:
+        agree = lang.say("reading_apart" if release.options.rounds else "reading_agree")
+        sentences.append(
+            lang.say(
+                release.finding.reading,
+                once=lang.local(f"{release.interval.one_sided:.4g}"),
+                agree=agree,
+            )
+        )
+    return " ".join(sentences)
+
+
+def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
+    """Say whether least squares answers are rounded, negative, additive."""
+    options = release.options
+    keys = []
+    if not options.round:
+        keys.append("reading_exact")
+    if not options.below:
+        keys.append("reading_negative")
+    if options.rounds:
+        keys.append("reading_apart")
+    elif not any(product.has_hidden for product in release.workload):
+        keys += ["reading_agree", "reading_sum"]
+    else:
+        keys += ["reading_agree_but", "reading_sum"]
+    return " ".join(map(lang.say, keys))
+
+
+def stated_words(plan: Plan) -> dict[str, str]:
+    """Return the public facts that a spec states about cells.
+
+    Values by the key of a sentence.
+    """
+
+    def cells(name: str, codes: Sequence[int]) -> str:
+        labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
+        return f"{name} " + ", ".join(
+            labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]]
+        )
+
+    never = "; ".join(
+        " x ".join(map(cells, each, each.values())) for each in plan.details.get("impossible", ())
+    )
+    stated = {
+        "stated_impossible": never,
+        "stated_public": "; ".join(table.product.name for table in public_counts_of_plan(plan)),
+    }
+    return {key: values for key, values in stated.items() if values}
+
+
+def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return a sentence for every source of error outside the intervals."""
+    plan = release.plan
+    privacy, domain = plan.privacy, plan.domain
+    sentences = [lang.say("limit_noise_rounded" if release.options.round else "limit_noise")]
+    if not release.finding.linear:
+        sentences = [
+            lang.say("limit_aware"),
+            *(lang.say(key, **values) for key, values in release.finding.not_covered(domain)),
+        ]
+    sentences += [lang.say(key, values=values) for key, values in stated_words(plan).items()]
+    if left_out_words(release.plan):
+        sentences.append(f"{dropped_words(release, lang)} {lang.say('not_covered_dropped')}")
+    if privacy.unit_column is not None:
+        column, cell = repr(privacy.unit_column), privacy.max_per_cell
+        if cell is None:
+            sentences.append(lang.some("limit_unit", privacy.max_rows, column=column))
+        else:
+            limits = {
+                "count": privacy.max_rows,
+                "rows": cell.rows,
+                "names": lang.listed([*cell.attributes]),
+            }
+            sentences.append(lang.say("limit_unit_cell", column=column, **limits))
+    sentences.append(lang.say("limit_sample"))
+    if any(product.of_values for product in release.workload):
+        sentences.append(lang.say("limit_sums"))
+    sentences.append(
+        lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}"))
+    )
+    if release.options.biased:
+        sentences.append(post_processing_words(release, lang)[0])
+    return sentences
+
+
+def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> str:
+    """Say what is written in place of a table that is too large.
+
+    And how to get the rest of it.
+    """
+    asked = release.plan.workload.products
+    large = [position for position, each in enumerate(asked) if is_large(each)]
+    position = next(
+        position for position in large if asked[position] is product or asked[position] == product
+    )
+    cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
+    return lang.say(
+        "large",
+        name=table_words(product, lang),
+        rows=product.rows,
+        most=MOST_WRITTEN,
+        cells=cells,
+        prefix=prefix,
+    )
+
+
+def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+    """Say whose rows the second table held, or that it was public.
+
+    None if there was no second table.
+    """
+    second = release.receipt.get("joined")
+    if not second:
+        return None
+    return lang.say(
+        "joined_public" if second["public"] else "joined",
+        table=second["table"] or "-",
+        column=repr(second["on"]),
+    )
+
+
+def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the notices for readers of any answer, later ones included.
+
+    Limits of rows, counts of units, a second table.
+    """
+    units = [product for product in release.workload if product.of_units]
+    sentences = [lang.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
+    for key, in_all in (("units_each", False), ("units_once", True)):
+        once = [
+            product
+            for product in units
+            if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all
+        ]
+        tables = [product.attributes for product in once if product.attributes]
+        names = [
+            *map(" x ".join, tables[:_MOST_NAMED]),
+            *(["..."] if len(tables) > _MOST_NAMED else []),
+        ]
+        sentences += [lang.say(key, names=lang.listed(names))] if names else []
+    return [
+        *filter(None, [cut_words(release, lang), " ".join(sentences), joined_words(release, lang)])
+    ]
+
+
+def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Return the notices for readers of the files.
+
+    Rounding, `notices_of_all`, and tables that are not written.
+    """
+    large = [large_words(release, product, lang) for product in release.large]
+    return [
+        *filter(None, [reduced_words(release, lang), rounding_words(release.options, lang)]),
+        *not_additive_words(release, lang),
+        *notices_of_all(release, lang),
+        *large,
+    ]
+
+
+def not_additive_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Say which tables need not add up in the columns of non-negative and whole answers; nothing if all of them do."""
+    chosen = {
+        "answer_non_negative": release.options.non_negative,
+        "answer_integer": release.options.integer,
+    }
+    columns = [name for name, is_chosen in chosen.items() if is_chosen]
+    tables = [*release.tables.not_additive] if columns else []
+    if not tables:
+        return []
+    listed = [*tables[:_MOST_NAMED], *(["..."] if len(tables) > _MOST_NAMED else [])]
+    return [lang.say("biased_disagree", columns=lang.listed(columns), tables=lang.listed(listed))]
+
+
+def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+    """Explain the optional columns.
+
+    First what holds for all of them, then a sentence or two for each kind.
+    """
+    options = release.options
+    one_by_one = ["answer_non_negative"] * options.non_negative + [
+        "answer_integer"
+    ] * options.integer
+    names = (
+        one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
+    )
+    sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
+    sentences += not_additive_words(release, lang)
+    if options.nnls:
+        sentences.append(lang.say("biased_nnls"))
+    if options.local_non_negative:
+        sentences.append(lang.say("biased_local"))
+    return sentences

@@ -1,0 +1,54 @@
+"""Schemas of sources, for drafts and pages: no release depends on it, and no value is read."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from leastnoise._trusted.reading._column import SchemaField
+from leastnoise._trusted.reading._locations import CSV
+from leastnoise._trusted.reading._read import open_source
+
+
+def schema(source: Any) -> tuple[SchemaField, ...]:
+    """Return the columns of a source, as `read` sees them.
+
+    Args:
+        source: anything that `leastnoise._trusted.reading.read` takes.
+
+    Returns:
+        For each column its name, Arrow type (None in files of text), time zone, and whether its
+        values can be read and must not be null.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "people.csv")
+    ...     _ = file.write_text("sex,age")
+    ...     [field.name for field in schema(file)]
+    ['sex', 'age']
+    """
+    return open_source(source).fields
+
+
+def file_endings() -> tuple[str, ...]:
+    """Return the endings of the names of all files that can be read.
+
+    >>> ".parquet" in file_endings()
+    True
+    """
+    from leastnoise._trusted.reading._files import KINDS
+
+    return tuple(ending for kind in KINDS for ending in kind.endings)
+
+
+def has_text_rows(source: Any) -> bool:
+    """Whether a source is files in which every row is a line of text, by their names.
+
+    >>> [has_text_rows(name) for name in ("a.csv", "b/*.tsv.gz", "c.parquet")]
+    [True, True, False]
+    """
+    from leastnoise._trusted.reading._files import KINDS
+
+    path = source.path if isinstance(source, CSV) else source
+    if not isinstance(path, (str, os.PathLike)):
+        return False
+    name = Path(path).name.lower()
+    return any(kind.rows_are_lines and name.endswith(kind.endings) for kind in KINDS)

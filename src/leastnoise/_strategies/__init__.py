@@ -1,0 +1,103 @@
+"""Planners turn a workload into a strategy and never see data.
+
+A planner is a record (`Planner` in ``_strategy``) with a function from a `PlanningProblem` to a `Strategy`.
+``_tables`` decides which tables are measured with which weights, by the programme of
+``_residual_algebra``; begin there with `identity`. ``_marginals`` measures tables of cells and of
+levels, ``_covering`` larger tables that contain the asked ones, ``_kronecker`` a fitted strategy
+along every attribute, ``_union`` two tables for two parts of the questions, ``_tilted`` residual
+spaces by fitted rows. ``_papers`` has strategies of papers by name, ``_own`` strategies of users,
+``_together`` counts and sums measured together. ``_aware`` and ``_sums`` plan the public part of
+mechanisms that look at the data.
+"""
+
+from collections.abc import Mapping
+
+from leastnoise._families import Deadline, NotApplicable, deadline_passed, time_limit
+from leastnoise._strategies._counts_and_sums import counts_and_sums, split_units_budget
+from leastnoise._strategies._covering import COVERING
+from leastnoise._strategies._data_aware import (
+    GROUP_SHARE,
+    PLANE_FIRST_SHARE,
+    PLANE_TEST_SHARE,
+    binned_tables,
+    bucket_gram,
+    bucket_strategy,
+    difference_costs,
+    divide_parts,
+    first_level,
+    first_levels,
+    has_narrow_queries,
+    plane_regime,
+    records_a_part,
+    table_precisions,
+    total_cost,
+)
+from leastnoise._strategies._datacube_baselines import (
+    CUBOIDS,
+    CUBOIDS_EVEN,
+    FOURIER,
+    FOURIER_EVEN,
+    RESIDUAL_MAX,
+)
+from leastnoise._strategies._kronecker import (
+    EIGEN_DESIGN,
+    GAUSSIAN_OPTIMUM,
+    HAAR,
+    HIERARCHY,
+    LEVEL_TREE,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    TOEPLITZ_ROOT,
+)
+from leastnoise._strategies._marginals import MARGINALS
+from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
+from leastnoise._strategies._sums import (
+    MOST_SUM_CELLS,
+    SURE,
+    GroupBuckets,
+    SumBuckets,
+    TailLaw,
+    ThresholdChoice,
+    candidate_cells,
+    choose_group_threshold,
+    choose_threshold,
+    estimated_rmse_along,
+    gram_matrices_along,
+    limited_strategy,
+)
+from leastnoise._strategies._tables import (
+    IDENTITY,
+    RESIDUAL,
+    WORKLOAD,
+    WORKLOAD_EVEN,
+    reweighted_strategy,
+)
+from leastnoise._strategies._tilted import TILTED
+from leastnoise._strategies._union import UNION
+from leastnoise._strategies._user_strategy import OWN, Own, user_planner
+
+# All planners, in the order in which they are shown: a new one is an import and a line here.
+_ALL = (
+    IDENTITY,
+    WORKLOAD,
+    MARGINALS,
+    COVERING,
+    RESIDUAL,
+    TILTED,
+    HIERARCHY,
+    HAAR,
+    LEVEL_TREE,
+    TOEPLITZ_ROOT,
+    EIGEN_DESIGN,
+    P_IDENTITY,
+    P_IDENTITY_BLOCKS,
+    GAUSSIAN_OPTIMUM,
+    UNION,
+    RESIDUAL_MAX,
+    WORKLOAD_EVEN,
+    FOURIER,
+    FOURIER_EVEN,
+    CUBOIDS,
+    CUBOIDS_EVEN,
+)
+PLANNERS: Mapping[str, Planner] = {planner.name: planner for planner in _ALL}

@@ -1,0 +1,268 @@
+"""Counts and sums of one measure for the cost of one.
+
+Tables are measured by the distances of values from both ends of the measure.
+
+Let R be the distance of the ends of a measure and m their middle. A row adds v - low to one end and
+high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
+counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times that of counts. So a planner's strategy for
+counts can be measured on both ends; it is made for counts with the importance of counts and sums
+together. Tables that are asked for as counts alone are planned apart. Under Gaussian noise the
+counts of all tables are measured once more, as both ends give counts and centred sums in a fixed
+proportion. The split of the budget between these parts is searched, with the exact error
+(docs/mathematics.md, section 8).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from leastnoise._error import covariance_by_measure, midpoint
+from leastnoise._families import NotApplicable
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._strategies._kronecker import GAUSSIAN_OPTIMUM, P_IDENTITY
+from leastnoise._strategies._marginals import MARGINALS
+from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
+from leastnoise._strategies._tables import RESIDUAL
+from leastnoise._trusted.accounting import Noise, parameters
+from leastnoise._trusted.measurements import Block, cost, views
+from leastnoise._workload import Product, Workload
+
+_BITS = 30  # of weights
+_WIDEST = 5.0  # weights of a part are multiplied by 2^-5 to 2^5
+_EXPONENT = {
+    "xatol": 0.03,
+    "maxiter": 11,
+}  # how exactly, and in how many steps, the exponent is searched
+_MOST_TRIED = 2**20, 256  # queries and blocks up to which splits of the budget are tried
+_MOST_JOINT = 256
+# largest weight at which the error is a power of the budget: discrete noise of a scale below 1/2 is
+# nearly always 0
+_SMOOTH = 2
+
+Weighted = Sequence[tuple[Block, float]]
+_Counts = Mapping[
+    str | None, str | None
+]  # for each measure that is measured on both ends, the measure that counts its values
+
+
+def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
+    """Return a planner's strategy with counts and sums measured jointly.
+
+    Raises:
+        NotApplicable: the planner cannot, or no table is asked for both.
+    """
+    if not planner.automatic:
+        raise NotApplicable("a strategy of a paper is measured as it is published")
+    measures = task.workload.counted_sums
+    if not measures:
+        raise NotApplicable("no table is asked for both as counts and as sums of one measure")
+    parts: list[tuple[Weighted, Workload]] = []
+    details: dict[str, Any] = {}
+    counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
+    tables_at_ends = [
+        (measure, _tables_at_ends(task.workload, measure, counts)) for measure in measures
+    ]
+    parts_to_plan = [
+        (measure, products)
+        for measure, products in [*tables_at_ends, (None, _other_blocks(task, counts))]
+        if products
+    ]
+    for measure, products in parts_to_plan:
+        part = Workload(task.workload.domain, tuple(products))
+        subtask = replace(task, workload=part)
+        try:
+            strategy = planner.strategy(subtask)
+        except NotApplicable:
+            if not task.workload.beyond_cells:
+                raise
+            if not part.beyond_cells:
+                strategy = (MARGINALS if task.norm == 1 else RESIDUAL).propose(
+                    subtask
+                )  # cells alone need no fit
+            elif len(part.products) == 1 < len(task.workload.products):
+                strategy = (P_IDENTITY if task.norm == 1 else GAUSSIAN_OPTIMUM).strategy(
+                    subtask
+                )  # for planners that need several tables
+            else:
+                raise
+        details |= strategy.details
+        blocks = [
+            (block if measure is None else replace(block, measure=measure, ends=True), weight)
+            for block, weight in strategy.blocks
+        ]
+        measurements = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+        covered = part.measures if measure is None else (measure, counts[measure])
+        answered = Workload(
+            task.workload.domain,
+            tuple(product for product in task.workload if product.measure in covered),
+        )
+        parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
+    details.pop("unit_bound", None)  # it holds for counts alone
+    return Strategy(planner.name, tuple(_balance_parts(task, parts)), details)
+
+
+def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:
+    """Return the same table of counts with this importance.
+
+    Of rows (None) or of the values of a measure.
+    """
+    mantissa, exponent = math.frexp(math.sqrt(importance))
+    weight = Fraction(round(mantissa * 2**_BITS)) * Fraction(2) ** (exponent - _BITS)
+    return replace(product, measure=counted, weight=weight, target=None, size=None)
+
+
+def _tables_at_ends(workload: Workload, measure: str, counts: _Counts) -> list[Product]:
+    """Return tables of sums as counts, with the importance of both.
+
+    Measures may share the counts.
+    """
+    bounds = workload.domain.measure(measure)
+    width = bounds.high_units - bounds.low_units
+    shared = [*counts.values()].count(counts[measure])
+    counted = {
+        product.table_key[1:]: product.importance / shared
+        for product in workload
+        if product.measure == counts[measure]
+    }
+    worth = width**2 / 2 + 2 * midpoint(bounds) ** 2
+    sums = workload.of(measure)
+    return [
+        _as_counts(
+            product, product.importance * worth + 2 * counted.get(product.table_key[1:], 0.0)
+        )
+        for product in sums
+    ]
+
+
+def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
+    """Return what is measured in addition to both ends.
+
+    All other tables, and under Gaussian noise the counts of the tables at both ends.
+    """
+    workload = task.workload
+    if task.norm == 1:
+        tables_known = {
+            (counts[product.measure], *product.table_key[1:])
+            for product in workload
+            if product.measure in counts
+        }
+        return [
+            product
+            for product in workload
+            if product.measure not in counts and product.table_key not in tables_known
+        ]
+    products: list[Product] = []
+    worth: dict[tuple[object, ...], tuple[Product, float, str | None]] = {}
+    for product in workload:
+        if product.measure not in counts and product.measure not in counts.values():
+            products.append(product)
+            continue
+        counted = counts.get(product.measure, product.measure)
+        often = (
+            midpoint(workload.domain.measure(str(product.measure)))
+            if product.measure in counts
+            else 1.0
+        )
+        key = (counted, *product.table_key[1:])
+        worth[key] = (
+            product,
+            worth.get(key, (product, 0.0))[1] + product.importance * often**2,
+            counted,
+        )
+    return [
+        _as_counts(product, importance, counted)
+        for product, importance, counted in worth.values()
+        if importance > 0
+    ] + products
+
+
+def _balance_parts(task: PlanningProblem, parts: Sequence[tuple[Weighted, Workload]]) -> Weighted:
+    """Return the blocks of all parts with balanced weights.
+
+    Weights of a part are multiplied by the power of 2 that minimises the error.
+    """
+
+    def joined(strengths: Sequence[float]) -> list[tuple[Block, float]]:
+        return [
+            (block, weight * 2**strength)
+            for (part, _), strength in zip(parts, strengths, strict=True)
+            for block, weight in part
+        ]
+
+    def error(blocks: Weighted, workload: Workload) -> float:
+        covariances = covariance_by_measure(
+            workload, fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
+        )
+        if any(structure.solver_cells for structure in covariances.values()):
+            return math.inf
+        return math.fsum(
+            product.importance * covariances[product.measure].total(product) for product in workload
+        )
+
+    def changed(part_number: int, strength: float) -> float:
+        return error(
+            joined([*strengths[:part_number], strength, *strengths[part_number + 1 :]]),
+            task.workload,
+        )
+
+    strengths = [0.0] * len(parts)
+    smooth = max(weight for part, _ in parts for _, weight in part) <= _SMOOTH
+    if smooth and sum(len(answered.measures) for _, answered in parts) == len(
+        task.workload.measures
+    ):
+        # The parts share only the budget, so the best split has a closed form.
+        separate_errors = [error(part, answered) for part, answered in parts]
+        if all(0 < least < math.inf for least in separate_errors):
+            return joined(
+                [math.log2(least) / (3 if task.norm == 1 else 4) for least in separate_errors]
+            )
+    blocks = [block for part, _ in parts for block, _ in part]
+    factors = {factor for block in blocks for factor in block.factors}
+    along = [name for factor in factors for name in factor.attributes]
+    cells = math.prod(task.workload.domain.kind(name).size for name in set(along))
+    # Where an attribute has several strategies, every error needs an inverse over the joint cells.
+    dear = len(along) > len(set(along)) and cells > _MOST_JOINT
+    if dear or sum(block.rows for block in blocks) > _MOST_TRIED[0] or len(blocks) > _MOST_TRIED[1]:
+        return joined(strengths)
+    from scipy.optimize import minimize_scalar
+
+    for part_number in [*range(1, len(parts))] * (1 if len(parts) <= 2 else 2):
+        search = partial(changed, part_number)
+        strengths[part_number] = float(
+            minimize_scalar(
+                search, bounds=(-_WIDEST, _WIDEST), method="bounded", options=_EXPONENT
+            ).x
+        )
+    return joined(strengths)
+
+
+def split_units_budget(
+    task: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
+) -> tuple[tuple[Block, float], ...]:
+    """Return the blocks with the best split between counts of units and rows."""
+    if not any(product.of_units for product in task.workload):
+        return blocks
+    # At a small budget discrete noise is as continuous noise, for which the split is the same at
+    # every budget.
+    largest = max(parameters(task.privacy.budget).values())
+    small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
+    measured = fit_noise_scales(task.workload.domain, small, task.noise, blocks)
+    parts, covariances = list(views(measured)), covariance_by_measure(task.workload, measured)
+    if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
+        return blocks
+    # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
+    root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4
+    times: dict[str | None, float] = {}
+    for part in parts:
+        of = {block.measure for block in part.blocks}
+        error = math.fsum(
+            product.importance * covariances[product.measure].total(product)
+            for product in task.workload
+            if product.measure in of
+        )
+        (price,) = parameters(cost(part)).values()
+        times |= dict.fromkeys(of, (error / float(price)) ** (1 / root))
+    return tuple((block, weight * times[block.measure]) for block, weight in blocks)

@@ -1,0 +1,405 @@
+"""Public planning for data-dependent mechanisms.
+
+Strategies on buckets of cells, an adaptive grid, and the tables of a model.
+
+Buckets of cells (DAWA's second stage along one attribute): the count of a bucket is spread evenly
+over its cells, so that a query asks for a share of every bucket. These queries are What = W T, with
+T_ci = 1 / length of bucket i for its cells c. Only What^T What = T^T W^T W T (k x k) is computed,
+some rows at a time. An adaptive grid (on the tree of halved blocks of two attributes): from noisy
+counts and public numbers follow how many blocks are measured first, and how they are divided and
+joined.
+
+The tables of a model: every attribute alone, then pairs of attributes on bins that hold half as
+many rows as their noise. Shares of the budget follow from sizes and from earlier noisy counts
+alone. For least squared error a table of n cells has a precision in proportion to n^(2/3) under
+either noise; 0.66 was as good an exponent as any on real tables.
+
+Source: Li, Hay, Miklau, Wang, PVLDB 2014, definition 6 and section 4.3.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._families import (
+    FittedFamily,
+    Gram,
+    dense_gram,
+    fit_gaussian_optimum,
+    fit_level_tree,
+    fit_p_identity,
+    to_dyadic,
+    tree_factor,
+)
+from leastnoise._trusted.check import Exact, InputError, InternalError, exact_positive
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import (
+    BlockTree,
+    Coarse,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    Total,
+    dense,
+    run_sums,
+)
+from leastnoise._trusted.measurements import Factor
+
+_MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512  # buckets up to which these strategies are tried
+_AT_ONCE = 2**22  # numbers in memory
+_LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
+_FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
+
+
+def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
+    """Return the exact Gram matrix of queries on buckets of cells.
+
+    Takes W^T W and the first cells of the buckets; returns What^T What.
+    """
+    lengths, result = np.diff(starts, append=gram.size), np.zeros((len(starts), len(starts)))
+    at_once = max(1, _AT_ONCE // gram.size)
+    for first in range(0, len(starts), at_once):
+        part = slice(first, first + at_once)
+        # The rows of T^T for some buckets, shape (buckets, cells): the share of each cell in the
+        # bucket.
+        shares = (
+            np.repeat(np.arange(len(starts)), lengths) == np.arange(len(starts))[part, None]
+        ) / lengths[part, None]
+        result[part] = np.add.reduceat(gram.multiply_rows(shares), starts, axis=1) / lengths
+    return dense_gram((result + result.T) / 2, gram.queries)
+
+
+def difference_costs(
+    gram: Gram, left_children: Sequence[IntArray], right: Sequence[IntArray]
+) -> list[FloatArray]:
+    """Return the squared error that unit error in a block difference causes.
+
+    For each level and aligned block; the difference is between its halves, the squared error is the
+    total of the workload.
+    """
+    costs = []
+    for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
+        width, real = 2 << level, (before > 0) & (behind > 0)
+        # The error is spread evenly over the cells of each half; blocks of one half have none.
+        halves = np.stack(
+            [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
+        )
+        errors = np.repeat(halves.reshape(-1), width // 2)[: gram.size]
+        cost = np.zeros(len(before))
+        cost[: -(-gram.size // width)] = run_sums(
+            errors * gram.block_products(errors, width), width
+        )
+        costs.append(cost)
+    return costs
+
+
+def bucket_strategy(attributes: tuple[str, ...], gram: Gram, starts: IntArray, norm: int) -> Factor:
+    """Return the strategy of least expected error on buckets.
+
+    p-Identity or the Gaussian optimum; a level tree if there are many buckets.
+    """
+    factor = _bucket_factor(bucket_gram(gram, starts), norm)
+    return Factor(attributes, Coarse(factor.operator, starts, gram.size), factor.row_weights)
+
+
+def _bucket_factor(gram: Gram, norm: int) -> FittedFamily:
+    """Return what to measure on buckets."""
+    k = gram.size
+    if k == 1:
+        return FittedFamily(Total(1))
+    if not gram.diagonal().sum() > 0:  # queries of zeros
+        return FittedFamily(Identity(k))
+    # The budget is already paid when this runs, so it must not fail: the fallback is to measure
+    # every bucket.
+    with suppress(*_FAULTS):
+        if norm == 1 and k <= _MOST_P_IDENTITY:
+            diagonal, rows = fit_p_identity(gram).dyadic()
+            return FittedFamily(DiagonalAndRows(diagonal, rows) if len(rows) else Identity(k))
+        if norm == 2 and k <= _MOST_OPTIMUM:
+            optimum = fit_gaussian_optimum(gram).factor
+            stacked_rows = np.vstack(
+                [optimum * math.sqrt(1 - _LEAST_WEIGHT**2), _LEAST_WEIGHT * np.eye(k)]
+            )
+            return FittedFamily(Dense(to_dyadic(stacked_rows)))
+    with suppress(*_FAULTS):
+        tree = fit_level_tree(gram, norm)
+        # Where a bucket is hardly measured, the error is an inexact difference of huge numbers.
+        if math.isfinite(tree.rmse) and tree.scales[0].min() > 1e-6:
+            floor = _LEAST_WEIGHT * max(float(scale.max()) for scale in tree.scales)
+            return tree_factor(
+                k, tree.widths, [np.maximum(tree.scales[0], floor), *tree.scales[1:]]
+            )
+    return FittedFamily(Identity(k))
+
+
+def total_cost(gram: Gram) -> float:
+    """Return the total squared error that unit error in the total causes.
+
+    The error is spread evenly over the cells.
+    """
+    return float(gram.multiply_rows(np.ones((1, gram.size))).sum()) / gram.size**2
+
+
+def first_levels(
+    costs: Sequence[float], total: float, norm: int
+) -> tuple[tuple[int, ...], FloatArray]:
+    """Return the block widths to measure first, and the weight of each level.
+
+    The widest blocks are an eighth of all cells: a total or prefix sum that is added up from many
+    blocks has the noise of all of them. The levels between them and the cells are about equal steps
+    apart, of at most 16 blocks to one. The weights are those of least error for the given costs,
+    times 1.3 a level: shrinkage removes noise from narrow blocks, so that wide ones deserve more of
+    the budget.
+    """
+    from scipy.optimize import minimize
+
+    depth = len(costs)
+    top = max(depth - 3, 0)
+    steps = -(-top // 4)
+    powers = [top * level_of // steps for level_of in range(steps + 1)] if steps else [0]
+
+    def weights_of(point: FloatArray) -> FloatArray:
+        weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
+        return np.asarray(weights / (weights**norm).sum() ** (1 / norm))
+
+    def error(point: FloatArray) -> float:
+        spread = 1 / weights_of(point) ** 2
+        upward = [float(spread[0])]  # variance of a block from the measurements inside it
+        for variance, low, high in zip(spread[1:], powers[:-1], powers[1:], strict=True):
+            below = upward[-1] * 2 ** (high - low)
+            upward.append(below * float(variance) / (below + float(variance)))
+        indices = np.searchsorted(powers, np.arange(depth), side="right") - 1
+        parts = (
+            costs[level] * 2 ** (level + 1 - powers[level_of]) * upward[level_of]
+            for level, level_of in enumerate(indices.tolist())
+        )
+        return float(sum(parts) + total * 2 ** (depth - top) * upward[-1])
+
+    minimum = minimize(
+        lambda point: math.log(error(point) + 1e-300),
+        np.zeros(len(powers)),
+        method="Nelder-Mead",
+        options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
+    ).x
+    raised = weights_of(minimum) * (1.3 if norm == 1 else 1.3**0.75) ** np.arange(len(powers))
+    kept_levels = [
+        level_of
+        for level_of in range(len(powers))
+        if level_of == 0 or raised[level_of] > 0.03 * raised.max()
+    ]
+    weights = np.maximum(raised[kept_levels], 0.03 * raised.max())
+    return tuple(2 ** powers[level_of] for level_of in kept_levels), np.asarray(
+        weights / (weights**norm).sum() ** (1 / norm)
+    )
+
+
+# The adaptive grid (docs/decisions/dawa.md). Costs and records are in units of 1 / epsilon.
+PLANE_TEST_SHARE, PLANE_FIRST_SHARE, GROUP_SHARE = Fraction(4, 100), Fraction(1, 4), Fraction(2, 5)
+_HARD = (
+    0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
+)
+_CLEAR = (
+    1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
+)
+_BUCKETS_A_BLOCK = 7
+_LEVELS, _NARROW_LEVELS = (
+    (4, 6),
+    (7, 8),
+)  # first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+_NARROW = 4  # cells of a narrow query at most
+_DEEP = 4  # halvings from which a part is measured in groups too
+_FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
+_LIGHT, _LIGHT_NARROW = 0.5, 2.0  # blocks that deserve no more parts together are joined
+
+
+def plane_regime(
+    cost: Exact, epsilon: Exact, cells: int, *, narrow: bool = False
+) -> tuple[str, int]:
+    """Choose the regime of the plane mechanism from the noisy least cost.
+
+    Returns "fixed", or "blocks" with the number of blocks of the first round. Uses only public
+    numbers besides.
+    """
+    buckets = float(Fraction(cost) * exact_positive("epsilon", epsilon))
+    if max(buckets, _CLEAR / float(PLANE_TEST_SHARE)) > _HARD * cells:
+        return "fixed", 0
+    fewest, most = _NARROW_LEVELS if narrow else _LEVELS
+    return "blocks", int(
+        2 ** min(max(math.floor(math.log2(max(buckets, 1.0) / _BUCKETS_A_BLOCK)), fewest), most)
+    )
+
+
+def has_narrow_queries(weighted_queries: Sequence[tuple[float, tuple[Operator, Operator]]]) -> bool:
+    """Return whether every query is of at most 4 cells."""
+    return all(
+        math.prod(int((dense(operator) != 0).sum(axis=1).max()) for operator in both) <= _NARROW
+        for _, both in weighted_queries
+    )
+
+
+def records_a_part(buckets: float, records: float) -> float:
+    """Return the target number of records in a part of the second round.
+
+    In units of its noise.
+
+    Where no cell stands out of the noise, the cost of a partition is near the number of records,
+    and parts may be large. Where records lie in few heavy cells the cost is far below it, and parts
+    must be small.
+    """
+    least = 4 / float(PLANE_TEST_SHARE)
+    return min(
+        max(_COARSEST * (max(buckets, least) / max(records, least)) ** 1.5, _FINEST), _COARSEST
+    )
+
+
+def first_level(tree: BlockTree, blocks: int) -> int:
+    """Return the first level of a tree with at least ``blocks`` blocks.
+
+    The last level if there is none.
+    """
+    return next(
+        (level for level, starts in enumerate(tree.starts) if len(starts) >= blocks),
+        len(tree.starts) - 1,
+    )
+
+
+def divide_parts(
+    tree: BlockTree, base: int, counts: IntArray, rate: Fraction, *, narrow: bool = False
+) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+    """Return the starts of the parts and groups of the second round.
+
+    Also returns for both which belong to deep blocks.
+
+    A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its
+    noisy count; light blocks are joined.
+    """
+    shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
+    first = _join_blocks(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
+    deserved = np.maximum(counts, 1) * float(rate)
+    deserved[np.bincount(first)[first] > 1] = 1.0
+    depth = np.clip(np.ceil(np.log2(deserved)), 0, len(tree.starts) - 1 - base).astype(np.int64)
+    # Groups help queries of many cells; queries of few have the least error if each part has all of
+    # the round.
+    many = (depth >= (len(tree.starts) if narrow else _DEEP)).astype(np.int64)
+    inner = starts[first != np.arange(len(starts))]
+    layers = tuple(
+        np.setdiff1d(_refine_blocks(tree, base, most), inner, assume_unique=True)
+        for most in (depth, depth // 2)
+    )
+    parts, groups = (many[np.searchsorted(starts, layer, side="right") - 1] for layer in layers)
+    return (layers[0], layers[1]), (parts, groups)
+
+
+def _join_blocks(tree: BlockTree, base: int, deserved: FloatArray, most: float) -> IntArray:
+    """Return for each base block the first block that it is merged with.
+
+    Merges are the largest blocks of the tree that deserve few parts.
+    """
+    first = np.arange(len(deserved))
+    unmerged = np.ones(len(deserved), dtype=np.bool_)
+    for level in range(base):
+        begin = np.searchsorted(tree.starts[base], tree.starts[level])
+        number = np.diff(begin, append=len(first))
+        light = np.repeat(np.add.reduceat(deserved, begin) <= most, number) & unmerged
+        first[light] = np.repeat(begin, number)[light]
+        unmerged &= ~light
+    return first
+
+
+def _refine_blocks(tree: BlockTree, base: int, depth: IntArray) -> IntArray:
+    """Return the starts of the blocks ``depth`` levels below each base block."""
+    starts = np.zeros(len(tree.order), dtype=np.bool_)
+    for level in range(base, len(tree.starts)):
+        block = np.searchsorted(tree.starts[base], tree.starts[level], side="right") - 1
+        starts[tree.starts[level][depth[block] >= level - base]] = True
+    return np.flatnonzero(starts)
+
+
+_EXPONENT = 0.66
+# rows of an average binned cell, relative to the noise; 1.0 is 1% better on real tables and 1.3
+# times worse on chains
+_HELD = 0.5
+_ROUNDS = 3
+
+
+def table_precisions(cells: Sequence[float], importance: Sequence[float]) -> FloatArray:
+    """Return the relative precision (1 / std) of each table, at most 1.
+
+    Computed from numbers of cells and importances.
+    """
+    weights = np.sqrt(np.asarray(cells, dtype=np.float64) ** _EXPONENT * np.asarray(importance))
+    return np.asarray(weights / weights.max())
+
+
+def bin_starts(shares: FloatArray, least: float) -> IntArray:
+    """Return the starts of runs of cells that hold at least ``least`` each.
+
+    There are at least two runs if there are two cells.
+    """
+    starts, share_in_run = [0], 0.0
+    for cell, share in enumerate(shares.tolist()):
+        if share_in_run >= least or (share_in_run > 0 and share >= least):
+            starts.append(cell)
+            share_in_run = 0.0
+        share_in_run += share
+    if share_in_run < least / 2 and len(starts) > 1:
+        starts.pop()
+    if len(starts) == 1 and len(shares) > 1:
+        before = np.cumsum(shares)[:-1]
+        starts.append(1 + int(np.abs(before - 0.5).argmin()))
+    return np.array(starts, dtype=np.int64)
+
+
+def table_bins(parts: Sequence[FloatArray], share: float) -> tuple[IntArray, ...]:
+    """Return bins along the attributes of a table.
+
+    An average bin of the table holds ``share`` of the rows; small attributes need fewer bins.
+    """
+    even = share ** (1 / len(parts))
+    starts: dict[int, IntArray] = {}
+    for side in sorted(range(len(parts)), key=lambda axis: len(bin_starts(parts[axis], even))):
+        starts[side] = bin_starts(parts[side], min(share ** (1 / (len(parts) - len(starts))), 1.0))
+        share = min(share * len(starts[side]), 1.0)
+    return tuple(starts[side] for side in range(len(parts)))
+
+
+def binned_tables(
+    shares: Mapping[str, FloatArray],
+    tables: Mapping[tuple[str, ...], float],
+    total: float,
+    std: float,
+    norm: int,
+) -> dict[tuple[str, ...], tuple[float, tuple[IntArray, ...]]]:
+    """Return the relative precision and the bins of every table.
+
+    Args:
+        shares: estimated share of the rows in every cell of each attribute.
+        tables: attributes of each table, and its importance.
+        total: estimated number of rows.
+        std: standard deviation of the noise of a table that gets the whole budget.
+        norm: 1 under Laplace noise, where precisions add up to the budget; 2 under Gaussian noise,
+            where their squares do.
+    """
+    relative = last = np.ones(len(tables))
+    table_bins_list: list[tuple[IntArray, ...]] = []
+    for _ in range(_ROUNDS + 1):
+        noise = std * (relative**norm).sum() ** (1 / norm) / relative
+        target_share = _HELD * noise / np.maximum(total, noise)
+        table_bins_list = [
+            table_bins([shares[name] for name in names], float(share))
+            for names, share in zip(tables, target_share, strict=True)
+        ]
+        last, relative = (
+            relative,
+            table_precisions(
+                [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())
+            ),
+        )
+    return {
+        names: (float(precision), starts)
+        for names, precision, starts in zip(tables, last, table_bins_list, strict=True)
+    }

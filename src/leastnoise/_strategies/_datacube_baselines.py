@@ -1,0 +1,302 @@
+"""Strategies of papers, by name.
+
+``cuboids``: greedily chosen tables from which all asked ones are added up, strategies C and C+ of
+Cormode et al. (arXiv 1207.6096).
+
+``fourier``: the Fourier coefficients of the asked marginals, their strategies F and F+ (section 4),
+in the binary coding of the paper. An attribute of n cells is coded on m = ceil(log2 n) bits, and
+its coefficients are the sums of its cells with the 2^m - 1 non-constant signs (Walsh functions), +1
+and -1. The coefficients on a set tau of attributes are the products of such signs along tau, summed
+over all others. All of them have the same part in the asked tables, so they share a weight; for
+every set it is in closed form.
+
+``residual_max``: as ``residual``, with the largest variance of a cell least instead of the sum
+(ResidualPlanner, arXiv 2305.08175).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from leastnoise._error import subsets
+from leastnoise._families import NotApplicable, apply_gram, dual_ascent, gram_diagonal
+from leastnoise._strategies._covering import cover_errors, greedy_cover
+from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy, block_norm
+from leastnoise._strategies._residual_algebra import (
+    AttributeSet,
+    DownwardClosure,
+    attribute_sets,
+    dimensions,
+    downward_closure,
+    grouped_budgets,
+    incidence,
+    table_sizes,
+)
+from leastnoise._strategies._tables import Names, check_table_size, contrasts, factor_along
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Dense, Operator
+from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._workload import Workload
+
+_MOST_CELLS = 1024
+_GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
+
+
+def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
+    """Measure a few tables chosen greedily, with a closed-form budget split.
+
+    The largest variance of a requested cell is kept small.
+
+    Source: Ding et al. (SIGMOD 2011), problem BMAX; the strategies C (``even``) and C+ of Cormode
+        et al. (arXiv 1207.6096), here with
+    recovery by least squares.
+    """
+    workload, norm, domain = task.workload, task.norm, task.workload.domain
+    positions = {name: at for at, name in enumerate(domain.names)}
+    blocks: list[Block] = []
+    errors: list[float] = []
+    for measure in workload.measures:
+        targets: dict[AttributeSet, float] = {}
+        for product in workload.of(measure):
+            # The squared error that unit noise on each cell of the table adds to all queries about
+            # it, over its cells.
+            share = np.prod([gram_diagonal(operator).mean() for operator in product.operators])
+            key = tuple(positions[name] for name in product.attributes)
+            targets[key] = targets.get(key, 0.0) + product.importance * float(share)
+        try:
+            cover = greedy_cover(domain.shape, list(targets), norm=norm)
+        except InputError as error:
+            raise NotApplicable(str(error).rstrip(".")) from None
+        for table in cover.tables:
+            factors = (factor_along(domain, domain.names[at], {}) for at in table)
+            blocks.append(check_table_size(Block(tuple(factors), Fraction(1), measure)))
+        errors += cover_errors(domain.shape, targets, cover).tolist()
+    return _split_budget(
+        "cuboids",
+        blocks,
+        errors,
+        [block_norm(domain, block, norm) for block in blocks],
+        norm,
+        even=even,
+    )
+
+
+def _split_budget(
+    name: str,
+    blocks: Sequence[Block],
+    errors: Sequence[float],
+    norms: Sequence[float],
+    norm: int,
+    *,
+    even: bool,
+) -> Strategy:
+    """Return tables with the best budget split without least squares recovery.
+
+    With ``even``, all have equal noise.
+    """
+    weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
+    return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
+
+
+CUBOIDS = Planner(
+    name="cuboids",
+    propose=cuboids,
+    measures="greedily chosen tables from which all asked ones are added up (Ding et al., the "
+    "largest variance kept small), "
+    "with the best split",
+    made_for="C+",
+    limits="tables of 2^28 cells",
+    automatic=False,
+)
+CUBOIDS_EVEN = replace(
+    CUBOIDS,
+    name="cuboids_even",
+    propose=partial(cuboids, even=True),
+    measures="the same tables, all with the same noise",
+    made_for="C",
+)
+
+
+def bits_of(size: int) -> int:
+    """Return the number of bits that code so many cells."""
+    return (size - 1).bit_length()
+
+
+def walsh_functions(size: int) -> IntArray:
+    """Return the non-constant Walsh functions of the binary coding.
+
+    On the cells that exist, shape (2^m - 1, size).
+    """
+    common = np.arange(1, 1 << bits_of(size))[:, None] & np.arange(size)
+    return np.asarray(1 - 2 * (np.bitwise_count(common).astype(np.int64) & 1))
+
+
+def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
+    """Measure the Fourier coefficients of the requested tables.
+
+    The budget is split in closed form.
+    """
+    workload, norm = task.workload, task.norm
+    domain = workload.domain
+    added = coefficient_errors(workload)
+    sizes = {domain.kind(name).size for _, tau in added for name in tau}
+    along = {size: Dense(walsh_functions(size)) for size in sizes}
+    blocks, errors, norms = [], [], []
+    for (measure, tau), each in added.items():
+        block = Block(
+            tuple(Factor((name,), along[domain.kind(name).size]) for name in tau),
+            Fraction(1),
+            measure,
+        )
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise NotApplicable(
+                f"the table of {' x '.join(tau)} has {block.rows} coefficients; at most "
+                f"{MOST_TABLE_CELLS} are allowed"
+            )
+        blocks.append(block)
+        errors.append(block.rows * each)
+        norms.append(domain.largest_value(measure) * block.rows ** (1 / norm))
+    return _split_budget("fourier", blocks, errors, norms, norm, even=even)
+
+
+def coefficient_errors(workload: Workload) -> dict[tuple[str | None, Names], float]:
+    """Return the squared error per unit variance of each Fourier coefficient.
+
+    By measure and set of attributes.
+    """
+    parts_by_operator = {
+        operator: _parts(operator)
+        for operator in dict.fromkeys(operator for _, _, operator in workload.along)
+    }
+    added: dict[tuple[str | None, Names], float] = {}
+    for product in workload:
+        parts = {
+            name: parts_by_operator[operator]
+            for name, operator in zip(product.attributes, product.operators, strict=True)
+        }
+        for tau in subsets(product.attributes):
+            term = math.prod(
+                each if name in tau else constant for name, (constant, each) in parts.items()
+            )
+            if term > 0:
+                added[product.measure, tau] = (
+                    added.get((product.measure, tau), 0.0) + product.importance * term
+                )
+    return added
+
+
+def _parts(operator: Operator) -> tuple[float, float]:
+    """Return the error that unit noise on a Fourier coefficient causes.
+
+    For the constant coefficient along an attribute, and for another one.
+
+    The second is the mean over all other coefficients. A table is 2^-m times the sum of its
+    coefficients with their signs.
+    """
+    if not operator.size <= _MOST_CELLS:
+        raise NotApplicable(
+            f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are "
+            "allowed"
+        )
+    ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
+    constant = float(ones @ apply_gram(operator, ones)) * scale
+    rows = walsh_functions(operator.size).astype(float)
+    return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(
+        1, len(rows)
+    ) * scale
+
+
+FOURIER = Planner(
+    name="fourier",
+    propose=fourier,
+    measures="the Fourier coefficients of the asked tables with the best split of the budget; "
+    "an attribute of n cells is coded on ceil(log2 n) bits",
+    made_for="F+",
+    limits="attributes of 1024 cells",
+    automatic=False,
+)
+FOURIER_EVEN = replace(
+    FOURIER,
+    name="fourier_even",
+    propose=partial(fourier, even=True),
+    measures="the same coefficients, all with the same noise",
+    made_for="F",
+)
+
+
+def residual_max(task: PlanningProblem) -> Strategy:
+    """Measure the residual spaces with the least largest cell variance.
+
+    The variance of a requested cell is multiplied by its squared weight.
+    """
+    workload, domain = task.workload, task.workload.domain
+    if any(product.measure is not None or not product.adds_up for product in workload):
+        raise NotApplicable(
+            "the largest variance is made least for cells of tables of counts alone; choose "
+            "residual"
+        )
+    positions = {name: at for at, name in enumerate(domain.names)}
+    scales: dict[AttributeSet, float] = {}
+    for product in workload:
+        table = tuple(positions[name] for name in product.attributes)
+        scales[table] = max(scales.get(table, 0.0), product.importance)
+    closure = downward_closure(domain.shape, scales)
+    noise, largest, bound = residual_noise_max(closure, list(scales), list(scales.values()))
+    taus = attribute_sets(closure)
+    measured = np.isfinite(noise) & [all(domain.shape[at] > 1 for at in tau) for tau in taus]
+    blocks = contrasts(
+        domain, [tau for tau, keep in zip(taus, measured.tolist(), strict=True) if keep], None
+    )
+    weighted = tuple(zip(blocks, (1 / np.sqrt(noise[measured])).tolist(), strict=True))
+    return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
+
+
+def residual_noise_max(
+    closure: DownwardClosure, sets: Sequence[AttributeSet], scales: Sequence[float]
+) -> tuple[FloatArray, float, float]:
+    """Return the noise variances that minimise the largest cell variance.
+
+    Also returns that variance, and a lower bound on it.
+
+    The dual over convex combinations of the cell variances is concave; its gradient are the
+    variances at the noise that is optimal for the combination (ResidualPlanner). For Gaussian
+    budgets, at privacy cost 1.
+    """
+    # `incidence` has 1 / size already, and a cell variance needs 1 / size^2.
+    matrix, sizes = incidence(closure, sets), table_sizes(closure.shape, sets)
+    per_cell, dims, bounds = (
+        np.asarray(scales, dtype=np.float64) / sizes,
+        dimensions(closure),
+        [0.0],
+    )
+
+    def step(shares: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        c = dims * np.asarray(matrix @ (shares * per_cell))
+        total = float(np.sqrt(c * dims).sum())
+        bounds.append(total**2)
+        inverse = (
+            np.sqrt(np.divide(dims, c, out=np.full(len(c), np.inf), where=c > 0)) * total
+        )  # 1 / lambda
+        variances = np.asarray(matrix.T @ (np.where(c > 0, inverse, 0.0) * dims)) * per_cell
+        return variances / total**2, total**2, inverse
+
+    over, _, value, inverse = dual_ascent(step, np.full(len(sets), 1 / len(sets)), _GAP, _STEPS)
+    return inverse / table_sizes(closure.shape, attribute_sets(closure)), over * value, max(bounds)
+
+
+RESIDUAL_MAX = Planner(
+    name="residual_max",
+    propose=residual_max,
+    measures="as `residual`, with the largest variance of a cell (times its table's weight "
+    "squared) least instead of the sum",
+    made_for="marginals of counts under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
+    "evenly; choose cuboids",
+    automatic=False,
+)

@@ -1,0 +1,384 @@
+"""One strategy for each attribute, and the best weights of their tables.
+
+The strategies are fitted one after the other.
+
+With the strategies of all other attributes fixed, the error of a product table is a weighted sum of
+traces along one attribute, so that attribute's strategy is fitted to the weighted sum of its Gram
+matrices (block descent). Then the programme of ``_tables`` decides which tables, the asked ones or
+the joint one, are measured with what weight: one big product, split budgets and weighted marginals
+are its special cases.
+
+Source: OPT_kron and OPT_plus of McKenna et al. (PVLDB 2018), here with recovery across tables.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from leastnoise._families import (
+    MOST_DENSE,
+    Fit,
+    NotApplicable,
+    best_hierarchy,
+    check_deadline,
+    deadline_passed,
+    eigen_design,
+    fit_family,
+    gaussian_optimum,
+    haar,
+    invert_gram,
+    level_tree,
+    p_identity,
+    p_identity_blocks,
+    p_identity_seconds,
+    square_root,
+)
+from leastnoise._strategies._covering import design_seconds, designed_strategy
+from leastnoise._strategies._planning_problem import (
+    LEAST_EFFORT,
+    AttributeCost,
+    Planner,
+    PlanningProblem,
+    Strategy,
+    attribute_costs,
+    block_norm,
+    cells_along,
+    fits_within_a_minute,
+    seconds_per_attribute,
+)
+from leastnoise._strategies._tables import (
+    attribute_sets_with_joint,
+    factor_along,
+    weighted_strategy,
+)
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Operator
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import QuerySet, Workload
+
+_MOST_BITS = 29
+_ALIKE = 0.02  # shares of query sets that differ by less have one best strategy
+
+
+def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = None) -> Strategy:
+    """Fit a strategy along every attribute with more than cell queries.
+
+    Counts and every measure are fitted separately.
+    """
+    workload = task.workload
+    if not workload.beyond_cells:
+        raise NotApplicable(
+            "along every attribute only cells are asked for, which marginals answer with the "
+            "least error"
+        )
+    parts = [
+        Workload(workload.domain, tuple(workload.of(measure))) for measure in workload.measures
+    ]
+    strategies = [_part_strategy(name, fit, replace(task, workload=part), first) for part in parts]
+    if len(strategies) == 1:
+        return strategies[0]
+    # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
+    # 1), so E^(1 / root) is the best share.
+    root = 3 if task.norm == 1 else 2
+    shares = [strategy.error ** (1 / root) for strategy in strategies]
+    weighed: list[tuple[Block, float]] = []
+    for strategy, share in zip(strategies, shares, strict=True):
+        spent = sum(
+            (weight * block_norm(workload.domain, block, task.norm)) ** task.norm
+            for block, weight in strategy.blocks
+        )
+        weighed += [
+            (block, weight * (share / spent) ** (1 / task.norm))
+            for block, weight in strategy.blocks
+        ]
+    return Strategy(name, tuple(weighed), error=sum(shares) ** root)
+
+
+def _sweeps(workload: Workload) -> int:
+    """Return how often each attribute is fitted with the others fixed."""
+    return 3 if len(workload.beyond_cells) > 1 else 1
+
+
+def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
+    """Return the strategy for the counts, or for the sums of one measure."""
+    workload, norm = task.workload, task.norm
+    attributes, (measure,) = workload.beyond_cells, workload.measures
+    along: dict[str, Factor] = {}
+    bounds: dict[str, float] = {}
+    fitted_by: dict[str, tuple[Fit, FloatArray]] = {}
+    # Coefficients along all attributes of a table are multiplied, also by the values of a measure,
+    # and sums of 2^32 rows stay below 2^62.
+    room = _MOST_BITS - (workload.domain.largest_value(measure) - 1).bit_length()
+    bits = max(1, min(20, room // max(1, len(attributes))))
+    for sweeps_left in reversed(range(_sweeps(workload))):
+        for attribute in attributes:
+            now, weighted_queries = (
+                first if first and sweeps_left else fit,
+                _weighted_queries(workload, attribute, along, norm),
+            )
+            shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
+                weight for weight, _ in weighted_queries
+            )
+            if attribute in along and (
+                deadline_passed()
+                or (
+                    fitted_by[attribute][0] is now
+                    and np.allclose(shares, fitted_by[attribute][1], rtol=_ALIKE)
+                )
+            ):
+                continue
+            if along:
+                check_deadline()
+            fitting = fit_family(now, weighted_queries, norm, bits)
+            along[attribute], bounds[attribute], fitted_by[attribute] = (
+                fitting.factor(attribute),
+                fitting.bound,
+                (now, shares),
+            )
+    tables = attribute_sets_with_joint(workload, along)
+    bound = _certificate(workload, bounds)
+    proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
+    if bound > 0:
+        proposed = replace(proposed, details={"unit_bound": bound})
+    if norm == 1 and len(tables[measure]) > 2:
+        proposed = min(
+            proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error
+        )
+    return proposed
+
+
+def _weighted_queries(
+    workload: Workload, attribute: str, along: Mapping[str, Factor], norm: int
+) -> list[tuple[float, Operator]]:
+    """Return the weighted queries along an attribute.
+
+    Each weight is the variance that the strategies along the other attributes have for the query.
+    """
+    merged: dict[QuerySet, float] = {}
+    for product in workload:
+        if attribute not in product.attributes:
+            continue
+        importance = product.importance
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            if (
+                name != attribute
+            ):  # scaled to privacy cost 1, as the coefficients of strategies may be of any size
+                factor = factor_along(workload.domain, name, along)
+                importance *= (
+                    invert_gram(factor).total_variance(operator)
+                    * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
+                )
+        query_set = product.query_sets[product.attributes.index(attribute)]
+        merged[query_set] = merged.get(query_set, 0.0) + importance
+    if (
+        len(merged) == 1
+        and len(workload.products) == 1
+        and len(workload.products[0].attributes) > 1
+    ):
+        merged = dict.fromkeys(
+            merged, 1.0
+        )  # the weight of a single product would only scale the bound
+    kind = workload.domain.kind(attribute)
+    return [(weight, query_set.operator(attribute, kind)) for query_set, weight in merged.items()]
+
+
+def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:
+    """Return a lower bound on the error of Gaussian strategies at unit noise.
+
+    Combines the bounds of the attributes; 0 if there is none.
+
+    Where all is asked along one attribute, its bound is that of the workload. For one product the
+    Kronecker product of the attributes' dual solutions is a dual solution, so the bounds are
+    multiplied; the bound of cells alone is their number.
+    """
+    attribute_sets = {product.attributes for product in workload}
+    if any(product.measure is not None for product in workload):
+        return 0.0
+    if len(attribute_sets) == 1 and attribute_sets <= {(name,) for name in bounds}:
+        return bounds[next(iter(attribute_sets))[0]]
+    if len(workload.products) > 1:
+        return 0.0
+    product = workload.products[0]
+    return product.importance * math.prod(
+        bounds.get(name, float(workload.domain.kind(name).size)) for name in product.attributes
+    )
+
+
+def _p_identity(task: PlanningProblem) -> Strategy:
+    """Fit p-Identity along every attribute.
+
+    Takes as many steps as the time allows, most of them in the last sweep.
+    """
+    least, most = (
+        seconds(task.workload, 1) for seconds in (P_IDENTITY.least_seconds, P_IDENTITY.most_seconds)
+    )
+    effort = min(1.0, max(LEAST_EFFORT, (task.seconds - least) / max(most - least, LEAST_EFFORT)))
+    return kronecker(
+        "p_identity",
+        partial(p_identity, effort=effort),
+        task,
+        partial(p_identity, effort=LEAST_EFFORT),
+    )
+
+
+def _p_identity_whole(line: AttributeCost) -> float:
+    """Estimate the CPU seconds of all steps, taken only in the last sweep."""
+    begin, all_steps = p_identity_seconds(line.cells, in_line=line.structured)
+    return begin + (all_steps - begin) / line.fits
+
+
+def _optimum_step(line: AttributeCost) -> float:
+    """Estimate the CPU seconds of a step of the Gaussian optimum.
+
+    A step is fast for one structured query set, whose eigenvectors are those of a tridiagonal
+    matrix.
+    """
+    if line.cells > MOST_DENSE:
+        return 0.0
+    return 0.005 + (
+        0.1 * (line.cells / 1024) ** 2.5
+        if line.structured and line.one_set
+        else 0.44 * (line.cells / 1024) ** 3
+    )
+
+
+def joint_design_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of choosing tables under Laplace noise.
+
+    0 if no measure has several tables.
+    """
+    return (
+        design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
+    )
+
+
+def _chain_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of fitting level chains and choosing tables.
+
+    Under Laplace noise.
+    """
+    return joint_design_seconds(workload) + 0.2 * sum(
+        line.fits * (line.cells / 2**14) ** 0.5 for line in attribute_costs(workload).values()
+    )
+
+
+HIERARCHY = Planner(
+    name="hierarchy",
+    propose=partial(kronecker, "hierarchy", best_hierarchy),
+    measures="nested runs of cells along ordered attributes, of the branching that is best",
+    made_for="ranges on long attributes",
+    seconds=seconds_per_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
+    laplace=joint_design_seconds,
+    likely=lambda _: 1 / 2,
+)
+_HAAR_SECONDS = seconds_per_attribute(
+    lambda line: (
+        0.01 + 0.26 * (line.cells / 1024) ** 2 + 0.11 * (line.cells / 1024) ** 3
+        if line.cells <= MOST_DENSE
+        else 0.0
+    )
+)
+HAAR = Planner(
+    name="haar",
+    propose=partial(kronecker, "haar", haar),
+    measures="the Haar wavelet, with the best weight for every level",
+    made_for="ranges",
+    limits="attributes of 4096 cells",
+    seconds=_HAAR_SECONDS,
+    step=_HAAR_SECONDS,
+    laplace=joint_design_seconds,
+    likely=lambda _: 1 / 8,
+)
+
+
+LEVEL_TREE = Planner(
+    name="level_tree",
+    propose=partial(kronecker, "level_tree", level_tree),
+    measures="a hierarchy with the best weight for every level",
+    made_for="ranges, to millions of cells",
+    seconds=seconds_per_attribute(
+        lambda line: 0.06 * min(1.0, line.cells / 64) + 0.2 * (line.cells / 2**14) ** 0.5
+    ),
+    laplace=_chain_seconds,
+    likely=lambda _: 1 / 2,
+    reference=lambda _: True,
+)
+TOEPLITZ_ROOT = Planner(
+    name="toeplitz_root",
+    propose=partial(kronecker, "toeplitz_root", square_root),
+    measures="the square root of the prefix sums: every cell and those before it, the nearer the "
+    "heavier",
+    made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
+    norms=(2,),
+    instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
+    seconds=seconds_per_attribute(lambda line: 0.01 + 4e-6 * line.cells),
+)
+EIGEN_DESIGN = Planner(
+    name="eigen_design",
+    propose=partial(kronecker, "eigen_design", eigen_design),
+    measures="weighted eigenvectors of the workload",
+    made_for="Gaussian noise",
+    limits="attributes of 1024 cells",
+    seconds=seconds_per_attribute(
+        lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0
+    ),
+    laplace=lambda workload: (
+        joint_design_seconds(workload)
+        + 0.3
+        * _sweeps(workload)
+        * sum(size / 16 for size in cells_along(workload).values() if size <= 16)
+    ),
+    likely=lambda _: 1 / 8,
+)
+P_IDENTITY = Planner(
+    name="p_identity",
+    propose=_p_identity,
+    measures="every cell and a few weighted sums, found by descent",
+    made_for="any queries along an attribute under Laplace noise",
+    norms=(1,),
+    instead="p-Identity is made for pure differential privacy; for Gaussian noise "
+    "gaussian_optimum is never worse",
+    seconds=seconds_per_attribute(
+        lambda line: 1.4 * p_identity_seconds(line.cells, in_line=line.structured)[0]
+    ),  # of starts that are compared, and of the first steps
+    most=seconds_per_attribute(_p_identity_whole),
+    laplace=joint_design_seconds,
+    step=seconds_per_attribute(
+        lambda line: 12.5 * (line.cells / 2**14) ** 2.5
+    ),  # the inverse of one bell for every 18 cells
+    reference=fits_within_a_minute,
+    likely=lambda workload: 4 if len(workload.beyond_cells) == 1 else 1,
+)
+P_IDENTITY_BLOCKS = Planner(
+    name="p_identity_blocks",
+    propose=partial(kronecker, "p_identity_blocks", p_identity_blocks),
+    measures="p-Identity within blocks of cells, the same in each, and over the blocks' sums",
+    made_for="prefix sums and ranges under Laplace noise, to millions of cells",
+    norms=(1,),
+    instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian "
+    "noise",
+    limits="attributes of 2^22 cells",
+    seconds=seconds_per_attribute(lambda line: 0.02 + 0.5 * min(4.0, line.cells / 2**16)),
+    laplace=joint_design_seconds,
+    likely=lambda _: 1 / 2,
+)
+
+
+GAUSSIAN_OPTIMUM = Planner(
+    name="gaussian_optimum",
+    propose=partial(kronecker, "gaussian_optimum", gaussian_optimum),
+    measures="the optimum over all strategies along an attribute, with a certificate",
+    made_for="any queries along an attribute under Gaussian noise",
+    norms=(2,),
+    instead="the Gaussian optimum is made for Gaussian noise; for pure differential privacy "
+    "choose p_identity",
+    limits="attributes of 4096 cells",
+    seconds=seconds_per_attribute(lambda line: 4 * _optimum_step(line)),
+    step=seconds_per_attribute(_optimum_step),
+    reference=fits_within_a_minute,
+    likely=lambda _: 8,
+)

@@ -1,0 +1,395 @@
+"""The requested tables of cells and levels, with the best weights.
+
+Where one attribute is asked about by nested levels, and the others by their cells, a table of every
+level and every asked set of the others may be measured. With the notation of ``_product`` in
+``accuracy``: on each residual space tau of the others the precision of level l is a(l), the sum
+over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and
+the error is that of levels with these precisions.
+
+Under Gaussian noise the error is convex in theta^2, and for equal groups its minimum is the optimum
+over all strategies (docs/mathematics.md, section 2). Where groups are of many sizes each gets its
+own weight if that gains over 1%. Under Laplace noise the error is not convex, and a weight of 0
+stays 0 in a descent: beginning with the best single table that determines everything, the tables
+that gain most are added one by one. Most tables get no weight.
+
+Source: Cormode et al. (arXiv 1207.6096), strategy Q+, here with weights that are best after
+    recovery; levels are this project's own.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._error import subsets
+from leastnoise._families import Levels, minimize_lbfgs, nested_levels
+from leastnoise._strategies._planning_problem import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    base_seconds,
+)
+from leastnoise._strategies._residual_algebra import Errors, Weights, improve_weights, least_error
+from leastnoise._strategies._tables import (
+    Names,
+    check_table_size,
+    factor_along,
+    table_costs,
+    weighted_strategy,
+    weighted_tables,
+)
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Total
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import Workload
+
+_MOST_TABLES, _MOST_SPACES = 128, 256
+_ADDED = 0.15  # share of the budget with which a table is added
+_STEPS = 12
+_GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
+_MOST_ORBITS, _MOST_CELLS = (
+    2**12,
+    2**16,
+)  # up to which groups get weights of their own; columns of more cells are not added up
+_GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
+_FIRST_STEPS, _MOST_STEPS, _HEAVIEST, _LEAST, _LEAST_SPENT = 30, 600, 2**12, 1e-9, 1e-8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LevelTables:
+    """Level queries along one attribute, and the tables to answer them."""
+
+    name: str  # the attribute that has levels
+    levels: Levels
+    tables: list[
+        tuple[str | None, int, Names]
+    ]  # measure, level and other attributes of every table that may be measured
+    # For every measure and residual space of the others: the importance of each level, shape
+    # (levels,), and how much of its precision each table adds to each level, shape (levels,
+    # tables).
+    spaces: list[tuple[FloatArray, FloatArray]]
+
+    def errors(self, squares: FloatArray) -> tuple[float, FloatArray]:
+        """Return the squared error for squared weights, and minus its derivatives.
+
+        See `Errors`.
+        """
+        total, gain = 0.0, np.zeros(len(squares))
+        for level_weights, table_information in self.spaces:
+            error, slopes = self.levels.orbits.error(
+                (table_information @ squares).tolist(), level_weights.tolist()
+            )
+            total, gain = (
+                total + error,
+                gain + table_information.T @ [slope.sum() for slope in slopes],
+            )
+        return total, gain
+
+
+@lru_cache(maxsize=4)
+def _level_tables(workload: Workload) -> _LevelTables | None:
+    """Return the tables of levels, if the workload consists of them.
+
+    None if there are queries other than nested levels of one attribute, or too many tables.
+    """
+    if (
+        workload.has_hidden
+        or len(workload.beyond_cells) != 1
+        or len(workload.products) > _MOST_TABLES
+    ):
+        return None
+    (name,), domain = workload.beyond_cells, workload.domain
+    levels = nested_levels(
+        domain.kind(name).size,
+        [operator for attribute, _, operator in workload.along if attribute == name],
+    )
+    if levels is None:
+        return None
+    requested = []
+    for product in workload:
+        along = dict(zip(product.attributes, product.operators, strict=True))
+        level = levels.level(along.pop(name, Total(levels.size)))
+        requested.append((product.measure, level or 0, tuple(along), product.importance))
+    pairs = dict.fromkeys((measure, level) for measure, level, _, _ in requested)
+    table_keys = dict.fromkeys((measure, names) for measure, _, names, _ in requested)
+    tables = [
+        (measure, level, names)
+        for measure, level in pairs
+        for of_measure, names in table_keys
+        if of_measure == measure
+    ]
+    if len(tables) > _MOST_TABLES:
+        return None
+    spaces, depth = [], len(levels.groups)
+    for measure, tau in dict.fromkeys(
+        (measure, tau) for measure, names in table_keys for tau in subsets(names)
+    ):
+        level_weights, table_information = np.zeros(depth), np.zeros((depth, len(tables)))
+        for of_measure, level, names, importance in requested:
+            if of_measure == measure and {*tau} <= {*names}:
+                sizes = {other: domain.kind(other).size for other in names}
+                level_weights[level] += importance * math.prod(
+                    sizes[other] - 1.0 if other in tau else 1 / sizes[other] for other in names
+                )
+        for column, (of_measure, level, names) in enumerate(tables):
+            if of_measure == measure and {*tau} <= {*names}:
+                table_information[level, column] = math.prod(
+                    1 / domain.kind(other).size for other in names if other not in tau
+                )
+        if level_weights.any():
+            spaces.append((level_weights, table_information))
+    return _LevelTables(name, levels, tables, spaces) if len(spaces) <= _MOST_SPACES else None
+
+
+class _GroupWeights:
+    """Search for weights of single groups.
+
+    Groups of one orbit are exchangeable and have the same weight.
+
+    The privacy cost of a cell is the sum of the squared weights of all groups that it lies in, and
+    all cells may have the cost 1. So from the total downwards every group divides what its parent
+    leaves to it between the tables of its level and the groups inside it. A point of the search
+    holds, level by level, a row of positive shares for every orbit: one for each table, and the
+    last for the groups inside.
+    """
+
+    def __init__(self, asked: _LevelTables, cost: FloatArray) -> None:
+        self.orbits = asked.levels.orbits
+        self.numbers, self.parents = (
+            self.orbits.numbers[::-1],
+            self.orbits.parents[::-1],
+        )  # from the total down, as all lists here
+        levels = [level for _, level, _ in asked.tables]
+        # The positions of the tables of every level down to the finest one that has any.
+        self.tables = [
+            np.flatnonzero(np.equal(levels, level))
+            for level in reversed(range(min(levels), len(self.numbers)))
+        ]
+        # For every space the importance of the levels, and how much precision each table adds to
+        # its level at privacy cost 1.
+        self.information = [
+            (
+                level_weights.tolist(),
+                [
+                    (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
+                    for tables in self.tables
+                ],
+            )
+            for level_weights, table_information in asked.spaces
+        ]
+
+    def divided(
+        self, point: FloatArray
+    ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
+        """Return the shares of each level, the budget and spending of each orbit."""
+        budgets, shares, spent, begin = [np.ones(1)], list[FloatArray](), list[FloatArray](), 0
+        for level, tables in enumerate(self.tables):
+            last = level == len(self.tables) - 1
+            end = begin + len(self.numbers[level]) * (len(tables) + (not last))
+            shares.append(point[begin:end].reshape(len(self.numbers[level]), -1))
+            spending, begin = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None], end
+            spent.append(spending[:, : len(tables)])
+            if not last:
+                budgets.append(spending[:, -1][self.parents[level]])
+        return shares, budgets, spent
+
+    def error(self, point: FloatArray) -> tuple[float, FloatArray]:
+        """Return the total squared error, and its derivatives."""
+        shares, budgets, spent = self.divided(point)
+        total, slopes, finer = (
+            0.0,
+            [np.zeros_like(spending) for spending in spent],
+            len(self.numbers) - len(spent),
+        )
+        for level_weights, table_information in self.information:
+            precisions = [
+                spending @ tells for spending, tells in zip(spent, table_information, strict=True)
+            ]
+            error, gains = self.orbits.error([*[0.0] * finer, *precisions[::-1]], level_weights)
+            total += error
+            slopes = [
+                slope - np.outer(gain, tells)
+                for slope, gain, tells in zip(
+                    slopes, reversed(gains), table_information, strict=False
+                )
+            ]
+        of_budget, gradient = (
+            np.zeros(0),
+            list[FloatArray](),
+        )  # derivatives by the budgets of a level, and by the shares
+        for level in reversed(range(len(spent))):
+            share, slope = shares[level], slopes[level]
+            if level < len(spent) - 1:
+                slope = np.column_stack([slope, np.bincount(self.parents[level], of_budget)])
+            total_share = share.sum(axis=1)
+            of_budget = (slope * share).sum(axis=1) / total_share
+            gradient.insert(
+                0,
+                ((slope - of_budget[:, None]) * (budgets[level] / total_share)[:, None]).reshape(
+                    -1
+                ),
+            )
+        return total, np.concatenate(gradient)
+
+    def least(self, shares: FloatArray, alike: float) -> tuple[float, list[FloatArray]]:
+        """Return the least error, and what every orbit spends on each table.
+
+        The descent begins with the shares of the tables where all groups of a table are weighted
+        alike, whose error is ``alike``. It goes on only if its first steps gain something.
+        """
+        point, remaining = list[FloatArray](), 1.0
+        for level, tables in enumerate(self.tables):
+            remaining = max(remaining - shares[tables].sum(), 0.0)
+            level_shares = (
+                np.append(shares[tables], remaining)
+                if level < len(self.tables) - 1
+                else shares[tables]
+            )
+            point.append(
+                np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
+            )
+        best, error = minimize_lbfgs(self.error, np.concatenate(point), 1.0, _FIRST_STEPS)
+        if error < alike * (1 - _GAIN):
+            best, error = minimize_lbfgs(self.error, best, 1.0, _MOST_STEPS)
+        spent = zip(self.tables, self.divided(best)[2], strict=True)
+        columns = {
+            table: level_shares[:, at]
+            for tables, level_shares in spent
+            for at, table in enumerate(tables.tolist())
+        }
+        return error, [columns[table] for table in range(len(shares))]
+
+
+def _weighted_table(
+    level_tables: _LevelTables, block: Block, squares: FloatArray
+) -> tuple[Block, float]:
+    """Return a table with integer group weights, and the weight of the table.
+
+    Takes the squared weight of every orbit.
+    """
+    heaviest, along = (
+        math.sqrt(squares.max()),
+        {factor.attributes: factor for factor in block.factors},
+    )
+    factor = along.get((level_tables.name,))
+    if factor is None:
+        return block, heaviest
+    groups = level_tables.levels.orbits.of_groups[level_tables.levels.level(factor.operator) or 0]
+    rounded = np.maximum(1, np.rint(np.sqrt(squares)[groups] * _HEAVIEST / heaviest)).astype(
+        np.int64
+    )
+    along[factor.attributes] = Factor(factor.attributes, factor.operator, rounded)
+    return Block(tuple(along.values()), block.scale, block.measure), heaviest / _HEAVIEST
+
+
+def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None:
+    """Return the best weights of tables added one by one to a full table.
+
+    The full table determines everything; None if there is no such table.
+    """
+    single_weights = [Weights(theta=unit, error=errors(unit**2)[0]) for unit in np.diag(1 / cost)]
+    best = min(
+        (weights for weights in single_weights if weights.error < math.inf),
+        key=lambda weights: weights.error,
+        default=None,
+    )
+    while best is not None and not best.theta.all():
+        tried = []
+        for table in np.flatnonzero(best.theta == 0):
+            theta = best.theta * (1 - _ADDED)
+            theta[table] = _ADDED / cost[table]
+            theta = improve_weights(theta, errors, cost, 1, _STEPS)
+            tried.append((errors(theta**2)[0], theta))
+        weights = least_error(errors, cost, min(tried, key=lambda pair: pair[0])[1], norm=1)
+        if not weights.error < best.error * (1 - _GAIN):
+            break
+        best = weights
+    return best
+
+
+def marginals(task: PlanningProblem) -> Strategy:
+    """Measure the requested tables of cells and levels with the best weights."""
+    workload, norm, domain = task.workload, task.norm, task.workload.domain
+    level_tables = _level_tables(workload)
+    if level_tables is None:
+        return weighted_strategy(
+            "marginals", workload, {}, workload.tables, norm, privacy=task.privacy
+        )
+    blocks, total = [], len(level_tables.levels.groups) - 1
+    operators = {
+        level_tables.levels.level(operator): operator
+        for attribute, _, operator in workload.along
+        if attribute == level_tables.name
+    }
+    for measure, level, names in level_tables.tables:
+        factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
+        factors |= (
+            {level_tables.name: Factor((level_tables.name,), operators[level])}
+            if level < total
+            else {}
+        )
+        blocks.append(
+            check_table_size(
+                Block(
+                    tuple(factors[name] for name in domain.names if name in factors),
+                    Fraction(1),
+                    measure,
+                )
+            )
+        )
+    cost = table_costs(domain, blocks, norm, task.privacy)
+    weights = least_error(level_tables.errors, cost, 1 / cost, norm=norm)
+    if (
+        norm == 2
+        and 1 < max(map(len, level_tables.levels.orbits.numbers)) <= _MOST_ORBITS
+        and level_tables.levels.size <= _MOST_CELLS
+    ):
+        error, spent = _GroupWeights(level_tables, cost).least(
+            (weights.theta * cost) ** 2, weights.error
+        )
+        if error < weights.error * (1 - _GROUP_GAIN):
+            tables = zip(blocks, spent, cost.tolist(), strict=True)
+            weighted_blocks = tuple(
+                _weighted_table(level_tables, block, squares / unit**2)
+                for block, squares, unit in tables
+                if squares.max() > _LEAST_SPENT
+            )
+            return Strategy("marginals", weighted_blocks, error=error)
+    fewer = _weights_of_added_tables(level_tables.errors, cost) if norm == 1 else None
+    return weighted_tables(
+        "marginals",
+        blocks,
+        cost,
+        weights if fewer is None or weights.error < fewer.error else fewer,
+    )
+
+
+def _level_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of weighting level tables, Laplace noise."""
+    level_tables = _level_tables(workload)
+    return (
+        0.0
+        if level_tables is None
+        else 0.1 * len(level_tables.spaces) * len(level_tables.levels.groups)
+    )
+
+
+def _group_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of weighting levels and groups, Gaussian noise."""
+    level_tables = _level_tables(workload)
+    orbits = 1 if level_tables is None else max(map(len, level_tables.levels.orbits.numbers))
+    return 0.1 * _level_seconds(workload) + (0.5 if 2 < orbits <= _MOST_ORBITS else 0.0)
+
+
+MARGINALS = Planner(
+    name="marginals",
+    propose=marginals,
+    measures="the tables of cells that are asked about, and those of levels along one attribute, "
+    "with the best weights",
+    made_for="marginals, and levels along one attribute",
+    limits="tables of 2^28 cells",
+    seconds=lambda workload: base_seconds(workload) + _group_seconds(workload),
+    laplace=_level_seconds,
+)

@@ -1,0 +1,282 @@
+"""What a planner is and what it returns."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._families import NotApplicable, first_cells
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.linop import Operator, column_sums
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import Workload
+
+# the cost of contrasts is estimated at no less than 1/16 of that of cells: below, other contrasts
+# bear the cost
+_MOST_GAIN = 16
+Seconds = Callable[[Workload], float]
+LEAST_EFFORT = 0.01  # share of the steps of a full search
+# mean number of fits along an attribute where the weights of its query sets depend on the other
+# attributes
+_FITS = 1.3
+_MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
+_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """What to measure, with relative weights.
+
+    `fit` turns the weights into exact noise scales for a budget.
+    """
+
+    name: str
+    blocks: tuple[tuple[Block, float], ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    error: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningProblem:
+    """The public input of a planner.
+
+    The workload, the budget, the kind of noise and the CPU seconds that the search may take.
+    """
+
+    workload: Workload
+    privacy: Privacy
+    noise: Noise
+    seconds: float = math.inf
+
+    @property
+    def norm(self) -> int:
+        """The p of the sensitivity norm: 1 for Laplace, 2 for Gaussian noise."""
+        return self.noise.norm
+
+
+Propose = Callable[[PlanningProblem], Strategy]
+
+
+def cells_along(workload: Workload) -> Mapping[str, int]:
+    """Return the number of distinguishable runs of cells of each attribute.
+
+    For all attributes of the workload.
+    """
+    operators_by_name: dict[str, list[Operator | None]] = {}
+    for name, queries, operator in workload.along:
+        operators_by_name.setdefault(name, []).append(None if queries.form.structured else operator)
+    return {
+        name: workload.domain.kind(name).size if None in operators else _runs(tuple(operators))
+        for name, operators in operators_by_name.items()
+    }
+
+
+@lru_cache(maxsize=64)
+def _runs(operators: Sequence[Operator]) -> int:
+    return len(np.unique(np.concatenate([first_cells(operator) for operator in operators])))
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeCost:
+    """What the time for fitting a strategy along an attribute depends on."""
+
+    cells: int  # runs of cells that the queries distinguish
+    structured: bool  # only cells, prefix sums and all ranges are asked
+    one_set: bool  # only one query set is asked
+    # how often a strategy is fitted: again where the weights of several sets change with the other
+    # attributes' strategies
+    fits: float
+
+
+def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
+    """Return the cost inputs of every attribute with more than cell queries."""
+    costs, cells = {}, cells_along(workload)
+    for name in workload.beyond_cells:
+        rows = {
+            queries: operator.rows
+            for attribute, queries, operator in workload.along
+            if attribute == name
+        }
+        # A single set with as many queries as runs asks for the runs themselves, as the groups of a
+        # level.
+        structured = all(queries.form.structured for queries in rows) or [*rows.values()] == [
+            cells[name]
+        ]
+        costs[name] = AttributeCost(
+            cells[name],
+            structured,
+            len(rows) == 1,
+            _FITS if min(len(rows), len(workload.beyond_cells)) > 1 else 1.0,
+        )
+    return costs
+
+
+def base_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of a strategy that takes few operations.
+
+    A few for every cell and query along each attribute.
+    """
+    cells = sum(workload.domain.kind(name).size for name in workload.attributes)
+    beyond = sum(
+        max(0, min(operator.rows, _MOST_LISTED) - operator.size)
+        for _, _, operator in workload.along
+    )
+    return (
+        0.01
+        + 0.004 * len(workload.along)
+        + 3e-7 * cells
+        + 4e-7 * beyond
+        + (0.05 if workload.counted_sums else 0.0)
+    )
+
+
+def tables_of_cells(workload: Workload) -> tuple[str, ...]:
+    """Return the planners that are special cases of covering or residual.
+
+    For this workload, by name.
+    """
+    only_cells = not workload.beyond_cells and not workload.has_hidden
+    return ("marginals", "workload") if only_cells else ("marginals",)
+
+
+def seconds_per_attribute(seconds: Callable[[AttributeCost], float]) -> Seconds:
+    """Return an estimate of the CPU seconds of fitting every attribute.
+
+    Built from an estimate for one attribute.
+    """
+
+    def together(workload: Workload) -> float:
+        return base_seconds(workload) + sum(
+            line.fits * seconds(line) for line in attribute_costs(workload).values()
+        )
+
+    return together
+
+
+def fits_within_a_minute(workload: Workload) -> bool:
+    """Return whether all attributes can be fitted well within a minute."""
+    structured = all(query_set.form.structured for _, query_set, _ in workload.along)
+    return max(cells_along(workload).values(), default=1) <= (
+        _MOST_STRUCTURED if structured else _MOST_SEARCHED
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """A planner with its description, limits and time estimates.
+
+    The automatic choice, ``compare``, the command line's help and the page of strategies use them.
+
+    Attributes:
+        name: by which users ask for it.
+        propose: the function that makes its strategy.
+        measures: what it measures, in words.
+        made_for: the workloads that it suits.
+        norms: 1 for Laplace, 2 for Gaussian noise: the noise that it can plan for.
+        instead: what to choose under other noise, in words.
+        limits: the largest workload that it takes, in words.
+        automatic: whether the automatic choice tries it.
+        seconds: estimated CPU seconds that it needs for any strategy.
+        most: estimated CPU seconds in which it finds the best strategy that it can; None if more
+            than ``seconds`` does not help.
+        contains: the planners whose strategies are never better.
+        laplace: estimated CPU seconds that it takes more under Laplace noise.
+        step: estimated CPU seconds of its longest step, which no clock ends.
+        likely: how likely it is to be the best, in proportion to others.
+        reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
+            compared with it.
+    """
+
+    name: str
+    propose: Propose
+    measures: str
+    made_for: str
+    norms: tuple[int, ...] = (1, 2)
+    instead: str = ""
+    limits: str = ""
+    automatic: bool = True
+    seconds: Seconds = base_seconds
+    most: Seconds | None = None
+    contains: Callable[[Workload], Sequence[str]] = lambda _: ()
+    laplace: Seconds = lambda _: 0.0
+    step: Seconds = lambda _: 0.0
+    likely: Callable[[Workload], float] = lambda _: 1.0
+    reference: Callable[[Workload], bool] = lambda _: False
+
+    def least_seconds(self, workload: Workload, norm: int) -> float:
+        """Estimate the least CPU seconds under noise of this norm.
+
+        0 if the planner does not support it.
+        """
+        if norm not in self.norms:
+            return 0.0
+        return self.seconds(workload) + (self.laplace(workload) if norm == 1 else 0.0)
+
+    def most_seconds(self, workload: Workload, norm: int) -> float:
+        """Estimate the CPU seconds in which it finds the best strategy that it can."""
+        least = self.least_seconds(workload, norm)
+        return (
+            least
+            if self.most is None or norm not in self.norms
+            else least + self.most(workload) - self.seconds(workload)
+        )
+
+    def strategy(self, task: PlanningProblem) -> Strategy:
+        """Return the proposed strategy, or raise NotApplicable."""
+        if task.norm not in self.norms:
+            raise NotApplicable(self.instead)
+        return self.propose(task)
+
+
+def relative_sensitivity(
+    privacy: Privacy, domain: Domain, names: Sequence[str], *, contrasts: bool = False
+) -> float:
+    """Return the relative squared L2 sensitivity of a block of cells.
+
+    Relative to a unit with all its rows in one cell.
+
+    It is below 1 only under a bound on a unit's rows in each cell of the named attributes.
+    """
+    bound = privacy.max_per_cell
+    if bound is None or not {*bound.attributes} <= {*names}:
+        return 1.0
+    share = privacy.squares / privacy.max_rows**2
+    across = math.prod(1 - 1 / domain.kind(name).size for name in bound.attributes)
+    return max(1 - (1 - share) / across, share / _MOST_GAIN) if contrasts and across > 0 else share
+
+
+def block_norm(domain: Domain, block: Block, norm: int) -> float:
+    """Return the largest column norm of a block at scale 1.
+
+    Times the largest value that a row adds to it, under its limits.
+    """
+    height, along = 1.0, [factor.attributes for factor in block.factors]
+    if block.limits is None or (block.limits.attribute,) not in along:
+        height = float(
+            domain.largest_value(block.measure)
+            if block.limits is None
+            else block.limits.values.max()
+        )
+    for factor in block.factors:
+        if block.limits is not None and factor.attributes == (
+            block.limits.attribute,
+        ):  # each cell has its own
+            columns = np.asarray(
+                column_sums(factor.operator, factor.weights**norm, norm), dtype=np.float64
+            )
+            height *= float((columns * block.limits.values.astype(np.float64) ** norm).max()) ** (
+                1 / norm
+            )
+        else:
+            height *= _factor_norm(factor, norm)
+    return height
+
+
+@lru_cache(maxsize=256)
+def _factor_norm(factor: Factor, norm: int) -> float:
+    """Return the largest column norm of a factor, cached as many tables share it."""
+    return float(np.max(column_sums(factor.operator, factor.weights**norm, norm))) ** (1 / norm)

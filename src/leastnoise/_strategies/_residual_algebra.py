@@ -1,0 +1,325 @@
+"""Marginals in the residual basis, where every design is diagonal.
+
+The space of data vectors splits into orthogonal pieces U_tau, one per attribute set tau: contrasts
+on the attributes of tau, totals over the others, of dimension prod_{i in tau} (n_i - 1). Measuring
+all cells of the marginal S with weight theta (noise scale proportional to 1 / theta, unit noise on
+theta times the cells) multiplies U_tau by theta^2 N / size(S) if tau is inside S and by nothing
+else. The common factor N, which would overflow for 100 attributes, is divided out everywhere in
+this package:
+
+    lambda_tau = sum over measured S containing tau of theta_S^2 / size(S)
+    c_tau      = prod_{i in tau} (n_i - 1) * sum over asked T containing tau of weight_T^2 / size(T)
+    total squared error at unit noise = sum_tau c_tau / lambda_tau
+
+Source: Cormode et al. (arXiv 1207.6096) for the recovery, ResidualPlanner (arXiv 2305.08175) for
+    the basis; the tests prove it by brute
+force.
+
+How much of the budget each measured marginal gets: `grouped_budgets` in closed form without
+recovery by least squares, `least_error` by descent with it (convex in theta^2 for Gaussian budgets
+alone). "Error" is the total squared error at unit noise: multiply by 2 / epsilon^2 for pure budgets
+and by 1 / mu^2 for Gaussian ones.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from leastnoise._error import Terms, subset_sums
+from leastnoise._families import Deadline, minimize_lbfgs, time_limit
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
+from leastnoise._workload import by_width
+
+AttributeSet = tuple[int, ...]
+Matrix = Any  # a numpy array, or a sparse matrix of scipy, which is imported only when needed
+_DENSE_ENTRIES = 1 << 21  # incidence matrices up to this many entries are kept dense
+_MOST_ENTRIES = 400_000_000  # containments that an incidence matrix may hold
+_BEGIN = 10  # steps before a descent
+_NOTHING = 1e-7  # of the largest part of the budget: its table is left out
+
+
+@dataclass(frozen=True, eq=False)
+class DownwardClosure:
+    """A family of attribute sets that is closed under taking subsets.
+
+    Ordered by size and then lexicographically.
+    """
+
+    shape: tuple[float, ...]  # values per attribute of the whole domain
+    blocks: tuple[
+        IntArray, ...
+        # blocks[k] has one row per set of size k, the attributes ascending, rows in lexicographic order
+    ]
+
+    @cached_property
+    def keys(self) -> list[Array]:
+        """Ascending keys of the rows of every block, by which rows are found."""
+        return [_keys(rows) for rows in self.blocks]
+
+    @cached_property
+    def offsets(self) -> list[int]:
+        """The position of the first set of each size, then the number of sets."""
+        return [0, *itertools.accumulate(map(len, self.blocks))]
+
+    @property
+    def count(self) -> int:
+        """Number of attribute sets, the empty one included."""
+        return self.offsets[-1]
+
+    def rows_at(self, rows: IntArray) -> IntArray:
+        """Return the positions of sets of one size, -1 for those that are absent."""
+        size = rows.shape[1]
+        if size >= len(self.blocks):
+            return np.full(len(rows), -1, dtype=np.int64)
+        keys = _keys(rows)
+        at = np.minimum(np.searchsorted(self.keys[size], keys), len(self.keys[size]) - 1)
+        return np.where(self.keys[size][at] == keys, at + self.offsets[size], -1)
+
+
+def _keys(rows: IntArray) -> Array:
+    """Return attribute sets of one size as byte strings in the same order."""
+    digits = np.column_stack([np.zeros(len(rows)), rows])  # the empty set has a byte too
+    return np.ascontiguousarray(digits, dtype=">u2").view(f"V{2 * digits.shape[1]}").reshape(-1)
+
+
+def _by_size(sets: Collection[AttributeSet]) -> list[tuple[IntArray, IntArray]]:
+    """Return positions and attribute rows of the sets of every size."""
+    sizes = np.fromiter(map(len, sets), np.int64, len(sets))
+    every = np.fromiter(itertools.chain.from_iterable(sets), np.int64, int(sizes.sum()))
+    return [(where, every[at]) for _, where, at in by_width(sizes)]
+
+
+def downward_closure(shape: Sequence[float], sets: Collection[AttributeSet]) -> DownwardClosure:
+    """Return all subsets of the given attribute sets."""
+    terms = [
+        Terms(rows, np.ones(rows.shape), np.ones(rows.shape), np.ones(len(rows)))
+        for _, rows in _by_size(sets)
+    ]
+    subsets = subset_sums(terms, len(shape))
+    return DownwardClosure(tuple(shape), tuple(rows for rows, _ in subsets))
+
+
+def attribute_sets(closure: DownwardClosure) -> list[AttributeSet]:
+    """Return the sets of a closure in its order."""
+    return [tuple(row) for block in closure.blocks for row in block.tolist()]
+
+
+def locate(closure: DownwardClosure, sets: Sequence[AttributeSet]) -> IntArray:
+    """Return the positions of sets in a closure, -1 for those that are absent."""
+    where = np.full(len(sets), -1, dtype=np.int64)
+    for positions, rows in _by_size(sets):
+        where[positions] = closure.rows_at(rows)
+    return where
+
+
+def dimensions(closure: DownwardClosure) -> FloatArray:
+    """Return the dimension of the residual space of every set.
+
+    It is prod_{i in tau} (n_i - 1).
+    """
+    less = np.array(closure.shape, dtype=np.float64) - 1
+    return np.concatenate([less[block].prod(axis=1) for block in closure.blocks])
+
+
+def table_sizes(shape: Sequence[float], sets: Collection[AttributeSet]) -> FloatArray:
+    """Return the number of cells of each marginal."""
+    return np.array(
+        [math.prod([shape[at] for at in attributes]) for attributes in sets], dtype=np.float64
+    )
+
+
+def incidence(closure: DownwardClosure, tables: Sequence[AttributeSet]) -> Matrix:
+    """Return the matrix K with lambda = K theta^2.
+
+    Its shape is (sets of the closure, measured tables); it is sparse if large.
+    """
+    parts = [(np.zeros(0, dtype=np.int64),) * 2]
+    for positions, rows in _by_size(tables):
+        inside, columns = _containments(closure, rows)
+        parts.append((inside, positions[columns]))
+        if not sum(len(part) for part, _ in parts) <= _MOST_ENTRIES:
+            raise InputError(
+                f"the tables contain too many of the {closure.count} attribute sets; got over "
+                f"{_MOST_ENTRIES} containments, "
+                f"allowed are at most that many. Measure smaller or fewer tables."
+            )
+    every, columns = (np.concatenate(part) for part in zip(*parts, strict=True))
+    entries = (1 / table_sizes(closure.shape, tables))[columns]
+    if closure.count * len(tables) <= _DENSE_ENTRIES:
+        matrix = np.zeros((closure.count, len(tables)))
+        matrix[every, columns] = entries
+        return matrix
+    from scipy.sparse import csr_array
+
+    return csr_array((entries, (every, columns)), shape=(closure.count, len(tables)))
+
+
+def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return all pairs of a set and a table row that contains it.
+
+    Sets are given by their position in the closure; rows are tables of one size.
+    """
+    size, pairs = rows.shape[1], []
+    sizes = range(min(size, len(closure.blocks) - 1) + 1)
+    patterns = sum(math.comb(size, k) for k in sizes)
+    # List the subsets of every table and look them up, or test every set of the closure against
+    # every table, whichever is faster.
+    if patterns * (3 * len(rows) * len(closure.blocks) + 3000) <= closure.count * len(rows) * 4:
+        for pattern in itertools.chain.from_iterable(
+            itertools.combinations(range(size), k) for k in sizes
+        ):
+            at = closure.rows_at(rows[:, list(pattern)])
+            (present,) = np.nonzero(at >= 0)
+            pairs.append((at[present], present))
+    else:
+        outside = np.ones((len(closure.shape), len(rows)), dtype=np.float32)
+        outside[rows, np.arange(len(rows))[:, None]] = 0
+        for block, offset in zip(closure.blocks, closure.offsets, strict=False):
+            member = np.zeros((len(block), len(closure.shape)), dtype=np.float32)
+            member[np.arange(len(block))[:, None], block] = 1
+            with np.errstate(
+                all="ignore"
+            ):  # some BLAS kernels raise flags on the padding of small matrices
+                inside, columns = np.nonzero(member @ outside == 0)
+            pairs.append((inside + offset, columns))
+    every, columns = (np.concatenate(part) for part in zip(*pairs, strict=True))
+    return every, columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weights:
+    """Weights of measured tables or queries, and their error."""
+
+    # at least 0, scaled to privacy cost 1; noise scales are proportional to 1 / theta
+    theta: FloatArray
+    error: float  # total squared error at unit noise
+
+
+def grouped_budgets(
+    errors: Sequence[float] | FloatArray, heights: Sequence[float] | FloatArray, norm: int
+) -> Weights:
+    """Return the best budget split over groups of queries without recovery.
+
+    From the errors and column norms of the groups.
+    """
+    s = np.asarray(errors, dtype=np.float64)
+    height = np.asarray(heights, dtype=np.float64)
+    if norm == 1:
+        root = (s / height) ** (1 / 3)
+        scale = float(height @ root)
+        return Weights(theta=root / scale, error=scale**2 * float(height @ root))
+    square = np.sqrt(s) / height
+    scale = float(height**2 @ square)
+    return Weights(theta=np.sqrt(square / scale), error=scale**2)
+
+
+Errors = Callable[[FloatArray], tuple[float, FloatArray]]
+"""From squared weights to the total squared error (infinite where they do not determine all queries) and minus its derivatives."""
+
+
+def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
+    """Return the error function sum c / lambda with lambda = K theta^2.
+
+    Over the residual spaces with c > 0.
+    """
+    has_weight = coefficient > 0
+    rows, weights = (
+        (matrix, coefficient)
+        if bool(has_weight.all())
+        else (matrix[has_weight], coefficient[has_weight])
+    )
+    transposed = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
+
+    def errors(squares: FloatArray) -> tuple[float, FloatArray]:
+        eigenvalue = np.asarray(rows @ squares)
+        if not bool(np.all(eigenvalue > 0)):
+            return math.inf, np.zeros_like(squares)
+        each = weights / eigenvalue
+        return float(each.sum()), np.asarray(transposed @ (each / eigenvalue))
+
+    return errors
+
+
+def at_cost_one(theta: FloatArray, cost: FloatArray, norm: int) -> FloatArray:
+    """Return weights scaled to privacy cost 1."""
+    return np.asarray(theta / float(cost**norm @ theta**norm) ** (1 / norm))
+
+
+def improve_weights(
+    theta: FloatArray, errors: Errors, cost: FloatArray, norm: int, steps: int
+) -> FloatArray:
+    """Return weights after steps that never raise the error.
+
+    A weight of 0 stays 0.
+    """
+    # For fixed recovery the error is a sum of b_S / theta_S^2 with b_S = theta_S^4 G_S, whose
+    # minimum has a closed form (`grouped_budgets`). A step takes that minimum; the next one begins
+    # with the least squares recovery for it.
+    for _ in range(steps):
+        _, gain = errors(theta**2)
+        theta = (
+            theta * np.cbrt(theta * gain / cost)
+            if norm == 1
+            else theta * np.sqrt(np.sqrt(gain) / cost)
+        )
+        theta = at_cost_one(theta, cost, norm)
+    return theta
+
+
+def scaled_error(shares: FloatArray, errors: Errors, norm: int) -> tuple[float, FloatArray]:
+    """Return the error of weights at privacy cost 1, and its gradient.
+
+    Each weight has unit cost.
+    """
+    error, gain = errors(shares**2)
+    if not error < math.inf:
+        return math.inf, np.zeros_like(shares)
+    spent = float((shares**norm).sum()) ** (2 / norm)
+    return spent * error, 2 * (
+        spent ** (1 - norm / 2) * shares ** (norm - 1) * error - spent * shares * gain
+    )
+
+
+def least_error(
+    errors: Errors, cost: FloatArray, start: FloatArray, *, norm: int, steps: int = 500
+) -> Weights:
+    """Return the best weights of given tables after least squares recovery.
+
+    Found by descent. A weight of 0 stays 0.
+    """
+    if not errors(start**2)[0] < math.inf:
+        raise InputError(
+            "a start does not cover the workload; got a set without a measured table, "
+            "allowed are covering starts. Add tables."
+        )
+    theta = improve_weights(at_cost_one(start, cost, norm), errors, cost, norm, _BEGIN)
+    begin, used, largest = errors(theta**2)[0], theta > 0, (theta * cost).max()
+
+    def of_shares(squares: FloatArray) -> tuple[float, FloatArray]:
+        every = np.zeros_like(theta)
+        every[used] = squares
+        error, gain = errors(every / cost**2)
+        return error / begin, gain[used] / cost[used] ** 2 / begin
+
+    with time_limit(
+        Deadline()
+    ):  # without an end: this takes next to nothing of the time for planning
+        shares, _ = minimize_lbfgs(
+            lambda point: scaled_error(point, of_shares, norm),
+            (theta * cost)[used] / largest,
+            math.inf,
+            steps,
+        )
+    optimum = np.zeros_like(theta)
+    optimum[used] = np.where((shares / shares.max()) ** norm > _NOTHING, shares, 0.0) / cost[used]
+    tried = [at_cost_one(weights, cost, norm) for weights in (optimum, theta)]
+    return min(
+        (Weights(theta=weights, error=errors(weights**2)[0]) for weights in tried),
+        key=lambda weights: weights.error,
+    )

@@ -1,0 +1,694 @@
+"""Strategies for sums under limits along a number.
+
+Where to clip values, and which buckets of the number to keep.
+
+Everything here follows from public values, or from noisy answers that are already paid for.
+
+A row of cell j adds at most the limit T_j. With T the diagonal matrix of the limits and W the
+queries, a strategy for W T, divided by T, costs as much as it does on counts. In the terms of Wu et
+al. TiMM with strategy A is TaMM with A T, and the optimum for W T is never worse than both. For a
+threshold theta the squared error of all queries is predicted as e^T M e + (noise of the strategy
+for theta), where M is W^T W and e_j the excess over theta of the records in cell j, which follows
+from noisy counts between candidate thresholds.
+
+Buckets of cells are disjoint, so each gets the whole budget and noise as large as its own upper
+end. Where the values end is then seen from the paid answers and costs nothing
+(docs/decisions/sums.md).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._error import ConstrainedLeastSquares
+from leastnoise._families import (
+    MOST_DENSE,
+    FittedFamily,
+    Gram,
+    NotApplicable,
+    dense_gram,
+    even_tree,
+    fit_gaussian_optimum,
+    fit_on_merged_cells,
+    fit_p_identity,
+    gram_of,
+    is_exchangeable,
+    level_tree,
+    merge_equal_cells,
+    singular_value_bound,
+    weighted_sum,
+)
+from leastnoise._strategies._planning_problem import Strategy
+from leastnoise._strategies._tables import attribute_sets_with_joint, weighted_strategy
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Coarse, Dense, Identity, Total
+from leastnoise._trusted.measurements import MOST_ROWS, Factor, Limits
+from leastnoise._workload import Workload, identity
+
+MOST_SUM_CELLS = 1024  # that queries distinguish: the optimum takes seconds
+# standard errors above which a count is taken as it is: one empty interval in 10,000 is, under
+# Laplace noise
+SURE = 6
+HEAVIEST = {
+    1: 2**20,
+    2: 2**16,
+    # largest weight of a row by norm: sums of squared weights times squared coefficients stay below
+    # 2^63
+}
+_RATIO = 1.2  # of a candidate threshold to the one before
+_LEAST = 1000  # the least candidate is at most this many times below the public maximum
+_MOST_SPECTRUM = 512  # cells to which a Gram matrix is coarsened for its singular values
+_WORTH = 0.999  # a joint table must bring the error below this share
+_ROOM = 2**62 // MOST_ROWS
+_LEAST_BITS = 6
+_EFFORT = 0.03  # of the steps: within a percent of what ten times as many find
+_GAP = 0.05  # of the Gaussian optimum: within a permille for prefix sums, in a quarter of the time
+_NOTHING = 1e-9  # coefficients of a row that is left out
+_BESIDE = 1e-4  # share of the budget with which every cell is measured beside rows of lower rank
+_BUCKET_RATIO = 1.6  # of the end of a bucket to the one before
+_STANDS_OUT = 2.0  # standard errors above which the first bucket that is kept must be
+# standard errors above which a bucket is taken as it is: one empty bucket in 600 is, under Laplace
+# noise
+_SURE = 4.0
+_GROUP_RATIO = 3.0  # of the end of a bucket to the one before, for groups
+# share of releases in which some empty bucket of a group is taken as it is, under Laplace noise
+_FALSE = 1e-4
+# for groups: they can leave out buckets below a threshold that is too high, and not mend one that
+# is too low
+_TAIL_INDEX = 0.5
+_UNEVEN = (
+    1 / 3
+)  # losses are added up as if k groups were k^(1/3) times as uneven as groups of one size
+
+
+def weighted_gram(gram: Gram, limits: IntArray | FloatArray) -> Gram:
+    """Return the Gram matrix T M T, in the short form of M where it has one."""
+    weights = np.asarray(limits, dtype=np.float64)
+    if len(gram.generators) == 1:
+        return Gram(
+            gram.size, gram.queries, tuple((a * weights, b * weights) for a, b in gram.generators)
+        )
+    return dense_gram(gram.dense() * weights * weights[:, None], gram.queries)
+
+
+def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
+    """Return the cells nearest to a geometric sequence of upper edges.
+
+    The sequence ends with the public maximum.
+    """
+    high = float(edges[-1])
+    least = max(float(edges[0]), high / _LEAST)
+    steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
+    targets = high / ratio ** np.arange(steps, -1, -1)
+    after = np.minimum(np.searchsorted(edges, targets), len(edges) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(targets - edges[before] < edges[after] - targets, before, after)
+    return np.unique(np.searchsorted(edges, edges[nearest], side="right") - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TailLaw:
+    """The power law that noisy counts of a tail are fitted to."""
+
+    sure: float = math.inf  # counts above this are taken as they are
+    # at 1 the mean just does not exist: each doubling of a threshold cuts away as much of the sum
+    # as the one before
+    index: float = 1.0
+
+
+def falling_counts(
+    counts: FloatArray, edges: FloatArray | IntArray, law: TailLaw = TailLaw()
+) -> FloatArray:
+    """Fit noisy interval counts to a falling, non-negative density.
+
+    The density falls at least as fast as the power law.
+    """
+    # The law holds above the median of what lies beyond the first candidate; below it the density
+    # need only not rise.
+    ends = np.asarray(edges, dtype=np.float64)
+    noisy = np.asarray(counts, dtype=np.float64)
+    above = np.cumsum(noisy[::-1])[::-1]
+    start = (
+        int(np.argmax(above <= above[0] / 2))
+        if len(noisy) and (above <= above[0] / 2).any()
+        else max(0, len(noisy) - 1)
+    )
+    densities = isotonic_falling(noisy, np.diff(ends))
+    densities[start:] = isotonic_falling(noisy[start:], -np.diff(ends**-law.index)[start:])
+    return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
+
+
+def isotonic_falling(
+    amounts: FloatArray, spans: FloatArray, noise: FloatArray | float = 1.0
+) -> FloatArray:
+    """Return the isotonic regression of amounts per span, at least 0.
+
+    The quotients of the result by the spans do not rise.
+    """
+    from scipy.optimize import isotonic_regression
+
+    if not len(amounts):
+        return np.zeros(0)
+    unit = spans / spans.mean()
+    return np.asarray(
+        np.maximum(
+            isotonic_regression(amounts / unit, weights=(unit / noise) ** 2, increasing=False).x,
+            0.0,
+        )
+        * unit
+    )
+
+
+def shrink_bucket_totals(
+    totals: FloatArray, noise: FloatArray, spans: FloatArray, mode: int, sure: float
+) -> FloatArray:
+    """Return the estimated true totals of buckets.
+
+    From the bucket ``mode`` on they fall as tails do, unless a total is more than ``sure`` standard
+    errors.
+    """
+    beyond = np.sqrt(np.maximum(np.maximum(totals, 0.0) ** 2 - noise**2, 0.0))
+    most = np.full(len(totals), np.inf)
+    most[mode:] = isotonic_falling(totals[mode:], spans[mode:], noise[mode:])
+    return np.where(totals > sure * noise, beyond, np.minimum(most, beyond))
+
+
+class ThresholdChoice(NamedTuple):
+    """The chosen threshold, and the predicted errors of every candidate."""
+
+    threshold: int  # in units
+    candidates: IntArray  # upper edges of the candidate cells, in units
+    # root mean square over all queries of what the cut takes away, for each candidate
+    bias: FloatArray
+    noise: FloatArray  # root mean square over all queries of the standard error, for each candidate
+    # Estimate of what the chosen threshold takes from the records of each cell, in units, shape
+    # (n,); from counts fitted to the law of index 1, whatever the law for the choice was.
+    excess: FloatArray
+
+
+def estimated_rmse(gram: Gram, limits: IntArray, norm: int) -> float:
+    """Estimate the unit RMSE of the best strategy for W T in milliseconds.
+
+    Its change with the threshold is right to a few per cent.
+
+    Source: what p-Identity and the Gaussian optimum reach for prefix sums, relative to even trees
+        and the singular value bound.
+    """
+    if norm == 2:
+        factor = -(-gram.size // _MOST_SPECTRUM)
+        return 1.02 * singular_value_bound(
+            weighted_gram(gram.coarsen(factor) if factor > 1 else gram, limits[::factor])
+        )
+    weighted = weighted_gram(gram, limits)
+    tree = min(even_tree(weighted, branching, norm).rmse for branching in (4, 16))
+    return min(0.85 * tree, math.sqrt(float(weighted.diagonal().sum()) / weighted.queries))
+
+
+def choose_threshold(
+    gram: Gram,
+    edges: IntArray,
+    cells: IntArray,
+    tail: FloatArray,
+    unit_noise: Callable[[IntArray], float],
+    noise: float,
+    *,
+    lost: Gram | None = None,
+    law: TailLaw = TailLaw(),
+) -> ThresholdChoice:
+    """Return the candidate threshold with the least predicted squared error.
+
+    Args:
+        gram: Gram matrix of the queries on the cells, for noise.
+        edges: upper edge of every cell, in units, shape (n,).
+        cells: the candidate cells, shape (k,).
+        tail: noisy counts of the records between consecutive candidates, shape (k - 1,).
+        unit_noise: RMSE at unit noise for limits of the cells, shape (n,).
+        noise: standard deviation by which unit noise is multiplied.
+        lost: Gram matrix for losses, where it is another.
+        law: what the counts are fitted to.
+    """
+    missed = gram if lost is None else lost
+    if len(tail) != len(cells) - 1:
+        raise InputError(
+            f"There must be one count for each interval between {len(cells)} candidates; got "
+            f"{len(tail)}."
+        )
+    centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
+
+    def by_cell(index: float) -> FloatArray:
+        """Return fitted tail counts, spread evenly within each interval."""
+        counts, spans = np.zeros(len(edges)), np.diff(cells)
+        counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(
+            falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans
+        )
+        return counts
+
+    counts, squares = by_cell(law.index), []
+    for threshold in candidates:
+        excess = counts * np.maximum(centres - threshold, 0.0)
+        squares.append(float(missed.multiply_rows(excess[None, :])[0] @ excess))
+    bias = np.sqrt(np.maximum(squares, 0.0) / gram.queries)
+    spread = noise * np.array(
+        [unit_noise(np.minimum(edges, threshold)) for threshold in candidates]
+    )
+    best = int(np.argmin(bias**2 + spread**2))
+    excess = by_cell(TailLaw().index) * np.maximum(centres - candidates[best], 0.0)
+    return ThresholdChoice(
+        threshold=int(candidates[best]),
+        candidates=candidates,
+        bias=bias,
+        noise=spread,
+        excess=excess,
+    )
+
+
+def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]:
+    """Return the Gram matrices of all queries along one attribute.
+
+    One for noise, where every group has its own, and one for losses, which groups share.
+    """
+    kind = workload.domain.kind(attribute)
+    noise: list[tuple[float, Gram]] = []
+    loss: list[tuple[float, Gram]] = []
+    for product in workload:
+        names = product.attributes
+        operator = (
+            product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
+        )
+        groups, gram = product.rows // operator.rows, gram_of(operator)
+        if (
+            operator.size > MOST_DENSE
+            and gram.given is not None
+            and not gram.is_symmetric_under_reversal
+        ):  # given ranges
+            raise NotApplicable(
+                "given ranges along what is summed need a matrix of all cells; at most "
+                f"{MOST_DENSE} cells are allowed"
+            )
+        noise.append((product.importance * groups, gram))
+        loss.append((product.importance / groups, gram))
+    return weighted_sum(noise), weighted_sum(loss)
+
+
+def estimated_rmse_along(
+    workload: Workload, attribute: str, norm: int
+) -> Callable[[IntArray], float]:
+    """Return the estimated unit RMSE along a number as a function of limits."""
+    # Cells that no query distinguishes are planned as one: 10 sums over 1000 cells have the noise
+    # of 10 cells.
+    small, group = merge_indistinguishable_cells(workload, attribute)
+    return lambda limits: estimated_rmse(small, _largest(limits, group), norm)
+
+
+def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm: int) -> Strategy:
+    """Return the strategy for sums under limits along a number.
+
+    The optimum along the number, and level trees along the other attributes.
+    """
+
+    def fit(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
+        most = (
+            limits
+            if len(limits) == gram.size
+            else _largest(limits, merge_indistinguishable_cells(workload, attribute)[1])
+        )
+        return FittedFamily(*whole_rows(best_rows(gram, most, norm), most, norm))
+
+    along = {}
+    for name in workload.domain.names:
+        kinds = {
+            queries
+            for p in workload
+            for name_of_attribute, queries in zip(p.attributes, p.query_sets, strict=True)
+            if name_of_attribute == name
+        }
+        if kinds - {identity()} or (kinds and name == attribute):
+            fitted = fit_on_merged_cells(
+                fit if name == attribute else level_tree,
+                gram_matrices_along(workload, name)[0],
+                norm,
+                20,
+            )
+            along[name] = fitted.factor(name)
+    # A joint table beside the asked ones only where it gains: with hardly any weight its noise
+    # would be too large to be drawn exactly.
+    limited, tables, together = (
+        Limits(limits, attribute),
+        workload.tables,
+        attribute_sets_with_joint(workload, along),
+    )
+    strategy = weighted_strategy("truncated_sums", workload, along, tables, norm, limits=limited)
+    if all(len(tables[measure]) == len(sets) for measure, sets in together.items()):
+        return strategy
+    joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
+    return joined if joined.error < _WORTH * strategy.error else strategy
+
+
+def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
+    """Return the rows of the best strategy for W T, divided by the limits.
+
+    Of sensitivity 1 and shape (rows, n); they determine every sum.
+    """
+    # Where few queries are asked, the optimum under Gaussian noise has a lower rank. Rounded to
+    # whole coefficients it would not determine the queries, so every cell is measured too, with a
+    # ten-thousandth of the budget.
+    if gram.size == 1:
+        return 1 / limits[None, :]
+    weighted = weighted_gram(gram, limits)
+    rows = (
+        fit_p_identity(weighted, effort=_EFFORT).matrix()
+        if norm == 1
+        else fit_gaussian_optimum(weighted, gap=_GAP).factor
+    )
+    rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
+    if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
+        rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
+    return np.asarray(rows / limits)
+
+
+def whole_rows(real: FloatArray, limits: IntArray, norm: int) -> tuple[Dense, IntArray]:
+    """Return rows rounded to whole coefficients, and their whole weights.
+
+    Each row has as many bits as sums of 2^32 records of the largest limit leave; its scale is its
+    weight.
+    """
+    bits = min(12 if norm == 1 else 8, (_ROOM // int(limits.max())).bit_length() - 2)
+    if bits < _LEAST_BITS:
+        raise InputError(
+            f"The public bounds are too large for whole coefficients: up to {int(limits.max())} "
+            "units. Choose a larger unit."
+        )
+    weights = np.abs(real).max(axis=1) / 2**bits
+    rounded = np.rint(real / weights[:, None]).astype(np.int64)
+    return Dense(rounded), np.maximum(1, np.rint(weights / weights.max() * HEAVIEST[norm])).astype(
+        np.int64
+    )
+
+
+def merge_indistinguishable_cells(workload: Workload, attribute: str) -> tuple[Gram, IntArray]:
+    """Merge the cells that no query distinguishes.
+
+    Returns the Gram matrix on groups, and the group of every cell.
+    """
+    gram, _ = gram_matrices_along(workload, attribute)
+    if gram.size <= MOST_DENSE or is_exchangeable(gram):
+        merged = merge_equal_cells(gram)
+        if merged[0].size <= MOST_SUM_CELLS:
+            return merged
+    raise InputError(
+        f"Sums along {attribute} are answered for at most {MOST_SUM_CELLS} cells that queries "
+        f"tell apart; it has {gram.size} cells. "
+        "Use wider bins or fewer queries."
+    )
+
+
+def _largest(limits: IntArray, group: IntArray) -> IntArray:
+    """Return the largest limit of each group."""
+    merged = np.zeros(int(group.max()) + 1, dtype=np.int64)
+    np.maximum.at(merged, group, limits)
+    return merged
+
+
+@lru_cache(maxsize=64)
+def _rows_of(gram: bytes, limits: bytes, norm: int) -> FloatArray:
+    """Return `best_rows`, cached so that releases of one plan search once."""
+    most = np.frombuffer(limits, dtype=np.int64)
+    return best_rows(dense_gram(np.frombuffer(gram).reshape(len(most), -1), len(most)), most, norm)
+
+
+class CellRange(NamedTuple):
+    """The run of cells that is kept, and estimates of what the others hold."""
+
+    first: int  # the first cell that is kept
+    stop: int  # the cell after the last one
+    losses: tuple[
+        tuple[int, int, float], ...
+    ]  # first cell, cell after the last, and estimated sum in units of each bucket left out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SumBuckets:
+    """Cells along a number, grouped and cut into buckets.
+
+    Queries distinguish the groups. Each bucket reaches up to 1.6 times as high as the one before.
+    """
+
+    attribute: str  # the number
+    # the most that a record of each cell adds, in units, shape (n,); never below a thousandth of
+    # the largest
+    limits: IntArray
+    starts: IntArray  # first cell of every group, shape (m,)
+    ends: IntArray  # the group after the last one of every bucket, shape (k,)
+    spans: FloatArray  # logarithm of the upper end of every bucket over its lower end, shape (k,)
+    gram: Gram  # of the queries on the groups
+
+    @staticmethod
+    def of(workload: Workload, attribute: str, edges: IntArray) -> "SumBuckets":
+        """Return the buckets for sums along one number.
+
+        Upper edges of the cells are in units of the measure.
+        """
+        matrix = gram_matrices_along(workload, attribute)[0]
+        gram = matrix.dense()
+        changes = np.flatnonzero((gram[1:] != gram[:-1]).any(axis=1)) + 1
+        last = candidate_cells(edges, _BUCKET_RATIO)
+        starts = np.union1d(np.append(0, changes), last[:-1] + 1)
+        upper = edges[last].astype(np.float64)
+        return SumBuckets(
+            attribute=attribute,
+            limits=np.maximum(edges, -(-int(edges[-1]) // _LEAST)),
+            starts=starts,
+            ends=np.searchsorted(starts, last, side="right"),
+            spans=np.log(upper / np.append(upper[0] / _BUCKET_RATIO, upper[:-1])),
+            gram=dense_gram(gram[np.ix_(starts, starts)], matrix.queries),
+        )
+
+    @property
+    def stops(self) -> IntArray:
+        """The cell after the last one of every group."""
+        return np.append(self.starts[1:], len(self.limits))
+
+    def factor(self, norm: int) -> Factor:
+        """Return the best strategy on the groups under the limits.
+
+        For an L1 or L2 norm.
+        """
+        limits = self.limits[self.stops - 1]
+        dense, weights = whole_rows(
+            _rows_of(self.gram.dense().tobytes(), limits.tobytes(), norm), limits, norm
+        )
+        return Factor((self.attribute,), Coarse(dense, self.starts, len(self.limits)), weights)
+
+    def choices(self, covariance: FloatArray) -> "StopChoices":
+        """Return the estimates for every bucket at which the sum may stop.
+
+        From the covariance of the groups.
+        """
+        groups, gram, stops = np.arange(len(self.starts)), self.gram.dense(), []
+        within = np.zeros((len(groups), len(self.ends)))
+        within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
+        for last, end in enumerate(self.ends):
+            constrained, added = (
+                ConstrainedLeastSquares.of(covariance, groups < end),
+                within[:, : last + 1].T,
+            )
+            missing = constrained.carried @ (within / within.sum(axis=0))
+            totals = added @ (
+                np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.carried)
+            )
+            noise = np.sqrt(np.maximum(((added @ constrained.covariance) * added).sum(axis=1), 0.0))
+            stops.append(
+                _StopEstimates(
+                    totals,
+                    noise,
+                    float((constrained.covariance * gram).sum()),
+                    missing.T @ gram @ missing,
+                )
+            )
+        return StopChoices(self, tuple(stops))
+
+
+class _StopEstimates(NamedTuple):
+    """Least squares if only the buckets up to one of them are kept."""
+
+    totals: FloatArray  # maps the measured sums of groups to totals of the kept buckets
+    noise: FloatArray  # standard errors of these totals
+    variance: float  # total variance of all queries
+    # the squared error of all queries as a quadratic form in the true sums of the buckets
+    lost: FloatArray
+
+
+class StopChoices(NamedTuple):
+    """The buckets at which sums may stop, and what each would mean."""
+
+    buckets: SumBuckets
+    stops: tuple[_StopEstimates, ...]
+
+    def kept(self, sums: FloatArray) -> CellRange:
+        """Return the run of buckets with the least predicted squared error.
+
+        Over all queries.
+        """
+        # Drop buckets from above one after the other, and estimate the rest anew each time, so that
+        # empty buckets do not blur the estimate.
+        last, best = len(self.stops), len(self.stops) - 1
+        totals, noise, mode = np.zeros(0), np.zeros(0), 0
+        while best < last:
+            last -= 1
+            totals, noise = self.stops[last].totals @ sums, self.stops[last].noise
+            mode = int(np.argmax(totals / noise))
+            missing = self._missing(totals, mode, last)
+            predicted = []
+            for stop in range(mode, last + 1):
+                omitted = np.where(np.arange(len(missing)) > stop, missing, 0.0)
+                predicted.append(
+                    self.stops[stop].variance + float(omitted @ self.stops[stop].lost @ omitted)
+                )
+            best = mode + int(np.argmin(predicted))
+        is_clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
+        begin = int(np.argmax(is_clear)) if is_clear[mode] else mode
+        missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
+        missing[: last + 1] = 0.0
+        missing[:begin] = np.maximum(totals[:begin], noise[:begin])
+        cells = np.append(self.buckets.starts, len(self.buckets.limits))[
+            np.append(0, self.buckets.ends)
+        ]  # where buckets begin
+        losses = tuple(
+            (int(cells[b]), int(cells[b + 1]), float(missing[b]))
+            for b in np.flatnonzero(missing > 0)
+        )
+        return CellRange(first=int(cells[begin]), stop=int(cells[last + 1]), losses=losses)
+
+    def _missing(self, totals: FloatArray, mode: int, last: int) -> FloatArray:
+        """Return the estimated sums of the buckets up to ``last``.
+
+        Starting from the bucket that stands out most.
+        """
+        missing = np.zeros(len(self.stops))
+        missing[mode : last + 1] = shrink_bucket_totals(
+            totals, self.stops[last].noise, self.buckets.spans[: last + 1], mode, _SURE
+        )[mode:]
+        return missing
+
+
+class GroupCellRanges(NamedTuple):
+    """How many buckets groups keep, and estimates of what the others hold."""
+
+    buckets: IntArray  # how many lowest buckets each group keeps, shape (k,)
+    missing: (
+        FloatArray  # estimated sum of the buckets that each group leaves out, in units, shape (k,)
+    )
+    # estimated share of each group in the sum of all, positive, shape (k,); its square estimates
+    # the squared share
+    shares: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupBuckets:
+    """Buckets of a number up to a threshold.
+
+    Each is about three times as high as the one before. The last holds all larger values, clipped.
+    """
+
+    attribute: str  # the number
+    limits: IntArray  # the most that a row of each cell adds, in units, shape (n,)
+    starts: IntArray  # first cell of every bucket, shape (m,)
+    ends: IntArray  # the most that a row of every bucket adds, in units, shape (m,)
+
+    @staticmethod
+    def of(attribute: str, edges: IntArray, threshold: int) -> "GroupBuckets":
+        """Return the buckets under a threshold.
+
+        Upper edges of the cells are in units of the measure.
+        """
+        cells = candidate_cells(edges)
+        cells = cells[edges[cells] <= threshold]
+        last = cells[candidate_cells(edges[cells], _GROUP_RATIO)]
+        return GroupBuckets(
+            attribute=attribute,
+            limits=np.minimum(edges, threshold),
+            starts=np.append(0, last[:-1] + 1),
+            ends=edges[last],
+        )
+
+    def factor(self, norm: int) -> Factor:
+        """Return the sums of all buckets, with noise proportional to their ends.
+
+        For an L1 or L2 norm.
+        """
+        weights = np.maximum(1, np.rint(HEAVIEST[norm] * (self.ends[0] / self.ends))).astype(
+            np.int64
+        )
+        return Factor(
+            (self.attribute,),
+            Coarse(Identity(len(self.ends)), self.starts, len(self.limits)),
+            weights,
+        )
+
+    def kept(self, sums: FloatArray, noise: FloatArray) -> GroupCellRanges:
+        """Return how many buckets each group keeps for the least error.
+
+        From sums of shape (groups, buckets) and their noise.
+        """
+        # All groups are assumed to have the same profile over the buckets, that of their total, and
+        # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
+        # as noise explains their differences. Clear sums are taken as they are.
+        groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
+        spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
+        profile = shrink_bucket_totals(
+            totals,
+            together,
+            spans,
+            int(np.argmax(totals / together)),
+            _exceedance_threshold(len(totals)),
+        )
+        weights = profile / noise**2
+        precision = float(weights @ profile)
+        shares = np.full(groups, 1 / groups)
+        if precision > 0:
+            single = sums @ weights / precision
+            spread = max(float(np.mean((single - 1 / groups) ** 2)) - 1 / precision, 0.0)
+            trust = spread / (spread + 1 / precision)
+            shares = np.sqrt((1 / groups + trust * (single - 1 / groups)) ** 2 + trust / precision)
+        denoised = np.where(
+            sums > _exceedance_threshold(sums.size) * noise,
+            np.sqrt(np.maximum(sums**2 - noise**2, 0.0)),
+            0.0,
+        )
+        beyond = np.zeros((groups, len(noise) + 1))
+        beyond[:, :-1] = np.maximum(shares[:, None] * profile, denoised)[:, ::-1].cumsum(axis=1)[
+            :, ::-1
+        ]
+        buckets = np.argmin(beyond**2 + np.append(0.0, np.cumsum(noise**2)), axis=1)
+        return GroupCellRanges(
+            buckets=buckets, missing=beyond[np.arange(groups), buckets], shares=shares
+        )
+
+
+def _exceedance_threshold(count: int) -> float:
+    """Return the noise level that none of ``count`` empty sums likely exceeds.
+
+    In standard errors of Laplace noise.
+    """
+    return math.log(count / (2 * _FALSE)) / math.sqrt(2)
+
+
+def choose_group_threshold(
+    edges: IntArray, counts: FloatArray, groups: int, noise: Callable[[int], float], *, sure: float
+) -> ThresholdChoice:
+    """Return the threshold with the least predicted squared error of sums.
+
+    The groups keep all buckets.
+    """
+    # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
+    # known yet, it is taken k^(1/3) times.
+    gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)
+    lost, cells = weighted_sum([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
+    return choose_threshold(
+        gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law
+    )

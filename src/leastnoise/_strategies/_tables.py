@@ -1,0 +1,509 @@
+"""Weights of measured tables, given a strategy for each attribute.
+
+The optimisation is diagonal in the residual basis.
+
+With the notation of ``accuracy``: measuring the product of the attributes' strategies over a set S
+with weight theta adds theta^2 times the product of 1 / kappa_i over S without tau to lambda(tau),
+and the workload's total squared error is the sum over tau of c(tau) / lambda(tau). Sums over a
+measure are a second data vector with the same budget.
+
+Planners on top of it: ``identity`` measures every cell of the joint table, ``marginals``
+(``_marginals``) what is asked. ``residual`` is optimal for marginals under Gaussian noise: every
+residual space is measured by itself, with noise of its own. For a set tau of attributes the
+contrasts along all of them are measured, each row with noise in proportion to its norm, so that the
+noise of the residual table is that of independent cells, projected. Sums of variances are then
+least among all mechanisms for marginals.
+
+Source: Cormode et al. (arXiv 1207.6096), budgets and recovery together; docs/mathematics.md for
+    general strategies along the attributes;
+Xiao, He, Zhang, Kifer, ResidualPlanner (arXiv 2305.08175), with integer contrasts in place of their
+floating-point basis.
+
+``workload`` measures what is asked, as it is asked: several tables with the best split of the
+budget between them, a single one along an attribute with the best share for each query. There query
+i is measured with weight theta_i (noise scale in proportion to 1 / theta_i), and a unit of its
+noise variance adds b_i to the total squared error. Column j costs sum_i |S_ij| theta_i for Laplace
+noise, sum_i S_ij^2 theta_i^2 for Gaussian noise, and no column may cost more than 1. The dual, over
+weights y_j >= 0 of the columns with sum 1 and q = S y,
+
+    Laplace:  (sum_i (b_i q_i^2)^(1/3))^3   with theta_i   in proportion to (b_i / q_i)^(1/3),
+    Gaussian: (sum_i (b_i q_i)^(1/2))^2     with theta_i^2 in proportion to (b_i / q_i)^(1/2) and q = S^2 y,
+
+which is a lower bound for every y, and is reached when the columns with y_j > 0 cost the same.
+
+Source: Cormode et al. (arXiv 1207.6096), section 3; the dual is Hoelder's inequality.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from itertools import chain
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error import Terms, subset_sums
+from leastnoise._families import MOST_DENSE, NotApplicable, dual_ascent, invert_gram
+from leastnoise._strategies._planning_problem import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    base_seconds,
+    block_norm,
+    relative_sensitivity,
+    tables_of_cells,
+)
+from leastnoise._strategies._residual_algebra import (
+    DownwardClosure,
+    Weights,
+    diagonal_errors,
+    grouped_budgets,
+    incidence,
+    least_error,
+)
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Contrasts, Identity, dense
+from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor, Limits
+from leastnoise._workload import Product, Workload, index_queries, with_hidden_group
+
+Names = tuple[str, ...]
+_LEAST_SHARE = 1e-8
+_MOST_QUERIES = 2**22
+_MOST_JOINT = 2**24
+_MOST_ENTRIES = 2**22
+_LEAST_WEIGHT = 2**-20  # of the heaviest row
+
+
+def factor_along(domain: Domain, name: str, along: Mapping[str, Factor]) -> Factor:
+    """Return the strategy along an attribute: the given one, or its cells."""
+    return along.get(name) or Factor((name,), Identity(domain.kind(name).size))
+
+
+def joint_table(workload: Workload, measure: str | None) -> Names:
+    """Return the attributes of all queries of counts (None) or a measure.
+
+    In the order of the domain.
+    """
+    return tuple(name for name in workload.domain.names if name in workload.used[measure])
+
+
+def attribute_sets_with_joint(
+    workload: Workload, along: Mapping[str, Factor]
+) -> dict[str | None, list[Names]]:
+    """Return the attribute sets of a workload by measure, and the joint one.
+
+    The joint set is left out if it is too large.
+    """
+    tables = {measure: list(sets) for measure, sets in workload.tables.items()}
+    for measure, sets in tables.items():
+        joint = joint_table(workload, measure)
+        if (
+            joint not in sets
+            and math.prod(
+                factor_along(workload.domain, name, along).operator.rows for name in joint
+            )
+            <= _MOST_JOINT
+        ):
+            sets.append(joint)
+    return tables
+
+
+def check_table_size(block: Block) -> Block:
+    """Return the block, or raise NotApplicable if its table is too large."""
+    cells = max(block.rows, math.prod([factor.operator.size for factor in block.factors]))
+    if not cells <= MOST_TABLE_CELLS:
+        raise NotApplicable(
+            f"the table of {' x '.join(block.attributes)} has {cells} cells; at most "
+            f"{MOST_TABLE_CELLS} are allowed"
+        )
+    return block
+
+
+def residual_coefficients(
+    products: Sequence[Product], factors: Mapping[str, Factor]
+) -> tuple[DownwardClosure, FloatArray]:
+    """Return the residual spaces tau of the workload with their sizes and c.
+
+    Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
+    """
+    domain, query_index = products[0].domain, index_queries(products)
+    means, spreads = (
+        np.array(
+            [
+                invert_gram(factors[entry.name]).split_sums(entry.operator)
+                for entry in query_index.along
+            ]
+        )
+        .reshape(-1, 2)
+        .T
+    )
+    positions = np.array([entry.position for entry in query_index.along], dtype=np.int64)
+    importance = np.array([product.importance for product in products])
+    # An attribute of one cell has no contrasts, so a product without it has the same answers.
+    single = np.array(domain.shape)[positions] == 1
+    terms = []
+    for where, rows in query_index.widths:
+        weights = importance[where] * np.where(single[rows], means[rows], 1.0).prod(axis=1)
+        for multi_valued in (
+            np.unique(~single[rows], axis=0)
+            if single.any()
+            else np.ones((1, rows.shape[1]), dtype=bool)
+        ):
+            some = (~single[rows] == multi_valued).all(axis=1)
+            remaining = rows[some][:, multi_valued]
+            terms.append(
+                Terms(positions[remaining], spreads[remaining], means[remaining], weights[some])
+            )
+    sums, kappa = subset_sums(terms, len(domain.names)), np.ones(len(domain.names))
+    for at, name in enumerate(domain.names):
+        if name in factors:
+            kappa[at] = invert_gram(factors[name]).kappa
+    closure = DownwardClosure(tuple(kappa.tolist()), tuple(taus for taus, _ in sums))
+    return closure, np.concatenate([values / kappa[taus].prod(axis=1) for taus, values in sums])
+
+
+def weighted_strategy(
+    name: str,
+    workload: Workload,
+    along: Mapping[str, Factor],
+    tables: Mapping[str | None, Sequence[Names]],
+    norm: int,
+    *,
+    start: Mapping[str | None, Sequence[float]] | None = None,
+    limits: Limits | None = None,
+    privacy: Privacy | None = None,
+) -> Strategy:
+    """Return the tables with the weights of least total squared error.
+
+    After recovery by least squares.
+
+    Raises:
+        NotApplicable: a table is too large.
+    """
+    domain = workload.domain
+    blocks: list[Block] = []
+    matrices, coefficients = [], []
+    for measure, sets in tables.items():
+        requested = {*chain.from_iterable(sets), *workload.used[measure]}
+        factors = {axis: factor_along(domain, axis, along) for axis in requested}
+        blocks += [
+            check_table_size(
+                Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)
+            )
+            for names in sets
+        ]
+        closure, coefficient = residual_coefficients(workload.of(measure), factors)
+        positions = {axis: at for at, axis in enumerate(domain.names)}
+        matrices.append(
+            incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets])
+        )
+        coefficients.append(coefficient)
+    cost = table_costs(domain, blocks, norm, privacy)
+    first = (
+        1 / cost
+        if start is None
+        else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
+    )
+    matrix = matrices[0]
+    if len(matrices) > 1:
+        from scipy.sparse import block_diag
+
+        matrix = block_diag(matrices, format="csr")
+    return weighted_tables(
+        name,
+        blocks,
+        cost,
+        least_error(diagonal_errors(matrix, np.concatenate(coefficients)), cost, first, norm=norm),
+    )
+
+
+def table_costs(
+    domain: Domain, blocks: Sequence[Block], norm: int, privacy: Privacy | None
+) -> FloatArray:
+    """Return the privacy cost of a unit of weight on each table, (tables,)."""
+    cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
+    if privacy is not None and privacy.max_per_cell is not None and norm == 2:
+        bare = [
+            [f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)]
+            for block in blocks
+        ]
+        cost *= np.sqrt([relative_sensitivity(privacy, domain, names) for names in bare])
+    return cost
+
+
+def weighted_tables(
+    name: str, blocks: Sequence[Block], cost: FloatArray, weights: Weights
+) -> Strategy:
+    """Return the weighted tables as a strategy.
+
+    Tables with a share of the budget too small for the sampler are left out.
+    """
+    shares = weights.theta * cost
+    used = shares > _LEAST_SHARE * shares.max()
+    weighted_blocks = tuple(
+        (block, float(weight))
+        for block, weight, use in zip(blocks, weights.theta, used, strict=True)
+        if use
+    )
+    return Strategy(name, weighted_blocks, error=weights.error)
+
+
+def reweighted_strategy(
+    name: str, workload: Workload, blocks: Sequence[Block], norm: int
+) -> Strategy:
+    """Return the tables of a strategy with the best weights for another workload.
+
+    Raises:
+        NotApplicable: the tables have no common strategies along the attributes, or do not contain
+            all that is asked.
+    """
+    along: dict[str, Factor] = {}
+    tables: dict[str | None, list[Names]] = {}
+    start: dict[str | None, list[float]] = {}
+    for block in blocks:
+        is_separable = all(len(factor.attributes) == 1 for factor in block.factors)
+        has_shared_factors = is_separable and all(
+            along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors
+        )
+        if not has_shared_factors or block.limits is not None or block.ends:
+            raise NotApplicable(
+                "the strategy is none of tables with one strategy along every attribute"
+            )
+        tables.setdefault(block.measure, []).append(block.attributes)
+        start.setdefault(block.measure, []).append(1 / float(block.scale))
+    for product in workload:
+        if not any(
+            set(product.attributes) <= set(names) for names in tables.get(product.measure, [])
+        ):
+            raise NotApplicable(f"the strategy has no table that contains {product.name}")
+    requested = {measure: tables[measure] for measure in workload.tables}
+    return weighted_strategy(name, workload, along, requested, norm, start=start)
+
+
+def identity(task: PlanningProblem) -> Strategy:
+    """Measure every cell of the joint table of each measure.
+
+    Strategy I of Cormode et al., arXiv 1207.6096.
+    """
+    workload = task.workload
+    tables = {measure: [joint_table(workload, measure)] for measure in workload.measures}
+    return weighted_strategy("identity", workload, {}, tables, task.norm, privacy=task.privacy)
+
+
+IDENTITY = Planner(
+    name="identity",
+    propose=identity,
+    measures="every cell of the joint table of all attributes asked about",
+    made_for="few cells",
+    limits="a joint table of 2^28 cells",
+    reference=lambda _: True,
+)
+
+
+def residual(task: PlanningProblem) -> Strategy:
+    """Measure the residual spaces of all requested tables.
+
+    Each with its best share of the budget.
+    """
+    workload, domain = task.workload, task.workload.domain
+    blocks: list[Block] = []
+    errors, norms = [], []
+    sizes, cells = (
+        np.array(domain.shape, dtype=np.float64),
+        {name: factor_along(domain, name, {}) for name in workload.attributes},
+    )
+    for measure in workload.measures:
+        closure, coefficient = residual_coefficients(workload.of(measure), cells)
+        for sets, sums in zip(
+            closure.blocks, np.split(coefficient, closure.offsets[1:-1]), strict=True
+        ):
+            requested = sets[sums > 0]
+            norm = (1 - 1 / sizes)[requested].prod(axis=1)
+            taus = requested.tolist()
+            if task.privacy.max_per_cell is not None:
+                norm *= [
+                    relative_sensitivity(
+                        task.privacy, domain, [domain.names[at] for at in tau], contrasts=True
+                    )
+                    for tau in taus
+                ]
+            blocks += contrasts(domain, taus, measure)
+            errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
+            norms.append(domain.largest_value(measure) * np.sqrt(norm))
+    weights = grouped_budgets(np.concatenate(errors), np.concatenate(norms), 2).theta.tolist()
+    return Strategy("residual", tuple(zip(blocks, weights, strict=True)))
+
+
+def contrasts(domain: Domain, taus: Sequence[Sequence[int]], measure: str | None) -> list[Block]:
+    """Return a block of contrasts for every set of attributes.
+
+    Of counts (None) or of a measure.
+    """
+    factors = {
+        at: Factor((domain.names[at],), Contrasts(domain.shape[at]))
+        for at in {*chain.from_iterable(taus)}
+    }
+    return [Block(tuple([factors[at] for at in tau]), Fraction(1), measure) for tau in taus]
+
+
+RESIDUAL = Planner(
+    name="residual",
+    propose=residual,
+    measures="integer contrasts of every set of attributes, each set with its own noise: optimal "
+    "for marginals",
+    made_for="marginals under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
+    "evenly; choose covering",
+    limits="tables of 2^28 cells",
+    contains=tables_of_cells,
+)
+
+
+def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
+    """Measure every product of the workload.
+
+    With the best split of the budget, or with equal noise (``even``).
+
+    Beside cells and groups of a level a hidden cell is measured too: it makes no row cost more.
+
+    Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
+        squares.
+    """
+    workload, norm = task.workload, task.norm
+    if not workload.rows <= _MOST_QUERIES:
+        raise NotApplicable(
+            f"the workload has {workload.rows} queries; measured one by one at most "
+            f"{_MOST_QUERIES} are allowed"
+        )
+    blocks = []
+    for product in workload:
+        factors = []
+        for name, query_set in product.along.items():
+            kind = workload.domain.kind(name)
+            factors.append(
+                Factor((name,), with_hidden_group(query_set, kind).operator(name, kind))
+                if kind.hidden
+                else Factor((name,), product.operators[product.attributes.index(name)])
+            )
+        blocks.append(Block(tuple(factors), Fraction(1), product.measure))
+    if even:
+        return Strategy("workload_even", tuple((block, 1.0) for block in blocks))
+    if len(blocks) == 1 and len(blocks[0].factors) == 1:
+        return Strategy("workload", ((_weighted_rows(blocks[0], norm), 1.0),))
+    errors = np.array([product.importance * product.rows for product in workload])
+    weights = grouped_budgets(
+        errors, [block_norm(workload.domain, block, norm) for block in blocks], norm
+    ).theta
+    return Strategy("workload", tuple(zip(blocks, weights.tolist(), strict=True)))
+
+
+def _weighted_rows(block: Block, norm: int) -> Block:
+    """Return a one-attribute table with the best weight for every query.
+
+    Only if there are not too many queries.
+    """
+    factor = block.factors[0]
+    if not factor.operator.rows * factor.operator.size <= _MOST_ENTRIES:
+        return block
+    budgets = optimal_budgets(
+        np.abs(dense(factor.operator)).astype(float),
+        np.ones(factor.operator.rows),
+        norm,
+        gap=1e-4,
+        steps=2000,
+    )
+    weights = np.rint(np.maximum(budgets / budgets.max(), _LEAST_WEIGHT) / _LEAST_WEIGHT).astype(
+        np.int64
+    )
+    if (weights == weights[0]).all():
+        return block
+    return Block((Factor(factor.attributes, factor.operator, weights),), block.scale, block.measure)
+
+
+def _inverse_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of the inverses that standard errors need.
+
+    No deadline ends them.
+
+    Where an attribute is asked about in several ways, one of them is over the joint cells.
+    """
+    operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
+        Identity(workload.domain.kind(name).size) for name in workload.domain.names
+    }
+    inverses = sum(
+        0.8 * (min(operator.rows, operator.size) / 1024) ** 3
+        if operator.size <= MOST_DENSE
+        else 0.3
+        for operator in operators
+    )
+    ways = {(name, operator) for name, _, operator in workload.along}
+    cells = math.prod(workload.domain.kind(name).size for name in workload.attributes)
+    if len(ways) <= len(workload.attributes) or cells > MOST_DENSE:
+        return inverses
+    tried = (
+        6 if workload.counted_sums and cells <= 256 else 1
+    )  # splits of the budget between counts and sums
+    return inverses + tried * (10 * (cells / 2880) ** 3 + 2.5e-10 * workload.rows * cells**2)
+
+
+def _workload_seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of query weights and of inverses."""
+    operators = workload.products[0].operators
+    entries = (
+        operators[0].rows * operators[0].size
+        if len(workload.products) == 1 == len(operators)
+        else 0
+    )
+    return (
+        base_seconds(workload)
+        + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0)
+        + _inverse_seconds(workload)
+    )
+
+
+WORKLOAD = Planner(
+    name="workload",
+    propose=measured_workload,
+    measures="every query that is asked, as it is asked",
+    made_for="few queries",
+    limits="2^22 queries",
+    seconds=_workload_seconds,
+    step=_inverse_seconds,
+    likely=lambda _: 1 / 8,
+)
+WORKLOAD_EVEN = replace(
+    WORKLOAD,
+    name="workload_even",
+    propose=partial(measured_workload, even=True),
+    measures="every query that is asked, all with the same noise",
+    made_for="Q",
+    automatic=False,
+)
+
+
+def optimal_budgets(
+    magnitudes: FloatArray, errors: FloatArray, norm: int, *, gap: float = 1e-6, steps: int = 20_000
+) -> FloatArray:
+    """Return the best query weights without least squares recovery.
+
+    At privacy cost 1, shape (queries,).
+    """
+    entries, root = (magnitudes, 3) if norm == 1 else (magnitudes**2, 2)
+
+    def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
+        prices = entries @ weights
+        bound = float(((errors * prices ** (root - 1)) ** (1 / root)).sum())
+        budget = (errors / prices) ** (1 / root)
+        budget /= float(prices @ budget)  # theta for Laplace, theta^2 for Gaussian noise
+        cost = entries.T @ budget
+        return cost, bound, budget / float(cost.max())
+
+    columns = entries.shape[1]
+    budget = dual_ascent(
+        step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps
+    )[3]
+    return budget if norm == 1 else np.sqrt(budget)

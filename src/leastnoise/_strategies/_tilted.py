@@ -1,0 +1,394 @@
+"""Residual spaces under Gaussian noise, with fitted strategies.
+
+One strategy is fitted to the queries along every attribute.
+
+As in ``residual`` every set tau of attributes is measured across all its totals, with noise of its
+own; along an attribute asked for by more than its cells by the rows and the tilt of ``_families``
+instead of contrasts. With s the sum of (q m)^2 and r that of q R q over the queries along an
+attribute, the total squared error at privacy cost 1 is
+
+    (sum over tau of c(tau)^(1/2))^2,    c(tau) = sum over asked products containing tau of prod_{i in tau} r_i * prod_{i not in tau} s_i.
+
+Source: ResidualPlanner+ (arXiv 2305.08175v4), QuerySmasher (arXiv 2604.00868), with tilts between
+    and beyond theirs.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error import subsets
+from leastnoise._families import (
+    NotApplicable,
+    balanced_rounding,
+    best_tilt,
+    check_deadline,
+    contrast_variances,
+    fit_contrast_rows,
+    gram_of,
+)
+from leastnoise._fitting import NOISES, allowed_mu_squared
+from leastnoise._strategies._planning_problem import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    base_seconds,
+)
+from leastnoise._trusted.accounting import ApproxDP, Noise, Privacy
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator
+from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor
+from leastnoise._workload import Workload
+
+Names = tuple[str, ...]
+Along = tuple[str | None, str]  # a measure and an attribute
+_PULLS = np.geomspace(3e-3, 1e3, 12)  # in units of the mean squared column norm of what is asked
+_MOST_CELLS = 1024
+_MOST_TERMS = 4_000_000
+_TOP_BITS = 20
+_LEAST_TOP = 15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AttributeGroup:
+    """Attributes about which the same is asked, and which share a strategy."""
+
+    size: int  # cells
+    asked: tuple[Operator, ...]
+    grams: tuple[FloatArray, ...]  # of the asked operators; none where only cells are asked
+    # position of s of the first operator in the array of values: r follows, then s and r of the
+    # next
+    slot: int
+
+    @property
+    def values(self) -> slice:
+        """The part of the array of values that is this role's."""
+        return slice(self.slot, self.slot + 2 * len(self.asked))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """All terms of all sums c(tau) as arrays.
+
+    There is an entry for every product and every tau inside it.
+    """
+
+    taus: tuple[tuple[str | None, Names], ...]
+    tau: IntArray  # position of the tau of each entry, shape (entries,)
+    importance: FloatArray  # shape (entries,)
+    # positions of the values that each entry multiplies, shape (entries, attributes); values[0] is
+    # 1
+    slots: IntArray
+
+    def sums(self, values: FloatArray) -> FloatArray:
+        """Return c(tau) for all taus."""
+        return np.asarray(
+            np.bincount(self.tau, self._entries(values), len(self.taus)), dtype=np.float64
+        )
+
+    def error(self, values: FloatArray) -> float:
+        """Return the total squared error at privacy cost 1."""
+        return float(np.sqrt(self.sums(values)).sum()) ** 2
+
+    def slopes(self, values: FloatArray) -> FloatArray:
+        """Return the derivatives of the root of the error by every value."""
+        entries = self._entries(values)
+        sums = np.bincount(self.tau, entries, len(self.taus))
+        pushed = (
+            entries
+            * np.where(sums > 0, 0.5 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0)[self.tau]
+        )
+        gathered = np.sum(
+            [np.bincount(column, pushed, len(values)) for column in self.slots.T], axis=0
+        )
+        return np.where(values > 0, gathered / np.where(values > 0, values, 1.0), 0.0)
+
+    def _entries(self, values: FloatArray) -> FloatArray:
+        entries = self.importance.copy()
+        for column in self.slots.T:
+            entries *= values[column]
+        return entries
+
+
+def tilted(task: PlanningProblem) -> Strategy:
+    """Measure the residual spaces by rows fitted along each attribute."""
+    workload, privacy = task.workload, task.privacy
+    only_cells = not workload.beyond_cells and not workload.has_hidden
+    roles, role_of = ([], {}) if only_cells else _attribute_groups(workload)
+    if not any(role.grams for role in roles):
+        raise NotApplicable(
+            "along every attribute only cells are asked for, which residual answers with the "
+            "least error"
+        )
+    terms = _terms(workload, roles, role_of)
+    values = _initial_values(roles)
+    try:
+        chosen = _fit_tilts(roles, terms, values)
+    except np.linalg.LinAlgError:
+        raise NotApplicable(
+            "the queries along an attribute are too unlike each other for its eigenvectors"
+        ) from None
+    tops = _coefficient_limits(workload.domain, privacy, terms, values, role_of, chosen)
+    operators: dict[int, Operator] = {}
+    norms: dict[int, float] = {}
+    for number, role in enumerate(roles):
+        if number in chosen:
+            rounded = balanced_rounding(chosen[number], tops[number])
+            if not np.linalg.cond(rounded[:, :-1] - rounded[:, -1:].astype(float)) < 1e7:
+                raise NotApplicable(
+                    "the queries do not tell all cells apart, and there is no room for "
+                    "coefficients that would; choose another strategy"
+                )
+            unseen = np.linalg.svd(rounded.astype(float))[2][
+                -1
+            ]  # proportional to the tilt of the rounded rows
+            operators[number], norms[number] = (
+                Dense(rounded),
+                math.sqrt(float((rounded.astype(float) ** 2).sum(axis=0).max())),
+            )
+            _store_rows(role, values, unseen / unseen.sum(), rounded / norms[number])
+        elif role.size > 1:
+            operators[number], norms[number] = (
+                Contrasts(role.size),
+                math.sqrt((role.size - 1) / role.size),
+            )
+    blocks = []
+    for (measure, tau), coefficient in zip(terms.taus, terms.sums(values).tolist(), strict=True):
+        if not coefficient > 0:
+            continue
+        numbers = [role_of[measure, name] for name in tau]
+        largest = workload.domain.largest_value(measure)
+        factors = tuple(
+            Factor((name,), operators[number]) for name, number in zip(tau, numbers, strict=True)
+        )
+        height = largest * math.prod(norms[number] for number in numbers)
+        blocks.append((Block(factors, Fraction(1), measure), coefficient**0.25 / height))
+    return Strategy("tilted", tuple(blocks), error=terms.error(values))
+
+
+def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[Along, int]]:
+    """Return the attribute groups, and the group of each measure's attribute."""
+    operators_along: dict[Along, dict[Operator, None]] = {}
+    for product in workload:
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            operators_along.setdefault((product.measure, name), {})[operator] = None
+    roles: list[_AttributeGroup] = []
+    group_numbers: dict[tuple[str | None, frozenset[Operator]], int] = {}
+    numbers: dict[Along, int] = {}
+    slot = 1
+    for along, operators in operators_along.items():
+        key = along[0], frozenset(operators)
+        if key not in group_numbers:
+            size, every = next(iter(operators)).size, tuple(operators)
+            rich = size > 1 and any(operator != Identity(size) for operator in every)
+            if rich and size > _MOST_CELLS:
+                raise NotApplicable(
+                    f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} "
+                    "cells are allowed"
+                )
+            grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
+            group_numbers[key] = len(roles)
+            roles.append(_AttributeGroup(size, every, grams, slot))
+            slot += 2 * len(every)
+        numbers[along] = group_numbers[key]
+    return roles, numbers
+
+
+def _terms(
+    workload: Workload, roles: Sequence[_AttributeGroup], role_of: Mapping[Along, int]
+) -> _Terms:
+    entries = sum(2 ** len(product.attributes) for product in workload)
+    if not entries <= _MOST_TERMS:
+        raise NotApplicable(
+            f"the asked tables have {entries} subsets of attributes; at most {_MOST_TERMS} are "
+            "allowed"
+        )
+    width = max(len(product.attributes) for product in workload)
+    taus: dict[tuple[str | None, Names], int] = {}
+    tau, importance = np.zeros(entries, dtype=np.int64), np.zeros(entries)
+    slots = np.zeros((entries, width), dtype=np.int64)
+    entry = 0
+    for product in workload:
+        starts = []
+        for name, operator in zip(product.attributes, product.operators, strict=True):
+            role = roles[role_of[product.measure, name]]
+            starts.append(role.slot + 2 * role.asked.index(operator))
+        for names in subsets(product.attributes):
+            tau[entry] = taus.setdefault((product.measure, names), len(taus))
+            importance[entry] = (
+                float(product.weight) ** 2
+            )  # of a measure its largest value cancels: it is in the cost too
+            slots[entry, : len(starts)] = [
+                slot + (name in names)
+                for slot, name in zip(starts, product.attributes, strict=True)
+            ]
+            entry += 1
+    return _Terms(tuple(taus), tau, importance, slots)
+
+
+def _initial_values(roles: Sequence[_AttributeGroup]) -> FloatArray:
+    """Return the values s and r of plain contrasts along all attributes.
+
+    With equal noise for every cell.
+    """
+    values = np.ones(1 + 2 * sum(len(role.asked) for role in roles))
+    for role in roles:
+        n = role.size
+        for index, gram in enumerate(role.grams or [np.eye(n)] * len(role.asked)):
+            mean = float(gram.sum()) / n**2
+            values[role.slot + 2 * index : role.slot + 2 * index + 2] = (
+                mean,
+                (n - 1) / n * max(0.0, float(np.trace(gram)) - n * mean),
+            )
+    return values
+
+
+def _store_rows(
+    role: _AttributeGroup, values: FloatArray, mean: FloatArray, rows: FloatArray
+) -> None:
+    """Write the values s and r of a role for a tilt and rows of column norm 1."""
+    end = role.slot + 2 * len(role.grams)
+    values[role.slot : end : 2] = [mean @ gram @ mean for gram in role.grams]
+    values[role.slot + 1 : end : 2] = contrast_variances(rows, role.grams)
+
+
+def _fit_tilts(
+    roles: Sequence[_AttributeGroup], terms: _Terms, values: FloatArray
+) -> dict[int, FloatArray]:
+    """Return the rows of the best tilt of every role, and write their values."""
+    slopes = terms.slopes(values)
+    merged: dict[int, tuple[FloatArray, FloatArray]] = {}
+    curves: dict[
+        int, FloatArray
+    ] = {}  # the values of a role for every pull, shape (pulls, 2 * operators)
+    for number, role in enumerate(roles):
+        if not role.grams:
+            continue
+        base, across = merged[number] = _merged_grams(role, slopes)
+        if not np.ptp(across) > 1e-12 * np.abs(across).max():
+            raise NotApplicable(
+                "along an attribute with queries of its own only totals are asked for; ask for "
+                "total instead"
+            )
+        curves[number] = np.empty((len(_PULLS), 2 * len(role.asked)))
+        dual = weights = None
+        for at, pull in enumerate(_PULLS * float(np.trace(base)) / role.size):
+            check_deadline()
+            mean, dual = best_tilt(base, pull, dual)
+            best = fit_contrast_rows(across, mean, weights)
+            weights = best.weights
+            _store_rows(role, values, mean, best.rows)
+            curves[number][at] = values[role.values]
+    for number, curve in curves.items():
+        values[roles[number].values] = curve[len(_PULLS) // 2]
+    chosen = {}
+    for number, curve in curves.items():  # the best pull of one role after the other
+        role, errors = roles[number], list[float]()
+        for point in curve:
+            values[role.values] = point
+            errors.append(terms.error(values))
+        base, across = merged[number]
+        pull = float(_PULLS[np.argmin(errors)] * np.trace(base)) / role.size
+        mean, _ = best_tilt(base, pull, gap=1e-4)
+        chosen[number] = fit_contrast_rows(across, mean, gap=1e-6).rows
+        _store_rows(role, values, mean, chosen[number])
+    return chosen
+
+
+def _merged_grams(role: _AttributeGroup, slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the weighted Gram matrices of a group, for the tilt and the rows."""
+    if len(role.grams) == 1:
+        return role.grams[0], role.grams[0]
+    of_role = slopes[role.slot : role.slot + 2 * len(role.asked)]
+    along, across = (
+        np.tensordot(of_role[part::2], np.array(role.grams), axes=1) for part in (0, 1)
+    )
+    return sum(
+        (gram / np.trace(gram) for gram in (along, across) if np.trace(gram) > 0),
+        np.zeros_like(across),
+    ), across
+
+
+def _coefficient_limits(
+    domain: Domain,
+    privacy: Privacy,
+    terms: _Terms,
+    values: FloatArray,
+    role_of: Mapping[Along, int],
+    chosen: Mapping[int, FloatArray],
+) -> dict[int, int]:
+    """Return the largest integer coefficient for each fitted group.
+
+    Exact sums and noise scales must have room.
+    """
+    sums = terms.sums(values)
+    if Noise.ROUNDED_GAUSSIAN not in NOISES[type(privacy.budget)]:
+        raise NotApplicable("Gaussian noise does not give pure differential privacy")
+    loss = math.sqrt(float(allowed_mu_squared(privacy.budget))) / privacy.distance
+    with np.errstate(divide="ignore"):
+        noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
+    # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
+    grid = (
+        max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
+        if isinstance(privacy.budget, ApproxDP)
+        else 0.0
+    )
+    bits = dict.fromkeys(chosen, float(_TOP_BITS))
+    for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
+        numbers = [role_of[measure, name] for name in tau]
+        fitted = [number for number in numbers if number in chosen]
+        if not fitted or not math.isfinite(deviation):
+            continue
+        largest = domain.largest_value(measure)
+        other_cells = math.prod(
+            domain.kind(name).size - 1
+            for name, number in zip(tau, numbers, strict=True)
+            if number not in chosen
+        )
+        room = 61 - grid - math.log2(MOST_ROWS * largest * other_cells)
+        if len(fitted) < len(
+            numbers
+        ):  # the roots of the contrasts' norms need room too: the scale must stay below 2^29
+            most = 28 - grid - math.log2(deviation * largest)
+            room = min(
+                room,
+                most + sum(math.log2(float(np.abs(chosen[number]).max())) for number in fitted),
+            )
+        for number in fitted:
+            bits[number] = min(bits[number], room / len(fitted))
+    if not min(bits.values()) >= math.log2(_LEAST_TOP):
+        raise NotApplicable(
+            "tables of so many attributes leave no room for whole coefficients; ask for smaller "
+            "tables or another strategy"
+        )
+    return {number: int(2**room) for number, room in bits.items()}
+
+
+def _seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of the tilts along every attribute."""
+    kinds = {name: workload.domain.kind(name) for name in workload.attributes}
+    sizes = [
+        kind.size for name, kind in kinds.items() if kind.hidden or name in workload.beyond_cells
+    ]
+    return base_seconds(workload) + (
+        sum(1.7 * (size / 256) ** 2.2 for size in sizes)
+        if max(sizes, default=0) <= _MOST_CELLS
+        else 0.0
+    )
+
+
+TILTED = Planner(
+    name="tilted",
+    propose=tilted,
+    measures="as `residual`, with rows fitted to what is asked along every attribute",
+    made_for="prefix sums, ranges and cells in several small tables under Gaussian noise",
+    norms=(2,),
+    instead="residual spaces are measured across totals, on which Laplace noise is not spent "
+    "evenly; choose p_identity",
+    limits="attributes of 1024 cells",
+    seconds=_seconds,
+)

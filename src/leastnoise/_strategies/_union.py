@@ -1,0 +1,256 @@
+"""Two tables, each for a part of the workload.
+
+With a strategy along every attribute for each part, recovered together by least squares.
+
+One strategy along an attribute serves badly both queries about its cells and queries about groups
+of them: groups say nothing of their cells, and a sum of cells has the noise of all of them. So the
+products are divided into two parts, each part gets its own table (cells that its queries do not
+distinguish are merged along every attribute), and the budget is split for the least error of both
+together.
+
+Source: OPT_plus of McKenna et al. (PVLDB 2018), which answers each part by its own table alone;
+    here everything is answered from both.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import cache, partial
+
+import numpy as np
+
+from leastnoise._error import pair_structure, pair_terms
+from leastnoise._families import (
+    Fit,
+    NotApplicable,
+    apply_gram,
+    check_deadline,
+    dense_gram,
+    fit_family,
+    gaussian_optimum,
+    identity_family,
+    invert_gram,
+    merge_equal_cells,
+    p_identity,
+)
+from leastnoise._strategies._planning_problem import (
+    LEAST_EFFORT,
+    Planner,
+    PlanningProblem,
+    Strategy,
+    attribute_costs,
+    base_seconds,
+    block_norm,
+)
+from leastnoise._trusted.linop import Operator, Total
+from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
+from leastnoise._workload import Product, QuerySet, Workload
+
+_MOST_BITS = 29
+_QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
+_MOST_JOINT, _MOST_LONG = 2**22, 1024
+# two tables are tried only if the quick estimate of their error is below this share of that of one
+# table
+_WORTH = 0.95
+_LEAST_RATIO, _RATIOS = 1e-2, 81  # the grid of ratios in which the budget is split
+
+
+def union(task: PlanningProblem) -> Strategy:
+    """Divide the products into two parts, and measure a table for each."""
+    workload, norm = task.workload, task.norm
+    products = workload.products
+    sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
+    if workload.measures != (None,):
+        raise NotApplicable("tables for parts of what is asked are made for counts alone")
+    if not workload.beyond_cells or len(products) < 2:
+        raise NotApplicable(
+            "there is nothing to part: choose marginals or covering where only cells are asked for"
+        )
+    if not (math.prod(sizes.values()) <= _MOST_JOINT and max(sizes.values()) <= _MOST_LONG):
+        raise NotApplicable(
+            f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}"
+        )
+    error = _quick_errors(products, sizes, norm)
+    errors = {
+        parting: error(tuple(not side for side in parting)) + error(parting)
+        for parting in _partitions(products, sizes)
+    }
+    parting = min(errors, key=errors.__getitem__)
+    if not errors[parting] < _WORTH * error((True,) * len(products)):
+        raise NotApplicable(
+            "no split of the workload has a smaller expected error than one table for all of it"
+        )
+    first, last = (_QUICK, p_identity) if norm == 1 else (gaussian_optimum, gaussian_optimum)
+    return _strategy(workload, parting, sizes, norm, (identity_family, first, last))
+
+
+def _partitions(products: Sequence[Product], sizes: dict[str, int]) -> list[tuple[bool, ...]]:
+    """Return the candidate partitions of the products into two parts.
+
+    Products with the same query set (or none) along an attribute, against all others.
+    """
+    sets: set[tuple[str, QuerySet | None]] = {
+        (name, query_set)
+        for product in products
+        for name, query_set in zip(product.attributes, product.query_sets, strict=True)
+    }
+    sets |= {(name, None) for name in sizes}
+    partings = []
+    for name, query_set in sorted(sets, key=repr):
+        parting = tuple(
+            dict(zip(product.attributes, product.query_sets, strict=True)).get(name) == query_set
+            for product in products
+        )
+        if any(parting) and not all(parting):
+            partings.append(parting if not parting[0] else tuple(not side for side in parting))
+    if not partings:
+        raise NotApplicable(
+            "all products ask the same along every attribute: one table serves them"
+        )
+    return list(dict.fromkeys(partings))
+
+
+def _quick_errors(
+    products: Sequence[Product], sizes: dict[str, int], norm: int
+) -> Callable[[tuple[bool, ...]], float]:
+    """Return an estimate of the error of products from one table.
+
+    Cells are merged; the error is raised to the power at which errors of tables add up.
+    """
+    gram = cache(lambda operator: apply_gram(operator, np.eye(operator.size)))
+
+    @cache
+    def error(chosen: tuple[bool, ...]) -> float:
+        selected = [
+            product for product, is_chosen in zip(products, chosen, strict=True) if is_chosen
+        ]
+        each = np.array([product.importance for product in selected])
+        for name, size in sizes.items():
+            grams = [gram(operator) for operator in _operators_along(selected, name, size)]
+            _, group = merge_equal_cells(dense_gram(np.sum(grams, axis=0), 1))
+            first = np.unique(group, return_index=True)[1]
+            each = each * [float(matrix.diagonal()[first].sum()) for matrix in grams]
+        return float(each.sum()) ** (1 / 3 if norm == 1 else 1 / 2)
+
+    return error
+
+
+def _operators_along(products: Sequence[Product], name: str, size: int) -> list[Operator]:
+    """Return the operator of each product along an attribute."""
+    return [
+        dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size))
+        for product in products
+    ]
+
+
+def _fit_table(
+    products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
+) -> tuple[Factor, ...]:
+    """Fit a table for some products, attribute by attribute in sweeps."""
+    queries_along = {
+        name: _operators_along(products, name, sizes[name])
+        for name in sizes
+        if any(name in product.attributes for product in products)
+    }
+    bits = min(20, _MOST_BITS // max(1, len(queries_along)))
+    factors: dict[str, Factor] = {}
+    # The error of every product along each attribute, by which its Gram matrices along the others
+    # are weighted.
+    error = {name: np.ones(len(products)) for name in queries_along}
+    for fit in sweeps:
+        for name, operators in queries_along.items():
+            check_deadline()
+            other_errors = [error[other] for other in queries_along if other != name]
+            weights = np.prod(
+                np.array([*other_errors, [product.importance for product in products]]), axis=0
+            )
+            weighed = list(zip((weights / weights.max()).tolist(), operators, strict=True))
+            factors[name] = fit_family(fit, weighed, norm, bits).factor(name)
+            height = block_norm(products[0].domain, Block((factors[name],), Fraction(1)), norm)
+            error[name] = (
+                np.array(
+                    [invert_gram(factors[name]).total_variance(operator) for operator in operators]
+                )
+                * height**2
+            )
+    return tuple(factors.values())
+
+
+def _strategy(
+    workload: Workload,
+    parting: tuple[bool, ...],
+    sizes: dict[str, int],
+    norm: int,
+    sweeps: Sequence[Fit],
+) -> Strategy:
+    """Return both tables with the best split of the budget."""
+    blocks, heights = [], []
+    for chosen in (False, True):
+        products = [
+            product
+            for product, side in zip(workload.products, parting, strict=True)
+            if side is chosen
+        ]
+        block = Block(_fit_table(products, sizes, sweeps, norm), Fraction(1))
+        if not block.rows <= MOST_TABLE_CELLS:
+            raise NotApplicable(
+                f"a table would have {block.rows} rows; at most {MOST_TABLE_CELLS} are allowed"
+            )
+        blocks.append(block)
+        heights.append(block_norm(workload.domain, block, norm))
+    structure = pair_structure(sizes, [(block, 1.0) for block in blocks])
+    first, second = (
+        term / height**2 for term, height in zip(pair_terms(structure.axes), heights, strict=True)
+    )
+    error_factors = sum(
+        product.importance * structure.asked(product) for product in workload.products
+    )
+    is_measured = structure.information > 0
+    first, second, error_factors = (
+        first[is_measured],
+        second[is_measured],
+        np.asarray(error_factors)[is_measured],
+    )
+
+    def error(share: float) -> float:
+        return float(
+            (
+                error_factors / (share ** (2 / norm) * first + (1 - share) ** (2 / norm) * second)
+            ).sum()
+        )
+
+    shares = 1 / (1 + np.geomspace(_LEAST_RATIO, 1 / _LEAST_RATIO, _RATIOS))
+    best = float(min(shares, key=error))
+    shares = np.linspace(best * 0.9, min(best * 1.1, 1 - 1e-6), 41)
+    best = float(min(shares, key=error))
+    weights = [
+        share ** (1 / norm) / height
+        for share, height in zip((best, 1 - best), heights, strict=True)
+    ]
+    return Strategy("union", tuple(zip(blocks, weights, strict=True)), {}, error(best))
+
+
+def _seconds(workload: Workload) -> float:
+    """Estimate the CPU seconds of the fits along every attribute for both parts."""
+    sizes = [workload.domain.kind(name).size for name in workload.attributes]
+    made_for = (
+        len(workload.products) > 1
+        and math.prod(sizes) <= _MOST_JOINT
+        and max(sizes, default=1) <= _MOST_LONG
+    )
+    return base_seconds(workload) + (
+        12 * sum((line.cells / 1024) ** 2.2 for line in attribute_costs(workload).values())
+        if made_for
+        else 0.0
+    )
+
+
+UNION = Planner(
+    name="union",
+    propose=union,
+    measures="two tables, each for a part of what is asked and with its own strategy along every "
+    "attribute; answers come from both",
+    made_for="products that need an attribute in detail here and in groups there",
+    limits="a joint table of 2^22 cells, attributes of 1024",
+    seconds=_seconds,
+)

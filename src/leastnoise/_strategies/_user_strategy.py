@@ -1,0 +1,234 @@
+"""User-supplied strategies.
+
+For each attribute an array, queries or an operator; or a function from the planning problem to
+these.
+
+Such a strategy is planned like the families: cells along every other attribute, the best weights of
+the tables, exact scales, and the error of what is really measured. Real coefficients are scaled to
+norm 1 and rounded to a dyadic grid, as those of the families are.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leastnoise._domain import Kind
+from leastnoise._families import (
+    MOST_DENSE,
+    UndeterminedQuery,
+    column_norm,
+    first_cells,
+    restrict_to_runs,
+    to_dyadic,
+)
+from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
+from leastnoise._strategies._tables import (
+    attribute_sets_with_joint,
+    factor_along,
+    joint_table,
+    weighted_strategy,
+)
+from leastnoise._trusted.check import InputError, LeastNoiseError, quoted, refuse
+from leastnoise._trusted.linop import Coarse, Dense, Operator, apply, dense
+from leastnoise._trusted.measurements import Block, Factor
+from leastnoise._workload import QuerySet, query_set
+
+OWN = "own"
+_MOST_BITS = (
+    29  # of the attributes of a table together: a sum of 2^32 rows times them must stay below 2^62
+)
+Own: TypeAlias = Any
+"""An array or an operator along the only attribute asked about; a mapping from attributes to arrays, operators or query sets; or a function
+from a `PlanningProblem` to one of these, or to a `Strategy`."""
+_ALLOWED = (
+    "'auto', a name, an array of numbers (queries x cells), a mapping from attributes to arrays "
+    "or query sets, or a function of the task "
+    "that returns one of these"
+)
+
+
+def user_planner(user_strategy: Own) -> Planner:
+    """Return the planner of a user-supplied strategy.
+
+    A function is called once for each kind of noise.
+    """
+    if user_strategy is None or isinstance(user_strategy, (str, bool, int, float)):
+        raise refuse("strategy", user_strategy, _ALLOWED)
+    return Planner(
+        name=OWN,
+        propose=lambda task: _user_strategy(user_strategy, task),
+        measures="what was given",
+        made_for="a strategy of one's own",
+    )
+
+
+def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
+    """Return the user's strategy with the best weights.
+
+    A function is called with the planning problem.
+    """
+    strategy_along, names = user_strategy, task.workload.attributes
+    if callable(user_strategy) and not _is_operator(user_strategy):
+        try:
+            strategy_along = user_strategy(task)
+        except LeastNoiseError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"The function given as strategy failed: {type(error).__name__}: {error}. It is "
+                "called with one argument, the task, and "
+                "must return an array of numbers (queries x cells), or a mapping from attributes "
+                "to these."
+            ) from error
+    if isinstance(strategy_along, Strategy):
+        return replace(strategy_along, name=OWN)
+    if not isinstance(strategy_along, Mapping):
+        if len(names) != 1:
+            listed = ", ".join(names) or "none"
+            raise refuse(
+                "strategy",
+                f"one array for {len(names)} attributes ({listed})",
+                "a mapping from attributes to arrays",
+            )
+        strategy_along = {names[0]: strategy_along}
+    for name in strategy_along:
+        if name not in names:
+            raise refuse(
+                "an attribute of the strategy",
+                name,
+                "an attribute of the workload: " + (", ".join(names) or "there is none"),
+            )
+    if not strategy_along:
+        raise refuse("strategy", "an empty mapping", _ALLOWED)
+    bits = min(20, _MOST_BITS // len(strategy_along))
+    return _weighted(
+        task,
+        {
+            name: Factor((name,), _operator(task, name, value, bits))
+            for name, value in strategy_along.items()
+        },
+    )
+
+
+def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
+    """Return the requested tables and the joint one with their best weights.
+
+    Only the joint one if the requested ones do not determine all cells.
+    """
+    workload, domain = task.workload, task.workload.domain
+    try:
+        return weighted_strategy(
+            OWN,
+            workload,
+            along,
+            attribute_sets_with_joint(workload, along),
+            task.norm,
+            privacy=task.privacy,
+        )
+    except UndeterminedQuery:
+        blocks = []
+        for measure in workload.measures:
+            factors = tuple(
+                factor_along(domain, name, along) for name in joint_table(workload, measure)
+            )
+            blocks.append((Block(factors, Fraction(1), measure), 1 / domain.largest_value(measure)))
+        return Strategy(OWN, tuple(blocks))
+
+
+def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operator:
+    """Return the strategy along an attribute as an integer operator."""
+    kind = task.workload.domain.kind(name)
+    if isinstance(value, (str, QuerySet, Mapping)):
+        value = query_set(name, value).operator(name, kind)
+    elif not _is_operator(value):
+        value = _matrix(name, value, task.norm, bits)
+    if value.size not in (kind.published, kind.size):
+        raise refuse(
+            f"the strategy along {name}",
+            f"{value.rows} x {value.size}",
+            f"{kind.published} columns, one a cell",
+        )
+    if kind.hidden and kind.size <= MOST_DENSE:
+        value = _with_hidden_cell(value, kind, task.norm)
+    elif value.size != kind.size:
+        raise refuse(
+            f"the strategy along {name}",
+            f"{value.size} cells, where values may be missing",
+            f"at most {MOST_DENSE - 1} cells",
+            "Declare complete = true if none is missing.",
+        )
+    if value.size <= MOST_DENSE or len(starts := first_cells(value)) == value.size:
+        return value
+    return Coarse(
+        restrict_to_runs(value, starts), starts, value.size
+    )  # the same queries, over runs of cells that none of them distinguishes
+
+
+def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
+    """Return queries on published cells, and one for the hidden cell of the largest column's norm.
+
+    It makes no row cost more, and without it tables that do without the attribute would not follow.
+    """
+    rows = dense(value)[:, : kind.published]
+    largest = float((np.abs(rows).astype(np.float64) ** norm).sum(axis=0).max()) ** (1 / norm)
+    matrix = np.zeros((len(rows) + 1, kind.size), dtype=np.int64)
+    matrix[:-1, : kind.published] = rows
+    matrix[-1, -1] = max(1, math.floor(largest))
+    return Dense(matrix)
+
+
+def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
+    """Return an array as an integer operator.
+
+    If it has many columns, over its runs of equal columns.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise refuse(
+            f"the strategy along {name}", "rows of different lengths", "an array (queries x cells)"
+        ) from None
+    if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
+        got = (
+            f"{array.dtype} of shape {array.shape}"
+            if array.dtype.kind in "iufb"
+            else f"{type(value).__name__} {quoted(value)}"
+        )
+        raise refuse(
+            f"the strategy along {name}",
+            got,
+            "an array of numbers (queries x cells), an operator or a query set",
+        )
+    if not array.any():
+        raise InputError(
+            f"The strategy along {name} measures nothing: every coefficient is 0. Give at least "
+            "one query."
+        )
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise refuse(
+                f"the strategy along {name}", "a number that is not finite", "finite numbers"
+            )
+        is_integer = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
+        array = (
+            array.astype(np.int64)
+            if is_integer
+            else to_dyadic(array / column_norm(array, norm), bits)
+        )
+    starts, size = (
+        np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))),
+        array.shape[1],
+    )
+    return (
+        Dense(array)
+        if size <= MOST_DENSE or len(starts) == size
+        else Coarse(Dense(array[:, starts]), starts, size)
+    )
+
+
+def _is_operator(value: object) -> bool:
+    return apply.dispatch(type(value)) is not apply.dispatch(object)

@@ -1,0 +1,417 @@
+"""Budgets and the privacy unit, which a data holder promises to protect.
+
+Also exact fractions as text for files.
+
+A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character
+by character, so that a damaged file is refused and not guessed at.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from leastnoise._trusted.check import (
+    MOST_DIGITS,
+    Exact,
+    InputError,
+    exact,
+    one_of,
+    plain,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.domain import READ_AS_IT_IS, PerCellBound, Reading
+
+_LIMIT = 10**MOST_DIGITS
+
+
+def short_exact(name: str, value: Exact) -> Fraction:
+    """Read a number exactly, with a limit on its digits.
+
+    At most 1000 digits above or below the fraction bar.
+
+    >>> short_exact("epsilon", "0.1")
+    Fraction(1, 10)
+    """
+    number = exact(name, value)
+    if not (abs(number.numerator) < _LIMIT and number.denominator < _LIMIT):
+        raise InputError(
+            f"{name} must be a fraction of two whole numbers of at most {MOST_DIGITS} digits "
+            "each; got a longer one. Use fewer digits."
+        )
+    return number
+
+
+def fraction_to_text(name: str, value: Fraction) -> str:
+    """Write a fraction of at least zero as ``"p/q"``, or ``"p"`` if it is whole.
+
+    Args:
+        name: what the number is, for the message.
+        value: a fraction of at least zero.
+
+    Raises:
+        InputError: the fraction is negative, or too long to be read back.
+
+    >>> fraction_to_text("epsilon", Fraction(1, 3))
+    '1/3'
+    """
+    if not value >= 0:
+        raise InputError(
+            f"{name} must be at least 0 to be written to a file; got a negative fraction."
+        )
+    return str(short_exact(name, value))
+
+
+def round_up(value: Fraction, bits: int = 128) -> Fraction:
+    """Return a short fraction that is not below a long one.
+
+    A dyadic rational with ``bits`` significant bits.
+
+    A fraction whose denominator has at most 64 bits is given back as it is, so that three times 1/3
+    is 1.
+
+    Args:
+        value: a fraction of at least zero, for instance a cost summed over many scales.
+        bits: significant bits of the result, at least 1.
+
+    Returns:
+        A fraction in ``[value, value * (1 + 2**(1 - bits))]``.
+
+    Guarantees:
+        Never below ``value``, so that a cost that went through it is not understated.
+
+    >>> round_up(Fraction(1, 3)), round_up(Fraction(1, 3**60), bits=4) == Fraction(15, 2**99)
+    (Fraction(1, 3), True)
+    """
+    if value.denominator.bit_length() <= 64:
+        return value
+    shift = bits - (value.numerator.bit_length() - value.denominator.bit_length())
+    scaled = value * Fraction(2) ** shift
+    return Fraction(-(-scaled.numerator // scaled.denominator)) / Fraction(2) ** shift
+
+
+Json = dict[str, str | int | None]
+
+
+def _positive(name: str, value: Exact) -> Fraction:
+    number = short_exact(name, value)
+    if not number > 0:
+        raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
+    return number
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class _Definition:
+    """The common base of budgets: one or two exact numbers with names."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
+
+    def share(self, part: Fraction) -> Self:
+        """Return a part of this budget, of epsilon and of delta alike.
+
+        Steps whose parts add up to 1 together satisfy the budget.
+
+        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        ApproxDP(epsilon='1/2', delta='1/2000000000')
+        """
+        return replace(self, **{name: number * part for name, number in parameters(self).items()})
+
+    def without(self, epsilon: Fraction | int) -> Self:
+        """Give what a step of pure privacy leaves of this budget: all of delta.
+
+        >>> ln.PureDP(1).without(Fraction(1, 4))
+        PureDP(epsilon='3/4')
+        """
+        numbers = parameters(self)
+        return replace(self, **(numbers | {"epsilon": numbers["epsilon"] - epsilon}))
+
+    def to_json(self) -> Json:
+        """Give the values for a JSON object; `budget_from_json` reads them back.
+
+        >>> ln.ApproxDP(1, "1e-3").to_json()
+        {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
+        """
+        return {
+            "definition": type(self).__name__,
+            **{name: fraction_to_text(name, number) for name, number in parameters(self).items()},
+        }
+
+
+def parameters(amount: Any) -> dict[str, Fraction]:
+    """Return the numbers of a budget, a cost or a charge by name.
+
+    In the order of its definition.
+
+    >>> parameters(ApproxDP(1, "1e-9"))
+    {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
+    """
+    return {field.name: getattr(amount, field.name) for field in fields(amount)}
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class PureDP(_Definition):
+    """Pure differential privacy.
+
+    No output becomes more than ``exp(epsilon)`` times as likely when one unit changes.
+
+    Args:
+        epsilon: above 0, read exactly: an int, a Fraction, a Decimal, a text such as "1/3", or a
+            float (read as the decimal it prints as).
+
+    Raises:
+        InputError: epsilon is NaN, infinite, zero, negative, or longer than 1000 digits.
+
+    Source: Dwork, McSherry, Nissim, Smith (TCC 2006), definition 1.
+
+    >>> ln.PureDP("1/3").epsilon, ln.PureDP(0.1)
+    (Fraction(1, 3), PureDP(epsilon='1/10'))
+    """
+
+    epsilon: Fraction
+
+    def __init__(self, epsilon: Exact) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ApproxDP(_Definition):
+    """Approximate differential privacy.
+
+    ``P(S) <= exp(epsilon) P'(S) + delta`` for all sets S of outputs.
+
+    Args:
+        epsilon: above 0, read exactly.
+        delta: above 0 and below 1, read exactly.
+
+    Raises:
+        InputError: one of them is NaN, infinite, out of range, or longer than 1000 digits.
+
+    Source: Dwork, Kenthapadi, McSherry, Mironov, Naor (EUROCRYPT 2006).
+
+    >>> ln.ApproxDP(1, "1e-9")
+    ApproxDP(epsilon='1', delta='1/1000000000')
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __init__(self, epsilon: Exact, delta: Exact) -> None:
+        object.__setattr__(self, "epsilon", _positive("epsilon", epsilon))
+        number = short_exact("delta", delta)
+        if number == 0:
+            raise refuse(
+                "delta", delta, "a number above 0 and below 1", "For delta = 0 use PureDP(epsilon)."
+            )
+        if not 0 < number < 1:
+            advice = "Choose far less than one over the number of people, for example '1e-9'."
+            raise refuse("delta", delta, "a number above 0 and below 1", advice)
+        object.__setattr__(self, "delta", number)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class ZCDP(_Definition):
+    """Zero-concentrated differential privacy.
+
+    The Renyi divergence of every order alpha > 1 is at most ``alpha * rho``.
+
+    Args:
+        rho: above 0, read exactly.
+
+    Raises:
+        InputError: rho is NaN, infinite, zero, negative, or longer than 1000 digits.
+
+    Source: Bun and Steinke (TCC 2016), definition 1.1.
+
+    >>> ln.ZCDP("1/2")
+    ZCDP(rho='1/2')
+    """
+
+    rho: Fraction
+
+    def __init__(self, rho: Exact) -> None:
+        object.__setattr__(self, "rho", _positive("rho", rho))
+
+    def without(self, epsilon: Fraction | int) -> Self:
+        """Return what a step of pure privacy leaves of this budget.
+
+        The step is charged epsilon^2 / 2.
+
+        >>> ln.ZCDP(1).without(1)
+        ZCDP(rho='1/2')
+        """
+        return replace(self, rho=self.rho - Fraction(epsilon) ** 2 / 2)
+
+
+Budget = PureDP | ApproxDP | ZCDP
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """A budget, and what it protects: the privacy unit and the neighbours.
+
+    Args:
+        budget: PureDP, ApproxDP or ZCDP.
+        neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
+        unit_column: name of the column whose value names the unit; None if every row is a unit of
+            its own.
+        max_rows: the most rows of one unit that are counted; 1 if the unit is a row.
+        max_per_cell: the most of these rows that are counted in one cell; None without such a
+            bound.
+        unit_reading: which spellings of the unit's values are nulls, and whether blanks and
+            capitals count. Values that are read as the same text are one unit.
+
+    Raises:
+        InputError: ``neighbours`` is another word, the column name is empty, max_rows is below 1,
+            a bound or a reading is given without a column, or the bound in a cell is above
+            max_rows.
+
+    >>> ln.Privacy(ln.PureDP(1), unit_column="person_id", max_rows=5).max_rows
+    5
+    """
+
+    budget: Budget
+    neighbours: str = "add_remove"
+    unit_column: str | None = None
+    max_rows: int = 1
+    max_per_cell: PerCellBound | None = None
+    unit_reading: Reading = field(default=READ_AS_IT_IS, repr=False)
+
+    def __post_init__(self) -> None:
+        budget, unit_column, max_per_cell = self.budget, self.unit_column, self.max_per_cell
+        if type(budget) not in (PureDP, ApproxDP, ZCDP):
+            raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+        if unit_column is not None and (
+            not isinstance(unit_column, str) or not unit_column.strip()
+        ):
+            raise refuse(
+                "unit_column", unit_column, "the name of a column, or None if every row is a unit"
+            )
+        rows = whole("max_rows", self.max_rows, 1)
+        if unit_column is None and rows != 1:
+            raise InputError(
+                f"max_rows must be 1 where the unit is a row; got {rows}. Name the column of the "
+                "unit (unit_column)."
+            )
+        if max_per_cell is not None and type(max_per_cell) is not PerCellBound:
+            raise refuse(
+                "max_per_cell",
+                max_per_cell,
+                "None or a PerCellBound, such as PerCellBound(1, 'month')",
+            )
+        if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
+            allowed = (
+                "at most max_rows, the rows of a unit in all cells"
+                if unit_column
+                else "none where the unit is a row"
+            )
+            raise refuse("max_per_cell", max_per_cell.rows, allowed)
+        reading = self.unit_reading
+        if type(reading) is not Reading or reading.column is not None:
+            raise refuse("unit_reading", reading, "a Reading without a column")
+        if unit_column is None and reading != READ_AS_IT_IS:
+            raise refuse("unit_reading", reading, "left out where the unit is a row")
+        object.__setattr__(
+            self, "neighbours", one_of("neighbours", self.neighbours, ["add_remove", "replace"])
+        )
+        object.__setattr__(self, "unit_column", plain(unit_column))
+        object.__setattr__(self, "max_rows", rows)
+
+    @property
+    def unit(self) -> str:
+        """The unit and the neighbours in words.
+
+        >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).unit
+        "at most 5 rows of one value of the column 'id' (add_remove)"
+        """
+        if self.unit_column is None:
+            return f"one row ({self.neighbours})"
+        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        if self.max_per_cell is not None:
+            rows += f", {self.max_per_cell.rows} in a cell of {' x '.join(self.max_per_cell.attributes)},"
+        return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
+
+    @property
+    def protected(self) -> str:
+        """The unit and the neighbours in words, without the number of rows.
+
+        Costs can be added up if these agree.
+
+        >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
+        "all rows of one value of the column 'id' (add_remove)"
+        """
+        return (
+            self.unit
+            if self.unit_column is None
+            else f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
+        )
+
+    @property
+    def distance(self) -> int:
+        """The largest number of rows by which neighbours differ.
+
+        The rows of a unit, or twice that if one unit is replaced by another.
+
+        >>> ln.Privacy(ln.PureDP(1), "replace", "id", 5).distance
+        10
+        """
+        return self.max_rows * (2 if self.neighbours == "replace" else 1)
+
+    @property
+    def squares(self) -> int:
+        """The largest sum of a unit's squared row counts over cells.
+
+        Over the cells of ``max_per_cell``; without that bound all rows are in one cell.
+
+        >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
+        9
+        """
+        many, rest = divmod(
+            self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows
+        )
+        return many * ((self.max_rows - rest) // many) ** 2 + rest**2
+
+    def within(self, budget: Budget) -> "Privacy":
+        """Give the same unit and neighbours with another budget.
+
+        >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
+        Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
+        """
+        return replace(self, budget=budget)
+
+    def share(self, part: Fraction) -> "Privacy":
+        """Give the same unit and neighbours with a part of the budget."""
+        return self.within(self.budget.share(part))
+
+    def same_unit(self, other: "Privacy") -> bool:
+        """Return whether two promises protect the same thing.
+
+        Then their costs can be added.
+
+        The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
+        the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:
+        ids that it merges are stated to belong to one person (E6 of PROOFS-reading.md).
+
+        >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
+        False
+        """
+        return (self.neighbours, self.unit_column) == (other.neighbours, other.unit_column)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the values for a JSON object; `privacy_from_json` reads them back.
+
+        >>> ln.Privacy(ln.ZCDP(1)).to_json()
+        {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}
+        """
+        return {
+            "budget": self.budget.to_json(),
+            "neighbours": self.neighbours,
+            "unit_column": self.unit_column,
+            "max_rows": self.max_rows,
+            **({} if self.max_per_cell is None else {"max_per_cell": self.max_per_cell.to_json()}),
+            **(
+                {}
+                if self.unit_reading == READ_AS_IT_IS
+                else {"unit_reading": self.unit_reading.to_json()}
+            ),
+        }

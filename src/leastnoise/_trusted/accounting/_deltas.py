@@ -1,0 +1,359 @@
+"""Proved bounds on the delta of Gaussian noise and of zCDP.
+
+At a given epsilon, in decimal arithmetic with directed rounding.
+
+Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
+their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
+encloses them. PROOFS-accounting.md has the proofs.
+
+Gaussian noise, by Balle and Wang. With ``a = epsilon/mu - mu/2``, ``b = epsilon/mu + mu/2``, phi
+the normal density, Q its upper tail and ``R = Q/phi`` (Mills' ratio), as ``e^epsilon phi(b) =
+phi(a)``,
+
+    delta(epsilon) = Q(a) - e^epsilon Q(b) = phi(a) (R(a) - R(b))                if a >= 0
+                                           = 1 - phi(a) (R(-a) + R(b))           if a < 0.
+
+Every factor is enclosed.
+
+rho-zCDP, by Canonne, Kamath and Steinke. For every alpha > 1,
+
+    log delta = (alpha - 1)(alpha rho - epsilon) + (alpha - 1) log(alpha - 1) - alpha log(alpha).
+
+The best alpha is searched without rigour (`_alpha`); the bound is then evaluated upwards at the
+alpha found, a short exact number.
+"""
+
+from dataclasses import dataclass
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    InvalidOperation,
+    Overflow,
+)
+from fractions import Fraction
+from functools import lru_cache
+
+from leastnoise._trusted.accounting._alpha import near_best
+from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
+
+Between = tuple[Decimal, Decimal]
+
+# No delta below this is told apart from it: exp(-7000) is below 1e-3040.
+LEAST_DELTA = Fraction(1, 10**3000)
+HOPELESS = 7000
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Two decimal contexts, one rounding down and one rounding up.
+
+    Of the same number of digits.
+
+    >>> ways = rounding(5)
+    >>> ways.fraction(Fraction(1, 3))
+    (Decimal('0.33333'), Decimal('0.33334'))
+    """
+
+    digits: int
+    down: Context
+    up: Context
+
+    def fraction(self, value: Fraction) -> Between:
+        """Enclose a fraction.
+
+        >>> rounding(3).fraction(Fraction(-2, 3))
+        (Decimal('-0.667'), Decimal('-0.666'))
+        """
+        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+        return self.down.divide(top, bottom), self.up.divide(top, bottom)
+
+    def sqrt(self, value: Fraction) -> Between:
+        """Enclose the square root of a fraction of at least zero.
+
+        >>> rounding(3).sqrt(Fraction(2))
+        (Decimal('1.40'), Decimal('1.42'))
+        """
+        if value == 0:
+            return Decimal(0), Decimal(0)
+        low, high = self.fraction(value)
+        return self.down.next_minus(self.down.sqrt(low)), self.up.next_plus(self.up.sqrt(high))
+
+    def exp(self, value: Fraction) -> Between:
+        """Enclose the exponential of a fraction.
+
+        >>> rounding(3).exp(Fraction(1))
+        (Decimal('2.71'), Decimal('2.73'))
+        """
+        low, high = self.fraction(value)
+        return self.down.next_minus(self.down.exp(low)), self.up.next_plus(self.up.exp(high))
+
+    def ln(self, value: Fraction) -> Between:
+        """Enclose the natural logarithm of a fraction above zero.
+
+        >>> rounding(3).ln(Fraction(2))
+        (Decimal('0.692'), Decimal('0.694'))
+        """
+        low, high = self.fraction(value)
+        return self.down.next_minus(self.down.ln(low)), self.up.next_plus(self.up.ln(high))
+
+
+def rounding(digits: int) -> Rounding:
+    """Return the two contexts for a number of digits.
+
+    Their exponents are so wide that nothing the accounting computes underflows.
+
+    >>> rounding(7).digits
+    7
+    """
+
+    def context(mode: str) -> Context:
+        traps = [InvalidOperation, DivisionByZero, Overflow]
+        return Context(
+            prec=digits,
+            rounding=mode,
+            Emin=MIN_EMIN,
+            Emax=MAX_EMAX,
+            capitals=1,
+            clamp=0,
+            flags=[],
+            traps=traps,
+        )
+
+    return Rounding(digits, context(ROUND_FLOOR), context(ROUND_CEILING))
+
+
+def short_upper(value: Fraction) -> Fraction:
+    """Round up to 17 significant digits, and to at least 1e-3000.
+
+    For a probability to be shown and stored.
+
+    >>> short_upper(Fraction(123456789012345678, 10**18))
+    Fraction(1543209862654321, 12500000000000000)
+    """
+    return (
+        max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1]))
+        if value > LEAST_DELTA
+        else LEAST_DELTA
+    )
+
+
+def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
+    """Return whether mu-GDP is proved to imply (epsilon, delta)-DP.
+
+    Args:
+        epsilon: at least 0.
+        mu_squared: above 0.
+        delta: the delta to stay at or below.
+
+    Returns:
+        True only where it is proved; undecided cases (nearer to delta than about 50 digits tell, or
+        delta below 1e-3000) are False.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
+
+    >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
+    (True, False)
+    """
+    return _delta_above(epsilon, mu_squared) <= exact("delta", delta)
+
+
+def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
+    """Return a delta for which mu-GDP implies (epsilon, delta)-DP, rounded up.
+
+    Args:
+        epsilon: at least 0.
+        mu_squared: above 0.
+
+    Returns:
+        A fraction of 17 digits, at most 1, within a relative 1e-15 of the least such delta, or
+        1e-3000 where that is below it.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Source: as `gaussian_is_private`.
+
+    >>> round(float(gaussian_delta(1, "0.0718")), 9)
+    9.941e-06
+    """
+    return min(Fraction(1), short_upper(_delta_above(epsilon, mu_squared)))
+
+
+def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
+    """Return the upper end of an enclosure of delta.
+
+    With far more digits than cancel if mu is small.
+    """
+    eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    if (
+        eps - square / 2
+    ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
+        return LEAST_DELTA if 2 * eps > square else Fraction(1)
+    return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
+
+
+def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
+    """Return an upper bound on a normal tail probability.
+
+    That a standard normal variable is at least ``sqrt(x_squared) >= 0``.
+
+    >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
+    0.022750131948
+    """
+    if x_squared >= 2 * HOPELESS:
+        return way.fraction(LEAST_DELTA)[1]
+    density = way.up.divide(way.exp(-x_squared / 2)[1], way.sqrt(2 * _pi_between(way.digits)[0])[0])
+    return way.up.multiply(density, _mills_between(x_squared, way)[1])
+
+
+def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
+    """Enclose delta.
+
+    a and b are square roots of exact fractions, so no difference is taken before the last step.
+    """
+    way = rounding(digits)
+    down, up = way.down, way.up
+    half = square / 2
+    a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
+    mills_a, mills_b = _mills_between(a_squared, way), _mills_between(b_squared, way)
+    exp_low, exp_high = way.exp(-a_squared / 2)
+    root_low, root_high = way.sqrt(2 * _pi_between(digits)[0]), way.sqrt(2 * _pi_between(digits)[1])
+    density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
+    zero, one = Decimal(0), Decimal(1)
+    if epsilon >= half:
+        low = down.multiply(density_low, max(zero, down.subtract(mills_a[0], mills_b[1])))
+        high = up.multiply(density_high, up.subtract(mills_a[1], mills_b[0]))
+    else:
+        low = down.subtract(one, up.multiply(density_high, up.add(mills_a[1], mills_b[1])))
+        high = up.subtract(one, down.multiply(density_low, down.add(mills_a[0], mills_b[0])))
+    return max(zero, low), min(one, high)
+
+
+def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
+    """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
+
+    R falls in x, and x is at least 0.
+    """
+    x_low, x_high = way.sqrt(x_squared)
+    if x_squared < way.digits:
+        return _mills_by_series(x_high, way)[0], _mills_by_series(x_low, way)[1]
+    return _mills_by_fraction(x_high, way)[0], _mills_by_fraction(x_low, way)[1]
+
+
+def _mills_by_series(x: Decimal, way: Rounding) -> Between:
+    """Enclose Mills' ratio by a series with positive terms.
+
+    ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
+
+    About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
+    """
+    exact_square = Fraction(x) ** 2
+    wide = rounding(way.digits + int(exact_square * 11 / 50) + 10)
+    down, up = wide.down, wide.up
+    square_low, square_high = wide.fraction(exact_square)
+    term_low = term_high = x
+    sum_low = sum_high = x
+    odd = 1
+    enough = Decimal((0, (1,), -wide.digits))
+    # Once a term is at most half of the one before, all that follow together are at most that term.
+    while not (term_high <= up.multiply(sum_low, enough) and 2 * exact_square <= odd + 2):
+        odd += 2
+        divisor = Decimal(odd)
+        term_low = down.divide(down.multiply(term_low, square_low), divisor)
+        term_high = up.divide(up.multiply(term_high, square_high), divisor)
+        sum_low, sum_high = down.add(sum_low, term_low), up.add(sum_high, term_high)
+    sum_high = up.add(sum_high, term_high)
+    exp_low, exp_high = wide.exp(exact_square / 2)
+    pi_low, pi_high = _pi_between(wide.digits)
+    whole_low = down.multiply(wide.sqrt(pi_low / 2)[0], exp_low)
+    whole_high = up.multiply(wide.sqrt(pi_high / 2)[1], exp_high)
+    return max(Decimal(0), down.subtract(whole_low, sum_high)), up.subtract(whole_high, sum_low)
+
+
+def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
+    """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
+
+    ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
+
+    Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
+    backwards from any n encloses T_0 = 1/R.
+    """
+    down, up = way.down, way.up
+    depth = 2 * way.digits
+    low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
+    for k in range(depth, 0, -1):
+        step = Decimal(k)
+        low, high = down.add(x, down.divide(step, high)), up.add(x, up.divide(step, low))
+    return down.divide(Decimal(1), high), up.divide(Decimal(1), low)
+
+
+@lru_cache(maxsize=64)
+def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
+    """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
+
+    Each floor, and everything that is left out, loses less than 1.
+    """
+    terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
+    low = sum(
+        16 ** (terms - k)
+        * (120 * k**2 + 151 * k + 47)
+        // (512 * k**4 + 1024 * k**3 + 712 * k**2 + 194 * k + 15)
+        for k in range(terms)
+    )
+    return Fraction(low, 16**terms), Fraction(low + terms + 1, 16**terms)
+
+
+def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
+    """Return a delta for which rho-zCDP implies (epsilon, delta)-DP, rounded up.
+
+    Args:
+        rho: above 0.
+        epsilon: at least 0.
+
+    Returns:
+        A fraction of 17 digits, at most 1, within a relative 1e-12 of the infimum of the bound over
+        alpha; where that is below 1e-3000, the number 1e-3000.
+
+    Raises:
+        InputError: an argument is not a finite number in its range.
+
+    Guarantees:
+        An upper bound whatever alpha the search found.
+
+    Source: Canonne, Kamath, Steinke, The discrete Gaussian for differential privacy (2020), the
+        conversion from Renyi divergence.
+    For continuous Gaussian noise the analytic delta is exact, and smaller.
+
+    >>> float(zcdp_delta("0.05", 1))
+    0.0003857091637444122
+    """
+    eps, cost = exact("epsilon", epsilon), exact_positive("rho", rho)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    less_one = near_best(cost, eps)
+    if not less_one > 0:
+        raise InternalError("The order of a Renyi divergence must be above 1; please report this.")
+    beta = Fraction(less_one)
+    alpha = beta + 1
+    exponent = beta * (alpha * cost - eps)
+    if exponent <= -HOPELESS:
+        return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
+    # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
+    way = rounding(50 + 2 * max(0, less_one.adjusted()))
+    down, up = way.down, way.up
+    rising = up.multiply(less_one, way.ln(beta)[1])
+    falling = down.multiply(way.fraction(alpha)[0], way.ln(alpha)[0])
+    log_delta = up.add(way.fraction(exponent)[1], up.subtract(rising, falling))
+    if log_delta >= 0:
+        return Fraction(1)
+    return min(Fraction(1), short_upper(Fraction(way.exp(Fraction(log_delta))[1])))

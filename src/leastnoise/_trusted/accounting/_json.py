@@ -1,0 +1,124 @@
+"""Read budgets, costs and charges from JSON.
+
+Character by character, so that a damaged file is refused.
+
+Not trusted: the ledger checks that each value is written as the text from which it was read.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+
+from leastnoise._trusted.accounting._budget import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Privacy,
+    PureDP,
+    parameters,
+    short_exact,
+)
+from leastnoise._trusted.accounting._cost import (
+    Charge,
+    ConcentratedCost,
+    Cost,
+    GaussianCost,
+    PureCost,
+    SeriesCost,
+)
+from leastnoise._trusted.check import MOST_DIGITS, one_of, refuse, whole
+from leastnoise._trusted.domain import READ_AS_IT_IS, PerCellBound, Reading
+
+_TEXT = re.compile(r"(0|[1-9][0-9]*)(/[1-9][0-9]*)?")
+_KINDS: dict[str, type[PureCost | GaussianCost | ConcentratedCost]] = {
+    it.kind: it for it in (PureCost, GaussianCost, ConcentratedCost)
+}
+
+
+def fraction_from_text(name: str, text: object) -> Fraction:
+    """Read a text that `fraction_to_text` wrote; refuse any other."""
+    if not isinstance(text, str) or len(text) > 2 * MOST_DIGITS + 1 or not _TEXT.fullmatch(text):
+        raise refuse(
+            name,
+            text,
+            "a text such as '1/3' or '2'",
+            "The file is damaged, or not of this package.",
+        )
+    return short_exact(name, Fraction(text))
+
+
+def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
+    """Check that ``data`` is a JSON object with exactly these keys."""
+    if not isinstance(data, Mapping) or set(data) != names:
+        got = sorted(map(str, data)) if isinstance(data, Mapping) else type(data).__name__
+        raise refuse(name, got, "a JSON object with the keys " + ", ".join(sorted(names)))
+    return data
+
+
+def budget_from_json(data: object) -> Budget:
+    """Read a budget back from the values its ``to_json`` gave."""
+    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+    definition = one_of(
+        "definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds)
+    )
+    names = [field.name for field in fields(kinds[definition])]
+    texts = fields_of(f"the budget {definition}", data, {"definition", *names})
+    return kinds[definition](*(fraction_from_text(name, texts[name]) for name in names))
+
+
+def privacy_from_json(data: object) -> Privacy:
+    """Read a promise back from the values `Privacy.to_json` gave."""
+    present = set(data) if isinstance(data, Mapping) else set()
+    optional = {"max_per_cell", "unit_reading"} & present
+    names = {"budget", "neighbours", "unit_column", "max_rows", *optional}
+    fields = fields_of("privacy", data, names)
+    column = fields["unit_column"]
+    if column is not None and not isinstance(column, str):
+        raise refuse("unit_column", column, "the name of a column, or null")
+    return Privacy(
+        budget_from_json(fields["budget"]),
+        one_of("neighbours", fields["neighbours"], ["add_remove", "replace"]),
+        column,
+        whole("max_rows", fields["max_rows"], 1),
+        _per_cell(fields["max_per_cell"]) if "max_per_cell" in optional else None,
+        _reading(fields["unit_reading"]) if "unit_reading" in optional else READ_AS_IT_IS,
+    )
+
+
+def _reading(data: object) -> Reading:
+    names = {part.name for part in fields(Reading)} - {"column"}
+    if not isinstance(data, Mapping) or not set(data) <= names:
+        raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
+    return Reading(**data)
+
+
+def _per_cell(data: object) -> PerCellBound:
+    if (
+        not isinstance(data, Mapping)
+        or set(data) != {"rows", "attributes"}
+        or not isinstance(data["attributes"], list)
+    ):
+        raise refuse(
+            "max_per_cell", type(data).__name__, "a JSON object with rows, and attributes in a list"
+        )
+    return PerCellBound(data["rows"], data["attributes"])
+
+
+def cost_from_json(data: object) -> Cost:
+    """Read a cost back from the values its ``to_json`` gave."""
+    kind = one_of("kind", data.get("kind") if isinstance(data, dict) else data, [*_KINDS, "series"])
+    if kind == "series":
+        return SeriesCost(
+            budget_from_json(fields_of("the cost of a series", data, {"kind", "budget"})["budget"])
+        )
+    (name,) = (field.name for field in fields(_KINDS[kind]))
+    return _KINDS[kind](
+        fraction_from_text(name, fields_of(f"a {kind} cost", data, {"kind", name})[name])
+    )
+
+
+def charge_from_json(data: object) -> Charge:
+    """Read a charge back from the values `Charge.to_json` gave."""
+    fields = fields_of("a charge", data, {*parameters(Charge())})
+    return Charge(**{name: fraction_from_text(name, value) for name, value in fields.items()})

@@ -1,0 +1,143 @@
+"""The (epsilon, delta) of a search for keys by noisy counts.
+
+Counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from leastnoise._trusted.accounting._budget import ApproxDP, Privacy
+from leastnoise._trusted.accounting._cost import Noise
+from leastnoise._trusted.accounting._deltas import (
+    LEAST_DELTA,
+    Rounding,
+    gaussian_delta,
+    normal_tail,
+    rounding,
+)
+from leastnoise._trusted.check import exact_positive, refuse, whole
+
+_DIGITS = 50
+# numbers of keys up to here are checked one by one; larger ones in ranges of an eighth of their
+# size
+_SINGLE = 64
+MOST_SCALE = 2**48
+_MOST_TERM = 2**56
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRule:
+    """The rule of a key search: noisy units must reach a threshold.
+
+    Keys that nobody has get no noise.
+
+    Args:
+        noise: discrete Laplace or rounded Gaussian.
+        scale: of the noise, in units: b, or sigma; above 0 and at most 2^48, with numerator and
+            denominator below 2^56.
+        threshold: a whole number of at least 2.
+
+    Raises:
+        InputError: an argument is not of this kind.
+
+    >>> KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22).threshold
+    22
+    """
+
+    noise: Noise
+    scale: Fraction
+    threshold: int
+
+    def __post_init__(self) -> None:
+        if self.noise not in (Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN):
+            raise refuse(
+                "the noise of a search for keys",
+                self.noise,
+                "discrete Laplace or rounded Gaussian noise",
+            )
+        scale = exact_positive("scale", self.scale)
+        if not (scale <= MOST_SCALE and max(scale.numerator, scale.denominator) < _MOST_TERM):
+            raise refuse(
+                "scale", float(scale), "at most 2^48, and a fraction of numbers below 2^56"
+            )
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "threshold", whole("threshold", self.threshold, 2, 2**60))
+
+
+def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
+    """Return whether a rule is proved to satisfy its budget.
+
+    For a unit that adds 1 to the counts of at most ``max_rows`` keys.
+
+    Args:
+        rule: the noise and the threshold.
+        privacy: an ApproxDP budget, the neighbours, and ``max_rows``.
+
+    Returns:
+        True only where it is proved.
+
+    Raises:
+        InputError: the budget has no delta.
+
+    Guarantees: the bound is exact up to rounding, and to a relative delta / 2, if none or all of a
+        unit's keys are held by nobody else. Its delta bounds the probability that any of the unit's
+        own keys is released, plus the delta of the noise on its other keys.
+
+    Source: Wilkins, Kifer, Zhang, Karrer, Exact privacy analysis of the Gaussian sparse histogram
+        mechanism (2024), here for both kinds of neighbours.
+
+    >>> privacy = Privacy(ApproxDP(1, "1e-9"))
+    >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
+    [False, True]
+    """
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        raise refuse(
+            "the budget of a search for keys",
+            budget,
+            "ApproxDP(epsilon, delta)",
+            "A key that one person has gets out by chance.",
+        )
+    gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
+    if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
+        return False
+    way, most = rounding(_DIGITS), privacy.max_rows
+    out, limit = _out(rule, way), way.fraction(budget.delta)[0]
+    for first, last in _stretches(most) if gaussian else [(most, most)]:
+        shared = privacy.distance - first
+        noise = (
+            way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
+            if gaussian and shared
+            else Decimal(0)
+        )
+        if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
+            return False
+    return True
+
+
+def _stretches(most: int) -> Iterator[tuple[int, int]]:
+    """Cut the numbers 0 to ``most`` into ranges, by first and last number.
+
+    They are numbers of keys that nobody else has.
+    """
+    first = 0
+    while first <= most:
+        last = min(most, first + (first // 8 if first > _SINGLE else 0))
+        yield first, last
+        first = last + 1
+
+
+def _out(rule: KeyRule, way: Rounding) -> Decimal:
+    """Bound the probability that a key of one unit is released.
+
+    Its noise is at least ``threshold - 1``, or exceeds 62 bits.
+    """
+    up, more = way.up, rule.threshold - 1
+    if rule.noise is Noise.ROUNDED_GAUSSIAN:
+        tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)
+    else:
+        ratio = way.exp(-1 / rule.scale)[0]
+        tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
+    return up.add(tail, way.fraction(LEAST_DELTA)[1])

@@ -1,0 +1,106 @@
+"""The progress of reading rows, shown as whole percents (E13 of PROOFS-reading.md)."""
+
+from abc import ABC, abstractmethod
+from typing import final
+
+from leastnoise._trusted.check._errors import refuse
+
+
+class ProgressLine(ABC):
+    """A line of progress, which receives texts and no numbers of rows."""
+
+    @abstractmethod
+    def say(self, text: str, share: float = 0.0) -> None:
+        """Change the text, and the share that is done if that is known."""
+
+    @abstractmethod
+    def begin(self, text: str, about: float = 0.0) -> None:
+        """Change the text, and count its time anew; it will take about so many seconds."""
+
+
+@final
+class RowProgress:
+    """How far the reading of rows is; it takes numbers of rows, and gives none of them back.
+
+    Readers of private data accept an object of this very class and call nothing else while they
+    read. It keeps no number of rows: what it hands to the line is text with whole percents, and it
+    counts its calls only where blocks of bytes are read, as chunks of rows tell how many there are.
+
+    Args:
+        line: the line of progress.
+        doing: the text while rows are read.
+        then: the text afterwards, whose time is counted anew.
+        blocks: how often `show` will be called, if that is known; used where the number of rows is
+            not known beforehand.
+        about: how many seconds the rest will probably take.
+
+    >>> class Lines(ProgressLine):
+    ...     def say(self, text, share=0.0):
+    ...         print(text)
+    ...     def begin(self, text, about=0.0):
+    ...         print(text)
+    >>> progress = RowProgress(Lines(), "reading", "writing")
+    >>> progress.show(3, 9)
+    reading: 33%
+    """
+
+    __slots__ = ("_about", "_blocks", "_calls", "_doing", "_line", "_then")
+
+    def __init__(
+        self, line: ProgressLine, doing: str, then: str, *, blocks: int = 0, about: float = 0.0
+    ) -> None:
+        if not isinstance(line, ProgressLine):
+            raise refuse("line", type(line).__name__, "a line of progress")
+        self._line = line
+        self._doing, self._then = doing, then
+        self._calls, self._blocks = 0, blocks
+        self._about = about
+
+    def __init_subclass__(cls) -> None:
+        raise TypeError("RowProgress has no subclasses: they would be told numbers of rows")
+
+    def show(self, done: int, among: int | None) -> None:
+        """Show the percentage that is read: of rows, or of blocks where no total is known.
+
+        Args:
+            done: how many rows are read.
+            among: how many there are, if that is known.
+        """
+        if among:
+            part, whole = done, among
+        elif self._blocks:
+            self._calls += 1
+            part, whole = self._calls, self._blocks
+        else:
+            return
+        if part >= whole:
+            self._line.begin(self._then, self._about)
+        else:
+            percent = 100 * part // whole
+            self._line.say(f"{self._doing}: {percent}%", percent / 100)
+
+
+def row_progress(progress: object) -> RowProgress | None:
+    """Return what shows the progress of reading; None if nothing does.
+
+    Args:
+        progress: a `RowProgress`, or None or False.
+
+    Raises:
+        InputError: something else, such as a function, which would be told numbers of rows.
+
+    >>> row_progress(print)
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: progress must be True, False or None; got 'builtin_function_or_method'. ...
+    """
+    if progress is None or progress is False:
+        return None
+    if type(progress) is not RowProgress:
+        raise refuse(
+            "progress",
+            type(progress).__name__,
+            "True, False or None",
+            "True shows a line that says which share of the rows has been read. Numbers of rows "
+            "are private, so no function is told them.",
+        )
+    return progress

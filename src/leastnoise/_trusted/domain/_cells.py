@@ -1,0 +1,300 @@
+"""The trusted part of attributes: how many cells one has, and the table by which a value finds its cell (E3 of PROOFS-reading.md).
+
+A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
+be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
+cell of the attribute, or drops its row, by a function of that value alone.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from leastnoise._trusted.check import InternalError, plain, whole
+from leastnoise._trusted.domain._reading import Reading
+
+# Bounds stay where a double holds every whole number, so that reading a value as a double never
+# moves it across a bound.
+MOST = 2**53 - 1
+# Codes fit uint32, and a table on one attribute alone already has 16 GiB of counts.
+MOST_CELLS = 2**31
+READ_AS_IT_IS = Reading()
+# A row with this cell in any attribute is dropped.
+DROP = -1
+_STRANGE = {
+    "Cc",
+    "Cs",
+}  # control characters, and halves of characters, which no file in UTF-8 holds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """Whole numbers in equal steps: from ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
+
+    Attributes:
+        low: the least number inside.
+        high: the greatest number inside.
+        origin: where cell 0 begins, at most ``low``.
+        step: numbers in a cell.
+        again: after so many cells they begin anew; None: they do not.
+        rounding: how a number between two whole ones becomes one of them: ``"down"``, ``"up"``,
+            ``"nearest"`` (ties to the even one), or
+            None: it is outside.
+    """
+
+    low: int
+    high: int
+    origin: int
+    step: int = 1
+    again: int | None = None
+    rounding: str | None = None
+
+    def __post_init__(self) -> None:
+        numbers = (
+            self.low,
+            self.high,
+            self.origin,
+            self.step,
+            0 if self.again is None else self.again,
+        )
+        inside = (
+            all(type(number) is int for number in numbers)
+            and -MOST <= self.origin <= self.low <= self.high <= MOST
+            and self.rounding in (None, "down", "up", "nearest")
+        )
+        if not (inside and self.step >= 1 and (self.again is None or self.again >= 1)):
+            raise InternalError(
+                "steps must be whole numbers that doubles hold; please report this."
+            )
+
+    def cells(self) -> set[int]:
+        """The first and the last cell."""
+        return (
+            {0, self.again - 1}
+            if self.again
+            else {(end - self.origin) // self.step for end in (self.low, self.high)}
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts:
+    """Numbers between thresholds: below the first one is ``cells[0]``, from the first on (itself included) ``cells[1]``, and so on.
+
+    Attributes:
+        at: the thresholds, rising; an array of doubles, or of whole seconds.
+        cells: an int64 array of one more than thresholds.
+    """
+
+    at: Any
+    cells: Any
+
+    def __post_init__(self) -> None:
+        for name, given in (
+            ("at", self.at),
+            ("cells", self.cells),
+        ):  # copies: what was checked here is what is looked up
+            array = given.copy()
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        rising = (
+            self.at.ndim == self.cells.ndim == 1
+            and len(self.cells) == len(self.at) + 1
+            and bool((self.at[1:] >= self.at[:-1]).all())
+        )
+        if not rising or self.cells.dtype != "int64" or self.at.dtype not in ("int64", "float64"):
+            raise InternalError(
+                "thresholds must rise, with a whole number between any two; please report this."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forms:
+    """Texts.
+
+    Attributes:
+        cells: of each form, as the reading compares it; the forms that mean a null are among them.
+        wholes: of each category that is a whole number: text made of it, a point and zeros means it
+            too, unless that is a form itself.
+    """
+
+    cells: Mapping[str, int]
+    wholes: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        # of Python's own: a mapping of another class could answer otherwise the next time
+        for name, given in (("cells", self.cells), ("wholes", self.wholes)):
+            cells = {plain(form): cell for form, cell in dict(given).items()}
+            if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
+                raise InternalError("forms must be texts with whole numbers; please report this.")
+            object.__setattr__(self, name, cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Texts that nobody can list beforehand, of which none has a cell yet.
+
+    Attributes:
+        longest: characters of a text.
+    """
+
+    longest: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "longest", whole("longest", self.longest, 1))
+
+    def allows(self, text: str) -> bool:
+        r"""Whether a text may be found, from the text alone.
+
+        Args:
+            text: as it is read; not a null.
+
+        >>> [Keys(3).allows(text) for text in ("abc", "abcd", "a\n", "")]
+        [True, False, False, False]
+        """
+        return 0 < len(text) <= self.longest and not any(
+            unicodedata.category(letter) in _STRANGE for letter in text
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clocked:
+    """How times are read.
+
+    Attributes:
+        first: the first day, counted from 1970-01-01.
+        last: the last day.
+        zone: the time zone of the attribute's clock.
+        pattern: how texts are written, with groups Y or y (the year, or its last two digits), m or
+            month1 to month12, d, H or I (of twelve hours) with am and pm, M, S, and zone, ahead,
+            zh, zm where it may have a time zone.
+        century: the first of the hundred years that a year of two digits is among.
+        counted_in: what a number counts: ``"excel"``, days since 1899-12-30 on that clock, or
+            ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: a number is
+            read as the text of its digits.
+    """
+
+    first: int
+    last: int
+    zone: str
+    pattern: re.Pattern[str]
+    century: int = 0
+    counted_in: str | None = None
+
+    def __post_init__(self) -> None:
+        if (type(self.first), type(self.last), type(self.zone), type(self.pattern)) != (
+            int,
+            int,
+            str,
+            re.Pattern,
+        ):
+            raise InternalError("a clock must have days, a zone and a pattern; please report this.")
+        counts = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
+        if type(self.century) is not int or not any(
+            self.counted_in is known or (type(self.counted_in) is str and self.counted_in == known)
+            for known in counts
+        ):
+            raise InternalError("a clock must count days or parts of a second; please report this.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rule:
+    """The rule of one attribute.
+
+    Attributes:
+        size: its number of cells.
+        table: from a number, a text or a time (seconds since 1970 on the attribute's clock) to a
+            cell.
+        null: the cell of a null.
+        outside: the cell of a value that the table does not have.
+        strange: the cell of what is no number, or no time, at all.
+        clip: whether a number beyond the steps is taken to the nearest one.
+        reading: how values are read.
+        clock: how times are read; None of what is no time.
+
+    Raises:
+        InternalError: a cell that the attribute does not have, or a part of another class.
+    """
+
+    size: int
+    table: Steps | Cuts | Forms | Keys
+    null: int
+    outside: int
+    strange: int
+    clip: bool
+    reading: Reading
+    clock: Clocked | None = None
+
+    def __post_init__(self) -> None:
+        table, policies = self.table, (self.null, self.outside, self.strange)
+        parts = {
+            type(part)
+            for part in (table, self.clip, self.reading, self.clock, self.size, *policies)
+        }
+        if not (
+            parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
+            and type(table) in {Steps, Cuts, Forms, Keys}
+        ):
+            raise InternalError("a rule must be made of its own parts; please report this.")
+        cells = {*policies}
+        if isinstance(table, Cuts):
+            cells |= {int(table.cells.min()), int(table.cells.max())}
+        elif not isinstance(table, Keys):
+            cells |= (
+                table.cells()
+                if isinstance(table, Steps)
+                else {*table.cells.values(), *table.wholes.values()}
+            )
+        # among thresholds that do not rise a search in many values at once could let one value have
+        # a say in another's place
+        if type(self.reading) is not Reading or not all(DROP <= cell < self.size for cell in cells):
+            raise InternalError("a rule must give cells of its own attribute; please report this.")
+
+
+@singledispatch
+def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
+    """Return the rule of an attribute; a class is a kind if it has registered this.
+
+    Args:
+        kind: the attribute.
+        _marks: two cells behind its own that stand for a null and for what is outside; None: what
+            the attribute's policies say.
+
+    >>> rule = rule_of(Bins(0, 1, 2, outside="other"))
+    >>> rule.table.at.tolist(), rule.table.cells.tolist()
+    ([0.0, 0.5, 1.0000000000000002], [2, 0, 1, 2])
+    >>> rule_of(Categories(["F", "M"], reading=Reading(nulls=["-"]))).table.cells
+    {'': -1, '-': -1, 'F': 0, 'M': 1}
+    """
+    raise InternalError(f"nothing encodes the kind {type(kind).__name__}.")
+
+
+@singledispatch
+def kind_of(given: object) -> object:
+    """Return the kind that an argument means: a list means `Categories`.
+
+    >>> kind_of(["F", "M"])
+    Categories(['F', 'M'])
+    """
+    return given
+
+
+@singledispatch
+def plain_json(part: object) -> dict[str, Any]:
+    """Return a kind or a measure as plain JSON values.
+
+    >>> plain_json(ln.Coded(3))
+    {'kind': 'coded', 'size': 3}
+    """
+    raise InternalError(f"nothing writes the kind {type(part).__name__}.")
+
+
+@singledispatch
+def parts_of(_value: object) -> tuple[Any, Any]:
+    """Return the kinds and measures that the JSON of a domain means; `Domain` checks them again.
+
+    >>> parts_of({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
+    ([('zone', Coded(3))], {})
+    """
+    raise InternalError("nothing reads the JSON of a domain.")

@@ -1,0 +1,34 @@
+"""Refuse a column whose declared type can hold no value of an attribute or measure.
+
+Not trusted: a column that is not refused here is read by its rule like any other.
+"""
+
+from functools import singledispatch
+from typing import Literal
+
+from leastnoise._trusted.domain._measure import Measure
+
+Holds = Literal["numbers", "Booleans", "texts", "dates", "time stamps"]
+NOT_NUMBERS = (
+    "it is read as numbers, which dates and time stamps are not; declare an attribute with dates"
+)
+
+
+@singledispatch
+def type_fault(_declared: object, _holds: Holds) -> str | None:
+    """Return what is wrong with a column's type, and what to do; None if a value can match.
+
+    Args:
+        _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of attributes.
+        _holds: what the column holds.
+
+    >>> type_fault(Measure("paid", 0, 9), "time stamps")
+    'it is read as numbers, which dates and time stamps are not; declare an attribute with dates'
+    >>> type_fault(Integers(0, 9), "Booleans")
+    """
+    return None
+
+
+@type_fault.register
+def _(_measure: Measure, holds: Holds) -> str | None:
+    return NOT_NUMBERS if holds in ("dates", "time stamps") else None

@@ -1,0 +1,334 @@
+"""The domain of a table: its attributes in order, and the columns that may be summed."""
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from leastnoise._trusted.check import Immutable, InputError, InternalError, one_of, refuse, whole
+from leastnoise._trusted.domain._cells import (
+    MOST_CELLS,
+    Keys,
+    Rule,
+    kind_of,
+    parts_of,
+    plain_json,
+    rule_of,
+)
+from leastnoise._trusted.domain._kind import Kind, domain_text, pairs_of
+from leastnoise._trusted.domain._measure import Measure, UnitCount, ValueCount, Weighted
+from leastnoise._trusted.domain._reading import attribute_name
+
+
+class Domain(Immutable):
+    """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
+
+    Args:
+        attributes: a mapping from column name to kind; or give the attributes as keywords. A list
+            means `Categories`.
+        measures: a mapping from a name to a `Measure`, a column that may be summed.
+        **kinds: attributes whose names are Python names.
+
+    Attributes:
+        names: the attributes' names, in order.
+        shape: the number of cells of each attribute.
+        size: the number of cells of the whole domain, exact.
+
+    Raises:
+        InputError: no attribute, an attribute twice, a name that is empty, or something that is not
+            a kind.
+
+    Edge cases: ``size`` is the product of the sizes as a Python integer, of any magnitude; nothing
+    of that size is ever made.
+
+    >>> people = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 90), measures={"pay": ln.Measure("income", 0, 200_000)})
+    >>> people.names, people.shape, people.size
+    (('sex', 'age'), (2, 74), 148)
+    >>> people.measures["pay"].largest
+    200000
+    """
+
+    __slots__ = ("_by_name", "_hash", "_kinds", "_measures", "_sizes", "names", "shape", "size")
+
+    names: tuple[str, ...]
+    shape: tuple[int, ...]
+    size: int
+    _kinds: tuple[tuple[str, Kind], ...]
+    _measures: tuple[tuple[str, Measure], ...]
+    # What is asked for once a table of a workload, made once.
+    _by_name: Mapping[str, Kind]
+    _sizes: Mapping[str, int]
+    _hash: int
+
+    def __init__(
+        self,
+        attributes: Mapping[str, Kind | Iterable[str | int]]
+        | Iterable[tuple[str, Kind | Iterable[str | int]]]
+        | None = None,
+        /,
+        *,
+        measures: Mapping[str, Measure] | None = None,
+        **kinds: Kind | Iterable[str | int],
+    ) -> None:
+        pairs = [*pairs_of(attributes), *kinds.items()]
+        if not pairs:
+            raise InputError(
+                "a domain must have at least one attribute; got none. Name one, for example "
+                "Domain(sex=['F', 'M'])."
+            )
+        checked: dict[str, Kind] = {}
+        for name, kind in pairs:
+            if (name := attribute_name("the name of an attribute", name)) in checked:
+                raise InputError(
+                    f"an attribute must be named once; got {name!r} twice. Give one of them "
+                    "another name."
+                )
+            meant = kind_of(kind)
+            if type(meant) not in rule_of.registry or type(meant) is object:
+                allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
+                advice = "Name the measure in measures={...}." if isinstance(meant, Measure) else ""
+                raise refuse(f"the attribute {name!r}", meant, allowed, advice)
+            checked[name] = cast(Kind, meant)
+        if measures is not None and not isinstance(measures, Mapping):
+            raise refuse("measures", measures, "a mapping from a name to a Measure")
+        sums = tuple(
+            (attribute_name("the name of a measure", name), measure)
+            for name, measure in (measures or {}).items()
+        )
+        for name, measure in sums:
+            if type(measure) not in (Measure, UnitCount, ValueCount, Weighted):
+                raise refuse(
+                    f"the measure {name!r}",
+                    measure,
+                    "a Measure",
+                    "Write for example Measure('income', 0, 200000).",
+                )
+            if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
+                raise refuse(
+                    f"the attributes of {name!r}",
+                    list(measure.attributes),
+                    "attributes of the domain",
+                )
+        entries = tuple(checked.items())
+        # asked once, and never again: what was checked here is what is encoded, counted and paid
+        # for
+        sizes = {
+            name: whole(f"the number of cells of {name!r}", kind.size, 1, MOST_CELLS)
+            for name, kind in entries
+        }
+        facts = {
+            "names": tuple(checked),
+            "shape": tuple(sizes.values()),
+            "size": math.prod(sizes.values()),
+        }
+        facts |= {
+            "_kinds": entries,
+            "_measures": sums,
+            "_by_name": MappingProxyType(checked),
+            "_sizes": MappingProxyType(sizes),
+        }
+        for field, fact in {**facts, "_hash": hash((entries, sums))}.items():
+            object.__setattr__(self, field, fact)
+
+    def cells(self, name: str) -> int:
+        """The number of cells of an attribute, as it was when the domain was made.
+
+        >>> ln.Domain(sex=["F", "M"]).cells("sex")
+        2
+        """
+        return self._sizes[self._named(name)]
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """The columns that may be summed, by name (a copy)."""
+        return dict(self._measures)
+
+    def kind(self, name: str) -> Kind:
+        """Look up an attribute.
+
+        Args:
+            name: its name.
+
+        Returns:
+            Its kind.
+
+        Raises:
+            InputError: there is no such attribute.
+
+        >>> ln.Domain(sex=["F", "M"]).kind("sex").size
+        2
+        """
+        return self._by_name[self._named(name)]
+
+    def _named(self, name: str) -> str:
+        return (
+            name
+            if isinstance(name, str) and name in self._by_name
+            else one_of("an attribute", name, self.names)
+        )
+
+    def rule(self, name: str) -> Rule:
+        """Return the rule by which values of an attribute find their cells, which are those that the domain knows.
+
+        Raises:
+            InputError: there is no such attribute, or its categories are not known yet.
+
+        >>> ln.Domain(zone=ln.Coded(3)).rule("zone").table.high
+        2
+        """
+        rule = self._rule(name)
+        if isinstance(rule.table, Keys):
+            raise InputError(
+                f"The categories of {self.kind(name)!r} are not known yet. Find them first, with "
+                "`leastnoise categories` or "
+                "leastnoise.find_categories."
+            )
+        return rule
+
+    def keys(self, name: str) -> Rule:
+        """Return the rule of an attribute whose categories are not known yet: how they are read, and which may be found.
+
+        Raises:
+            InputError: there is no such attribute, or its categories are known.
+
+        >>> ln.Domain(agent=ln.Unknown(9)).keys("agent").table
+        Keys(longest=200)
+        """
+        rule = self._rule(name)
+        if not isinstance(rule.table, Keys):
+            raise refuse(
+                f"the attribute {name!r}",
+                self.kind(name),
+                "Unknown",
+                "The categories of the others are known.",
+            )
+        return rule
+
+    def _rule(self, name: str) -> Rule:
+        rule = rule_of(self.kind(name))
+        if type(rule) is not Rule or rule.size != self.cells(name):
+            raise InternalError(
+                f"the rule of {name!r} must be about its own cells; please report this."
+            )
+        return rule
+
+    def largest_value(self, measure: str | None) -> int:
+        """Return the most that one row adds to or takes from a sum of a measure, in its units; 1 for counts of rows.
+
+        >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
+        >>> people.largest_value("pay"), people.largest_value(None)
+        (10, 1)
+        """
+        return 1 if measure is None else self.measure(measure).largest
+
+    def measure(self, name: str) -> Measure:
+        """Look up a measure.
+
+        Args:
+            name: its name.
+
+        Returns:
+            The measure.
+
+        Raises:
+            InputError: there is no such measure.
+
+        >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
+        'income'
+        """
+        known = dict(self._measures)
+        if not known:
+            advice = "Add it, for example measures={'pay': Measure('income', 0, 200000)}."
+            raise refuse("a measure", name, "declared in the domain, which has none", advice)
+        return known[one_of("a measure", name, known)]
+
+    def count_of(self, measure: str) -> str | None:
+        """Return the measure that counts the values of another; None if there is none, so that rows are counted.
+
+        >>> pay = ln.Measure("income", 0, 10)
+        >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
+        'count of pay'
+        """
+        summed = self.measure(measure)
+        counted = (
+            Weighted(ValueCount(summed.of), summed.weight)
+            if isinstance(summed, Weighted)
+            else ValueCount(summed)
+        )
+        return next(
+            (name for name, measure_kind in self._measures if measure_kind == counted), None
+        )
+
+    def as_complete(self, *names: str) -> "Domain":
+        """Return the domain in which attributes are declared complete: no value is dropped.
+
+        Args:
+            names: of attributes; none: all of them.
+
+        Raises:
+            InputError: there is no such attribute.
+
+        >>> ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)).as_complete("sex").kind("sex")
+        Categories(['F', 'M'], complete=True)
+        """
+        chosen = {*map(self._named, names)} if names else {*self.names}
+        kinds = {name: kind.as_complete() if name in chosen else kind for name, kind in self._kinds}
+        return Domain(kinds, measures=self.measures)
+
+    def to_json(self) -> dict[str, Any]:
+        """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
+
+        Returns:
+            A new dictionary, equal for equal domains.
+
+        >>> ln.Domain(zone=ln.Coded(3)).to_json()
+        {'attributes': [{'name': 'zone', 'kind': 'coded', 'size': 3}], 'measures': []}
+        """
+        return {
+            "attributes": [{"name": name, **plain_json(kind)} for name, kind in self._kinds],
+            "measures": [{"name": name, **plain_json(measure)} for name, measure in self._measures],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Domain":
+        """Read what `to_json` wrote, checking everything again.
+
+        Args:
+            value: the dictionary.
+
+        Returns:
+            The domain.
+
+        Raises:
+            InputError: a key that is missing or unknown, or a value that `Domain` refuses.
+
+        >>> people = ln.Domain(sex=["F", "M"], pay=ln.Bins(0, "1.5", 3), measures={"pay": ln.Measure("pay", 0, 10)})
+        >>> ln.Domain.from_json(people.to_json()) == people
+        True
+        """
+        kinds, measures = parts_of(value)
+        return cls(kinds, measures=measures)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Domain):
+            return NotImplemented
+        same_kinds = self._hash == other._hash and (self._kinds, self._measures) == (
+            other._kinds,
+            other._measures,
+        )
+        return self is other or (same_kinds and self.shape == other.shape)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return domain_text(self._by_name, dict(self._measures))
+
+    def __copy__(self) -> "Domain":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Domain":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Domain.from_json, (self.to_json(),)

@@ -1,0 +1,329 @@
+"""What kinds of attributes share: checks of what every kind has, the names of cells, and how kinds are shown."""
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact,
+    message,
+    number_text,
+    one_of,
+    refuse,
+    short,
+)
+from leastnoise._trusted.domain._cells import MOST, MOST_CELLS, READ_AS_IT_IS
+from leastnoise._trusted.domain._labels import CellNames
+from leastnoise._trusted.domain._levels import (
+    OTHER,
+    Label,
+    Level,
+    check_levels,
+    grouped,
+    known_keys,
+)
+from leastnoise._trusted.domain._measure import Measure
+from leastnoise._trusted.domain._reading import Reading
+
+OWN_CELL = "cell"
+NULL_LABEL, OUTSIDE_LABEL = "(null)", "(outside)"
+LISTED = ("drop", OTHER, OWN_CELL)
+ORDERED = ("drop", "clip", OTHER, OWN_CELL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Kind(ABC):
+    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
+
+    Attributes:
+        null: what a null does: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
+            ``"cell"``: count it in a cell of its own, ``(null)``.
+        outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell
+            (where cells are in order), ``"other"``, or ``"cell"``: count it in the cell
+            ``(outside)``.
+        reading: how values are read.
+        levels: public maps to coarser cells.
+        complete: whether the column is declared to hold no value that is dropped; a row with one
+            is then dropped from every table.
+        hidden: whether a last cell, which is measured and never published, holds the values that
+            would be dropped, so that their rows count in tables without the attribute. Planning
+            decides it.
+        regular: the number of cells of values that the domain lists.
+        has_other: whether there is a cell ``other``, which is the first behind the regular ones.
+        size: the number of all cells: the regular ones, ``other``, ``(null)``, ``(outside)`` and
+            the hidden cell, in this order.
+    """
+
+    null: str | None = "drop"
+    outside: str = "drop"
+    reading: Reading = READ_AS_IT_IS
+    levels: Any = ()
+    complete: bool = False
+    hidden: bool = False
+    regular: int = field(init=False, compare=False)
+    has_other: bool = field(init=False, compare=False)
+    size: int = field(init=False, compare=False)
+
+    @property
+    @abstractmethod
+    def regular_labels(self) -> tuple[Label, ...]:
+        """The label of every regular cell, in order."""
+
+    @property
+    def implied_levels(self) -> tuple[Level, ...]:
+        """Levels that the attribute has without their being declared."""
+        return ()
+
+    @property
+    def published(self) -> int:
+        """The number of cells that are published: all but the hidden one."""
+        return self.size - self.hidden
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether a value of the column may be dropped: its policies say so, and nothing else is declared."""
+        return not self.complete and "drop" in (self.null, self.outside)
+
+    def with_hidden(self, hidden: bool) -> Self:  # noqa: FBT001
+        """Return the attribute with or without a hidden cell; its other cells are not checked again."""
+        changed = copy(self)
+        object.__setattr__(changed, "hidden", hidden)
+        object.__setattr__(changed, "size", self.published + hidden)
+        return changed
+
+    def as_complete(self) -> Self:
+        """Return the attribute declared complete, and so without a hidden cell."""
+        changed = self.with_hidden(False)
+        object.__setattr__(changed, "complete", True)
+        return changed
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The label of every published cell, in order."""
+        return (*self.regular_labels, *self.further_labels)
+
+    @property
+    def further_labels(self) -> tuple[str, ...]:
+        """The labels of the published cells behind the regular ones."""
+        return further_labels(str(self.null), self.outside)
+
+    @property
+    def null_cell(self) -> int | None:
+        """The cell in which nulls are counted; None where they drop the row."""
+        return self._further_cell(str(self.null), NULL_LABEL)
+
+    @property
+    def outside_cell(self) -> int | None:
+        """The cell of values outside the domain; None where they drop the row or are clipped."""
+        return self._further_cell(self.outside, OUTSIDE_LABEL)
+
+    def _further_cell(self, policy: str, own_label: str) -> int | None:
+        label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
+        return None if label is None else self.regular + self.further_labels.index(label)
+
+    @property
+    def spellings_of_cells(self) -> Mapping[str, int]:
+        """The cell of every further text that means one, by its compared form; empty without such texts."""
+        return {}
+
+    def cell_of_number(self, _number: Fraction) -> int | None:
+        """Return the cell that is this exact number, None if cells are no numbers or none is it."""
+        return None
+
+    @property
+    def names(self) -> CellNames:
+        """The cells by their names."""
+        return CellNames(
+            by_label={str(label): cell for cell, label in enumerate(self.labels)},
+            by_spelling=self.spellings_of_cells,
+            form=self.reading.form,
+            of_number=self.cell_of_number,
+        )
+
+    def level(self, name: str) -> Level:
+        """Look up a level over the published cells; those behind the regular ones are groups too.
+
+        ``other`` has a group of that name unless the level gives it one.
+        """
+        every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
+        levels = {level.name: level for level in every_level}
+        if not levels:
+            raise InputError(
+                f"a level must be declared; got {name!r}, and the attribute has none. Add it, for "
+                f"example levels.{name} = {{ ... }}."
+            )
+        level = levels[one_of("a level", name, levels)]
+        return level.with_further(self.further_labels[len(level.cells) - self.regular :])
+
+    def clipped(self) -> Self:
+        """Return the attribute with values outside counted in the nearest cell, where cells are in order."""
+        if self.outside == "clip":
+            return self
+        cells = self.regular + (self.null == OTHER)
+        levels = [
+            grouped(level.name, [level.labels[group] for group in level.cells[:cells]])
+            for level in self.levels
+        ]
+        return replace(self, outside="clip", levels=tuple(levels))
+
+    def with_levels(self, levels: object) -> Self:
+        """Return the attribute with these levels; the cells, which can be a million, are not checked again."""
+        attribute = copy(self)
+        object.__setattr__(attribute, "levels", levels)
+        attribute._set_levels()  # noqa: SLF001 - of the same class
+        return attribute
+
+    def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
+        """Check and set the fields that every kind has, but levels; and the fields of its own.
+
+        Args:
+            regular: the number of cells without ``other``.
+            allowed: what may happen to a value outside.
+            parameters: the fields of its own, which are checked already.
+        """
+        null = "drop" if self.null is None else one_of("null", self.null, LISTED)
+        outside = one_of("outside", self.outside, allowed)
+        has_other = OTHER in (null, outside)
+        for name in ("complete", "hidden"):
+            if not isinstance(getattr(self, name), bool):
+                raise refuse(name, getattr(self, name), "true or false")
+        size = regular + len(further_labels(null, outside)) + self.hidden
+        if not size <= MOST_CELLS:
+            advice = "Choose a coarser attribute, for example Bins."
+            what = message("the number of cells of {kind}", kind=type(self).__name__)
+            raise refuse(what, size, message("at most {most}", most=MOST_CELLS), advice)
+        values = {
+            **parameters,
+            "null": null,
+            "outside": outside,
+            "reading": _checked_reading(self.reading),
+            "regular": regular,
+            "has_other": has_other,
+            "size": size,
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _set_levels(self) -> None:
+        """Check and set the levels; all other fields are set."""
+        levels: tuple[Level, ...] = ()
+        if self.levels:
+            levels = check_levels(self.levels, self.regular_labels, self.names, self.published)
+        object.__setattr__(self, "levels", levels)
+
+    def __repr__(self) -> str:
+        values = asdict(self)
+        pairs = [(part, values[part.name]) for part in own_fields(type(self))]
+        parts = [_shown(value) for part, value in pairs if not part.kw_only]
+        parts += [
+            f"{part.name}={_shown(value)}"
+            for part, value in pairs
+            if part.kw_only and value != part.default
+        ]
+        parts += [
+            f"{key}={value!r}"
+            for key, value in (("null", self.null), ("outside", self.outside))
+            if value != "drop"
+        ]
+        parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        parts += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
+        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _checked_reading(reading: object) -> Reading:
+    """Return a reading, also from its JSON values."""
+    if isinstance(reading, Mapping):
+        parts: dict[str, Any] = known_keys(
+            "reading", reading, [part.name for part in fields(Reading)]
+        )
+        return Reading(**parts)
+    if not isinstance(reading, Reading):
+        raise refuse("reading", reading, "a Reading")
+    return reading
+
+
+def further_labels(null: str, outside: str) -> tuple[str, ...]:
+    """Return the labels of the cells that two policies add to the regular ones.
+
+    >>> further_labels("cell", "other")
+    ('other', '(null)')
+    """
+    cells = {
+        OTHER: OTHER in (null, outside),
+        NULL_LABEL: null == OWN_CELL,
+        OUTSIDE_LABEL: outside == OWN_CELL,
+    }
+    return tuple(label for label, is_there in cells.items() if is_there)
+
+
+def own_fields(kind: type[Kind]) -> list[Field[Any]]:
+    """Return the fields that a kind has and `Kind` has not; those without a default are not keyword-only."""
+    common = {part.name for part in fields(Kind)}
+    return [part for part in fields(kind) if part.name not in common]
+
+
+def _shown(value: object) -> str:
+    """Return a field as Python writes it."""
+    if isinstance(value, Fraction):
+        return short(value)
+    if isinstance(value, dt.date):
+        return repr(value.isoformat())
+    if isinstance(value, tuple):
+        if value and isinstance(value[0], tuple):
+            return repr({key: list(texts) for key, texts in value})
+        return repr([number_text(part) if isinstance(part, Fraction) else part for part in value])
+    return repr(value)
+
+
+def check_rising(low: Fraction | int, high: Fraction | int) -> None:
+    """Refuse bounds of which the first is not the lower one."""
+    if not low < high:
+        raise InputError(
+            message(
+                "low must be below high; got low {low} and high {high}.",
+                low=Fraction(low),
+                high=Fraction(high),
+            )
+        )
+
+
+def check_bound(name: str, value: Exact) -> Fraction:
+    """Check an exact bound that doubles can be compared with."""
+    number = exact(name, value)
+    if not abs(number) <= MOST:
+        raise refuse(name, number_text(number), "between -(2^53 - 1) and 2^53 - 1")
+    return number
+
+
+def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
+    """Return the attributes given positionally as pairs of a name and an unchecked kind."""
+    if attributes is None:
+        return []
+    single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
+    pairs = (
+        [*attributes.items()]
+        if isinstance(attributes, Mapping)
+        else [attributes]
+        if single
+        else [*attributes]
+    )
+    for pair in pairs:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")
+    return [(name, kind) for name, kind in pairs]
+
+
+def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
+    """Return a domain as Python writes it."""
+    if all(name.isidentifier() and name != "measures" for name in kinds):
+        parts = [f"{name}={kind!r}" for name, kind in kinds.items()]
+    else:
+        parts = [f"{dict(kinds)!r}"]
+    return f"Domain({', '.join([*parts, *([f'measures={measures!r}'] if measures else [])])})"

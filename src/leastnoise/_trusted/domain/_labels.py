@@ -1,0 +1,105 @@
+"""Names of cells as users write them: one reading for predicates, groups, public counts and questions to a release.
+
+The reading follows the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
+category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._trusted.check import InputError, did_you_mean, exact, number_text, refuse
+
+_WHOLE_WITH_ZEROS = re.compile(r"(-?[0-9]+)\.0*", re.ASCII)
+_MOST_LISTED = 5
+
+
+def label_text(value: object) -> str | None:
+    """Return the text of a cell's name, or None if the value cannot be one.
+
+    >>> label_text(True), label_text(2.0), label_text(0.5), label_text("Kiel"), label_text([1])
+    ('true', '2', '0.5', 'Kiel', None)
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ", "minutes")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, (float, Decimal, Fraction)):
+        number = _number(value)
+        return None if number is None else number_text(number)
+    # whole numbers of numpy too, which are no `int`
+    return str(int(value)) if hasattr(value, "__index__") else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CellNames:
+    """The cells of an attribute by their names.
+
+    Attributes:
+        by_label: the cell of every label.
+        by_spelling: the cell of every text of a category, as ``form`` makes it.
+        form: makes the text that is compared with spellings.
+        of_number: finds the cell of an exact number, None if no cell is that number.
+    """
+
+    by_label: Mapping[str, int]
+    by_spelling: Mapping[str, int]
+    form: Callable[[str], str]
+    of_number: Callable[[Fraction], int | None]
+
+    def find(self, value: object) -> int | None:
+        """Return the cell that a value names, None if there is none.
+
+        >>> ln.Decimals(0, 1, "0.5").names.find(0.0), ln.Categories([True, False]).names.find(False)
+        (0, 1)
+        """
+        text = label_text(value)
+        if text is None:
+            return None
+        if text in self.by_label:
+            return self.by_label[text]
+        form = self.form(text)
+        if form in self.by_spelling:
+            return self.by_spelling[form]
+        if whole := _WHOLE_WITH_ZEROS.fullmatch(form):
+            return self.by_label.get(whole[1])
+        number = _number(text)
+        return None if number is None else self.of_number(number)
+
+    def cells(self, what: str, values: Iterable[object]) -> list[int]:
+        """Return the cells that values name.
+
+        Args:
+            what: how a message calls what is made of these cells.
+            values: the names.
+
+        Raises:
+            InputError: a value that names no cell.
+        """
+        cells = []
+        for value in values:
+            cell = self.find(value)
+            if cell is None:
+                names = list(self.by_label)
+                listed = ", ".join(names[:_MOST_LISTED])
+                listed += ", ..." if len(names) > _MOST_LISTED else ""
+                advice = did_you_mean(label_text(value), names)
+                raise refuse(what, value, f"made of its cells ({listed})", advice)
+            cells.append(cell)
+        return cells
+
+
+def _number(value: Any) -> Fraction | None:
+    """Return the exact number that a value or a text stands for, None if it stands for none."""
+    try:
+        return exact("a number", value)
+    except InputError:
+        return None

@@ -1,0 +1,283 @@
+"""Numeric columns that may be summed, and a bound on the rows of a unit in one cell of some attributes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from leastnoise._trusted.check import (
+    Exact,
+    InputError,
+    exact,
+    message,
+    number_text,
+    plain,
+    refuse,
+    short,
+    whole,
+)
+from leastnoise._trusted.domain._cells import READ_AS_IT_IS
+from leastnoise._trusted.domain._reading import Reading, attribute_name
+
+# Numerator and denominator of a unit stay within the doubles.
+LEAST_UNIT = Fraction(1, 10**100)
+MOST_UNITS = 2**30 - 1
+"""The largest bound of a measure in units: sums of 2^32 such rows stay below 2^62."""
+_MOST_NAMES = 8  # blocks of contrasts are split along each of them
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PerCellBound:
+    """A bound on the rows of one unit that fall into one cell: it makes tables that have all its attributes cheaper under Gaussian noise.
+
+    Args:
+        rows: at most so many rows of a unit count in one cell.
+        attributes: one name or several, whose values together are the cell.
+
+    Raises:
+        InputError: rows below 1, no attribute, one twice, or more than 8.
+
+    >>> ln.PerCellBound(1, "month")
+    PerCellBound(rows=1, attributes=('month',))
+    """
+
+    rows: int
+    attributes: tuple[str, ...]
+
+    def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
+        given = (attributes,) if isinstance(attributes, str) else attributes
+        names = tuple(map(plain, given if isinstance(given, Sequence) else ()))
+        if not (
+            0 < len(names) <= _MOST_NAMES
+            and all(isinstance(name, str) and name for name in names)
+            and len(set(names)) == len(names)
+        ):
+            raise refuse(
+                "the attributes of max_per_cell",
+                list(names),
+                f"1 to {_MOST_NAMES} names of attributes, none twice",
+            )
+        object.__setattr__(self, "rows", whole("max_per_cell", rows, 1))
+        object.__setattr__(self, "attributes", names)
+
+    def to_json(self) -> dict[str, int | list[str]]:
+        """Give the values for a JSON object.
+
+        >>> ln.PerCellBound(1, "month").to_json()
+        {'rows': 1, 'attributes': ['month']}
+        """
+        return {"rows": self.rows, "attributes": list(self.attributes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A numeric column to be summed: clipped to public bounds and counted in whole multiples of a unit.
+
+    Args:
+        column: the name of the column.
+        low: the least value that counts, exact, a multiple of ``unit``.
+        high: the greatest value that counts, above ``low``, a multiple of ``unit``.
+        unit: what one counts, exact and above 0: ``"0.01"`` sums cents, ``"1000"`` thousands.
+        reading: how its numbers are read where they are text.
+
+    Attributes:
+        low_units: the lower bound in units.
+        high_units: the upper bound in units.
+        largest: the greatest amount, in units, that one row can add to or take from a sum.
+
+    Raises:
+        InputError: a bound that is not finite or not a multiple of the unit, ``low`` not below
+            ``high``, or a bound beyond 2^30 - 1 units, which sums of 2^32 rows allow.
+
+    Guarantees: every value contributes a whole number of units between ``low_units`` and
+        ``high_units``, whatever it is: it is
+    clipped and then rounded to the nearest multiple (in double precision, ties to the even one); a
+    row without a value, which is a null or text that is not a number, contributes 0. It follows
+    that one row changes a sum by at most ``largest`` units.
+
+    >>> pay = ln.Measure("income", 0, 200_000, unit="0.01")
+    >>> pay.low_units, pay.high_units, pay.largest
+    (0, 20000000, 20000000)
+    """
+
+    column: str
+    low: Fraction
+    high: Fraction
+    unit: Fraction
+    reading: Reading = READ_AS_IT_IS
+    low_units: int = field(init=False, compare=False)
+    high_units: int = field(init=False, compare=False)
+    largest: int = field(init=False, compare=False)
+
+    def __init__(
+        self,
+        column: str,
+        low: Exact,
+        high: Exact,
+        unit: Exact = "1",
+        *,
+        reading: Reading = READ_AS_IT_IS,
+    ) -> None:
+        if type(reading) is not Reading or reading.column is not None:
+            raise refuse(
+                "reading",
+                reading,
+                "a Reading without a column",
+                "The column of a measure is its first argument.",
+            )
+        source = attribute_name("the column of a measure", column)
+        first, last, step = exact("low", low), exact("high", high), exact("unit", unit)
+        if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
+            raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
+        if not first < last:
+            raise InputError(
+                message(
+                    "low must be below high; got low {low} and high {high}.", low=first, high=last
+                )
+            )
+        for name, value in (("low", first), ("high", last)):
+            if (value / step).denominator != 1:
+                raise refuse(
+                    name,
+                    number_text(value),
+                    message("a whole multiple of the unit {unit}", unit=step),
+                    "Choose another bound or unit.",
+                )
+            _check_units(name, value, step)
+        units = {
+            "low_units": int(first / step),
+            "high_units": int(last / step),
+            "largest": int(max(abs(first), abs(last)) / step),
+        }
+        for name, fact in {
+            "column": source,
+            "low": first,
+            "high": last,
+            "unit": step,
+            "reading": reading,
+            **units,
+        }.items():
+            object.__setattr__(self, name, fact)
+
+    def __repr__(self) -> str:
+        unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
+        unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        return f"{type(self).__name__}({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
+
+
+def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
+    """Refuse a bound whose sums over 2^32 rows would not be exact, and name a unit that is large enough."""
+    if abs(value / unit) <= MOST_UNITS:
+        return
+    larger = unit
+    while abs(value / larger) > MOST_UNITS:
+        larger *= 10
+    raise refuse(
+        name,
+        number_text(value),
+        f"between -{MOST_UNITS} and {MOST_UNITS} units of {number_text(unit)}, so that sums of "
+        "2^32 rows are exact",
+        f"Choose smaller bounds or a larger unit, such as {number_text(larger)}.",
+    )
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ValueCount(Measure):
+    """The number of rows with a value of a measure, summed like a measure: a row with a value is worth 1, one without is worth 0.
+
+    Args:
+        of: the measure; any of the same column and reading has the same values.
+
+    Guarantees: a row is worth 1 if and only if a sum of the measure counts its value.
+
+    >>> ValueCount(Measure("income", 0, 200_000)), ValueCount(Measure("income", 0, 10)).largest
+    (ValueCount('income', 0, 1), 1)
+    """
+
+    def __init__(self, of: Measure) -> None:
+        super().__init__(of.column, 0, 1, reading=of.reading)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class UnitCount(Measure):
+    """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
+
+    A unit counts in at most ``max_rows`` cells, however many rows it has in them.
+
+    Args:
+        attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is
+            worth 1, so that it counts once in all.
+
+    Raises:
+        InputError: an attribute twice, or more than 8.
+
+    Guarantees: which rows are worth 1 follows from the rows of the unit.
+
+    >>> UnitCount(["region"]).attributes, UnitCount().largest
+    (('region',), 1)
+    """
+
+    attributes: tuple[str, ...] = ()
+
+    def __init__(self, attributes: Sequence[str] = ()) -> None:
+        super().__init__("units", 0, 1)
+        object.__setattr__(
+            self, "attributes", PerCellBound(1, attributes).attributes if attributes else ()
+        )
+
+    def __repr__(self) -> str:
+        return f"UnitCount({list(self.attributes)})"
+
+
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class Weighted(Measure):
+    """A measure times a weight, summed like a measure; of a `ValueCount` it is the weight of the rows with a value.
+
+    Args:
+        of: a `Measure` or a `ValueCount`.
+        weight: a `Measure` whose values are not negative.
+
+    Raises:
+        InputError: parts of other kinds, a weight that may be negative, or a product of bounds
+            beyond 2^30 - 1 units.
+
+    Guarantees: a row is worth the product, in whole units, of what it is worth for both; it is 0
+        where either has no value.
+
+    >>> paid = Weighted(ln.Measure("income", -10, 100), ln.Measure("weight", 0, 50, unit="0.5"))
+    >>> paid, paid.low_units, paid.largest
+    (Weighted('income x weight', -500, 5000, unit='0.5'), -1000, 10000)
+    """
+
+    of: Measure
+    weight: Measure
+
+    def __init__(self, of: Measure, weight: Measure) -> None:
+        if type(of) not in (Measure, ValueCount) or type(weight) is not Measure or weight.low < 0:
+            raise refuse(
+                "a weight",
+                weight,
+                "a Measure with a lower bound of at least 0, beside a Measure",
+                "Declare it with bounds from 0.",
+            )
+        low, high = min(of.low, Fraction(0)) * weight.high, max(of.high, Fraction(0)) * weight.high
+        unit = of.unit * weight.unit
+        for name, value in (("low", low), ("high", high)):
+            _check_units(f"{name} of {of.column} times {weight.column}", value, unit)
+        super().__init__(f"{of.column} x {weight.column}", low, high, unit)
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "weight", weight)
+
+
+def factor_measures(measure: Measure) -> tuple[Measure, ...]:
+    """Return the measures of columns whose amounts are multiplied to those of a measure; none for a count of units.
+
+    >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
+    ((Measure('income', 0, 10),), ())
+    """
+    return (
+        (measure.of, measure.weight)
+        if isinstance(measure, Weighted)
+        else ()
+        if isinstance(measure, UnitCount)
+        else (measure,)
+    )

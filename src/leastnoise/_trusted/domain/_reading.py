@@ -1,0 +1,150 @@
+"""Names, and how the text of a value is read: given by whoever describes the data, never guessed from them."""
+
+import re
+from dataclasses import dataclass
+
+from leastnoise._trusted.check import InternalError, plain, refuse
+from leastnoise._trusted.domain._reading_checks import (
+    ALIKE_THOUSANDS,
+    checked_reading,
+    reading_to_json,
+)
+
+BLANKS = " \t\r\u00a0\u202f"
+MINUS = "\u2212"
+"""The minus sign of Unicode, which means the same as the hyphen."""
+
+
+def attribute_name(what: str, name: object) -> str:
+    """Check one name of an attribute, a measure or a column.
+
+    >>> attribute_name("the name of an attribute", "sex")
+    'sex'
+    """
+    allowed = "text that is not empty and has no control characters"
+    # str.isprintable would also refuse the ideographic space, which occurs in real column names
+    name = plain(name)
+    if (
+        not isinstance(name, str)
+        or not name
+        or any(ord(character) < 32 or ord(character) == 127 for character in name)
+    ):
+        raise refuse(what, name, allowed)
+    return name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How the values of a column are read before its kind says which cell they are in.
+
+    Args:
+        column: the column's name in the source, where it is not that of the attribute.
+        nulls: further spellings of a missing value besides the empty text, such as ``["NA", "-"]``;
+            compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
+            number -9 a null too.
+        decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
+        thousands: what stands between groups of three digits, such as ``"."`` or ``"'"``; empty:
+            nothing does. All blanks are one mark, and so are both apostrophes.
+        currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
+        trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).
+        ignore_case: compare letters without regard to their case, each letter by itself.
+
+    Raises:
+        InputError: a value that is not one of these, or marks that cannot be told apart.
+        InternalError: parts of another class than text, true and false.
+
+    >>> ln.Reading(decimal=",", thousands=".", currency=["€"])
+    Reading(decimal=',', thousands='.', currency=['€'])
+    """
+
+    column: str | None = None
+    nulls: tuple[str, ...] = ()
+    decimal: str = "."
+    thousands: str = ""
+    currency: tuple[str, ...] = ()
+    trim: bool = False
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        if self.column is not None:
+            object.__setattr__(self, "column", attribute_name("column", self.column))
+        for name, value in checked_reading(self, BLANKS).items():
+            object.__setattr__(self, name, value)
+        # of Python's own: a text of another class could answer otherwise the next time
+        texts = {
+            type(text)
+            for text in (
+                self.column or "",
+                self.decimal,
+                self.thousands,
+                *self.nulls,
+                *self.currency,
+            )
+        }
+        kinds = [type(part) for part in (self.nulls, self.currency, self.trim, self.ignore_case)]
+        if texts != {str} or kinds != [tuple, tuple, bool, bool]:
+            raise InternalError(
+                "a reading must be made of texts and of true or false; please report this."
+            )
+
+    def form(self, text: str) -> str:
+        """Return the text that is compared.
+
+        >>> ln.Reading(trim=True, ignore_case=True).form(" Straße ")
+        'straße'
+        """
+        text = text.strip(BLANKS) if self.trim else text
+        return lowered(text) if self.ignore_case else text
+
+    def to_json(self) -> dict[str, object]:
+        """Return what differs from the usual, as plain JSON values."""
+        return reading_to_json(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Reading({', '.join(f'{name}={value!r}' for name, value in self.to_json().items())})"
+        )
+
+
+def lowered(text: str) -> str:
+    """Return a text with every letter in lower case by itself, whatever stands around it.
+
+    >>> lowered("ÉTÉ, İ")
+    'été, İ'
+    """
+    if text.isascii():
+        return text.lower()
+    return "".join(small if len(small := letter.lower()) == 1 else letter for letter in text)
+
+
+def number_pattern(reading: Reading) -> re.Pattern[str]:
+    """Return the pattern of the texts that may be numbers under a reading.
+
+    Its groups are ``whole``, ``part`` and ``power`` (the digits and the exponent), four places of a
+    sign (``sign1`` to ``sign4``), ``opened`` and ``closed`` (brackets of a negative amount) and
+    four places of a currency sign (``money1`` to ``money4``). A text that has several signs, or
+    half of the brackets, matches too; `leastnoise._trusted.reading._values.number_reader` refuses it.
+    Blanks are matched possessively, so that no text takes longer than its length.
+
+    >>> number_pattern(Reading(decimal=",")).fullmatch("3,5")["whole"]
+    '3'
+    """
+    blanks = f"[{BLANKS}]*+"
+    symbols = sorted(reading.currency, key=len, reverse=True)
+    money = "|".join(map(re.escape, symbols)) or "(?!)"
+    currency = [f"(?:(?P<money{place}>{money}){blanks})?" for place in range(1, 5)]
+    sign = [f"(?:(?P<sign{place}>[+\\-{MINUS}]){blanks})?" for place in range(1, 5)]
+    digits = "[0-9]+"
+    if reading.thousands:
+        digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
+    mark = re.escape(reading.decimal)
+    number = f"(?P<whole>{digits})?(?:{mark}(?P<part>[0-9]*))?(?P<power>e[+-]?[0-9]+)?"
+    before = f"{blanks}{currency[0]}(?:(?P<opened>[(]){blanks})?{sign[0]}{currency[1]}{sign[1]}"
+    behind = f"{blanks}{sign[2]}{currency[2]}{sign[3]}(?:(?P<closed>[)]){blanks})?{currency[3]}"
+    return re.compile(f"{before}{number}{behind}", re.IGNORECASE)
+
+
+def _thousands_mark(mark: str) -> str:
+    """Return the pattern of a mark of thousands; blanks, and apostrophes, are each one mark."""
+    alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
+    return f"[{re.escape(alike)}]"

@@ -1,0 +1,73 @@
+"""Checks of what users write about how a column is read, and what of it differs from the usual.
+
+Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of
+that value alone.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leastnoise._trusted.check import InputError, plain, refuse
+
+THOUSANDS = (",", ".", "'", "\u2019", "_", " ", "\u00a0", "\u2009", "\u202f")
+ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
+"""Marks of thousands that are written for each other: one file may hold several of them."""
+
+
+def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
+    """Check the parts of a reading and return them as it keeps them."""
+    nulls, currency = (
+        _texts("nulls", reading.nulls, empty=True),
+        _texts("currency", reading.currency, empty=False),
+    )
+    if reading.decimal not in (".", ","):
+        raise refuse("decimal", reading.decimal, "'.' or ','")
+    if reading.thousands != "" and reading.thousands not in THOUSANDS:
+        raise refuse(
+            "thousands",
+            reading.thousands,
+            "empty, or one of " + ", ".join(repr(mark) for mark in THOUSANDS),
+        )
+    if reading.thousands == reading.decimal:
+        raise InputError(f"decimal and thousands must differ; got {reading.decimal!r} for both.")
+    for sign in currency:
+        if re.search("[0-9+\\-.,()\u2212]", sign) or sign != sign.strip(blanks):
+            raise refuse(
+                "a currency sign",
+                sign,
+                "text without digits, signs, brackets, points, commas and outer blanks, such as "
+                "'€' or 'EUR'",
+            )
+    for name, flag in (("trim", reading.trim), ("ignore_case", reading.ignore_case)):
+        if not isinstance(flag, bool):
+            raise refuse(name, flag, "true or false")
+    marks = {"decimal": plain(reading.decimal), "thousands": plain(reading.thousands)}
+    return {**marks, "nulls": nulls, "currency": currency}
+
+
+def reading_to_json(reading: Any) -> dict[str, object]:
+    """Return what differs from the usual, as plain JSON values."""
+    parts: dict[str, object] = {
+        "column": reading.column,
+        "nulls": list(reading.nulls),
+        "thousands": reading.thousands,
+    }
+    parts |= {
+        "currency": list(reading.currency),
+        "trim": reading.trim,
+        "ignore_case": reading.ignore_case,
+    }
+    point = {} if reading.decimal == "." else {"decimal": reading.decimal}
+    return {**point, **{name: value for name, value in parts.items() if value}}
+
+
+def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:
+    allowed = "a list of texts" + ("" if empty else " that are not empty")
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise refuse(name, value, allowed)
+    texts = tuple(value)
+    for text in texts:
+        if not isinstance(text, str) or not (text or empty):
+            raise refuse(name, text, allowed)
+    return tuple(plain(text) for text in dict.fromkeys(texts) if text)

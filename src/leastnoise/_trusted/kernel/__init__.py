@@ -1,0 +1,11 @@
+"""The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
+
+from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
+from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
+from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel._ledger_file import Entry, Limit
+from leastnoise._trusted.kernel._ledger_run import NeedsData, Pending, Receipt
+from leastnoise._trusted.kernel._periods import measured_tables, rows_due
+from leastnoise._trusted.kernel._plane import LeastCost
+from leastnoise._trusted.kernel._seeded import SeededEntropy, simulate
+from leastnoise._trusted.kernel._series import ReleaseContract, Series, UnpaidSeries

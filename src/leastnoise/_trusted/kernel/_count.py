@@ -1,0 +1,202 @@
+"""Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import InputError, InternalError, refuse
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.domain import Domain
+from leastnoise._trusted.table import (
+    Codes,
+    Columns,
+    Counted,
+    Table,
+    Values,
+    code_dtype,
+    columns_of,
+    groups,
+)
+
+# Rows combined at a time: the combined codes (8 bytes each) and a table of counts together stay in
+# a few MiB of cache.
+_BLOCK = 2**17
+# Marginals are counted in windows, each of which is returned in the order asked: 128 MiB of counts.
+WINDOW_CELLS = 2**24
+_OTHER_PLAN = (
+    "The table was counted for the tables of another plan. Read the source again for this plan."
+)
+
+
+def count(
+    table: Table,
+    attribute_sets: Iterable[tuple[str, ...]],
+    measure: str | None = None,
+    limits: tuple[str | None, Values] | None = None,
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Count every wanted marginal of a table exactly.
+
+    Args:
+        table: the private rows.
+        attribute_sets: the attributes of each marginal, each once, in the order of its axes; may be
+            a generator of any length. The caller has checked by `Table.require` that the table has
+            these attributes and the measure.
+        measure: the name of a measure to be summed; None counts rows.
+        limits: None, or a pair: an attribute with one int64 limit of at least 0 for each of its
+            cells, or None with a single limit. A value above the limit of its row's cell is summed
+            as the limit.
+
+    Returns:
+        An iterator, in the order asked, of the attributes and the int64 array of their marginal:
+        flat, row-major in the order of the attributes, of length the product of their sizes, in
+        rows or in units of the measure.
+
+    Raises:
+        InputError: the rows were counted in a database for the tables of another plan, or the
+            limits do not fit; never because of a row.
+
+    Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest
+        amount of a row) < 2^63, which the caller
+    has checked from public bounds. Each marginal depends on its attributes and the rows alone, not
+    on the other marginals that are asked for. With limits a row adds at most the limit of its cell,
+    whatever its value.
+
+    Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory
+    is bounded by the largest single marginal and `WINDOW_CELLS`, whatever the number of marginals.
+
+    >>> people = Table(Domain(sex=["F", "M"], zone=[1, 2, 3]), {"sex": [0, 1, 1], "zone": [2, 0, 2]})
+    >>> [(attributes, counts.tolist()) for attributes, counts in count(people, [("sex",), ("zone", "sex"), ()])]
+    [(('sex',), [1, 2]), (('zone', 'sex'), [0, 1, 0, 0, 1, 1]), ((), [3])]
+    """
+    opened = columns_of(table, Columns, Counted)
+    if isinstance(opened, Counted):
+        if limits is not None:
+            raise InputError(_OTHER_PLAN)
+        return _looked_up(table.domain, opened, attribute_sets, measure)
+    # (A1): None where every row counts as a row
+    values = opened.values.get(None) if measure is None else opened.values[measure]
+    if (
+        limits is not None and measure is not None and values is not None
+    ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
+        attribute, most = limits
+        cells = 1 if attribute is None else table.domain.cells(attribute)
+        if most.dtype != np.int64 or most.shape != (cells,) or int(most.min()) < 0:
+            raise refuse(
+                "limits",
+                f"{most.dtype} array of shape {most.shape}",
+                f"an int64 array of shape ({cells},), none below 0",
+            )
+        values = np.minimum(values, most if attribute is None else most[opened.codes[attribute]])
+    return _count(table.domain, opened, attribute_sets, values)
+
+
+def _looked_up(
+    domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Sum marginals out of tables that a database has counted (A5)."""
+    for attributes in sets:
+        within = [
+            names
+            for summed, names in counted.tables
+            if summed == measure and set(attributes) <= set(names)
+        ]
+        if not within:
+            raise InputError(_OTHER_PLAN)
+        axes = min(within, key=lambda names: math.prod(map(domain.cells, names)))
+        whole = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
+        yield tuple(attributes), _summed(whole, axes, tuple(attributes))
+
+
+def _count(
+    domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    positions, rows, sizes = (
+        {name: index for index, name in enumerate(domain.names)},
+        opened.rows,
+        domain.shape,
+    )
+    for window in _windows(
+        (tuple(positions[name] for name in attributes) for attributes in sets), sizes
+    ):
+        done: dict[int, IntArray] = {}
+        for group in groups(
+            window, sizes, 1 << rows.bit_length()
+        ):  # an untrusted proposal, which every member checks (A3)
+            shape = tuple(sizes[position] for position in group.attributes)
+            columns = [opened.codes[domain.names[position]] for position in group.attributes]
+            whole = _histogram(columns, shape, rows, values).reshape(shape)
+            for member in group.members:
+                done[member] = _summed(whole, group.attributes, window[member])
+        for index, attributes in enumerate(window):
+            yield tuple(domain.names[position] for position in attributes), done.pop(index)
+
+
+def _windows(
+    wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]
+) -> Iterator[list[tuple[int, ...]]]:
+    """Cut a stream of attribute sets into lists of at most `WINDOW_CELLS` cells in total, or of one larger set."""
+    window: list[tuple[int, ...]] = []
+    cells = 0
+    for attributes in wanted:
+        more = math.prod(sizes[index] for index in attributes)
+        if window and cells + more > WINDOW_CELLS:
+            yield window
+            window, cells = [], 0
+        window.append(attributes)
+        cells += more
+    if window:
+        yield window
+
+
+def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
+    """Sum out the axes that are not wanted, and transpose the others to the wanted order (A3).
+
+    Raises:
+        InternalError: a wanted axis is missing.
+    """
+    if not {*wanted} <= {*axes}:
+        raise InternalError(
+            "A marginal cannot be summed out of a table without its attributes; please report this."
+        )
+    gone = tuple(axis for axis, name in enumerate(axes) if name not in wanted)
+    kept = [name for name in axes if name in wanted]
+    part = whole.sum(axis=gone) if gone else whole
+    # always a copy: a caller may add noise in place
+    return np.array(
+        np.transpose(part, [kept.index(name) for name in wanted]), dtype=np.int64, order="C"
+    ).reshape(-1)
+
+
+def _histogram(
+    columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
+) -> IntArray:
+    """Count, or sum the values of, the rows in each cell of all the columns in one pass, in int64 throughout (A4)."""
+    cells = math.prod(shape)
+    total = np.zeros(cells, dtype=np.int64)
+    if not columns:
+        total[0] = rows if values is None else int(values.sum())
+        return total
+    # adding up the blocks' tables must stay cheap beside counting the blocks
+    block = max(_BLOCK, 2 * cells)
+    for start in range(0, rows, block):
+        codes = _combined([column[start : start + block] for column in columns], shape)
+        if values is None:
+            total += np.bincount(codes, minlength=cells)
+        else:
+            np.add.at(total, codes, values[start : start + block])
+    return total
+
+
+def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Return the row-major cell of each row (A1), computed in the smallest type that holds it, which makes it fast."""
+    codes, cells = columns[0], shape[0]
+    for column, size in zip(columns[1:], shape[1:], strict=True):
+        cells *= size
+        dtype = code_dtype(
+            cells + 1
+        )  # it must hold ``size`` too, which is ``cells`` where all sizes before are 1
+        codes = np.multiply(codes, dtype.type(size), dtype=dtype, casting="unsafe")
+        np.add(codes, column, out=codes, casting="unsafe")
+    return codes.astype(np.intp)

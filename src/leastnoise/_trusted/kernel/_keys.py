@@ -1,0 +1,90 @@
+"""Search for keys that nobody could list beforehand: those whose noisy number of units reaches a threshold (PROOFS-keys.md)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._trusted.accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._trusted.check import InputError, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace, rounded_gaussian
+from leastnoise._trusted.table import Keyed
+
+_SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.ROUNDED_GAUSSIAN: rounded_gaussian}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundKeys:
+    """What a search found.
+
+    Attributes:
+        keys: texts, by falling noisy number of units; equal numbers in the order of the texts.
+        units: the noisy numbers, int64 of the same length, each at least the threshold.
+    """
+
+    keys: tuple[str, ...]
+    units: IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySearch:
+    """Find the keys of an attribute; the one step of a series whose budget has a delta.
+
+    Args:
+        attribute: name of the attribute whose keys are searched for.
+        rule: the noise, its scale, and the threshold.
+        most: the largest number of keys to release; those of the largest noisy numbers are kept.
+
+    Raises:
+        InputError: a part of another class, or ``most`` below 1.
+
+    >>> KeySearch(attribute="agent", rule=KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=22), most=9).most
+    9
+    """
+
+    attribute: str
+    rule: KeyRule
+    most: int
+
+    def __post_init__(self) -> None:
+        if type(self.attribute) is not str or type(self.rule) is not KeyRule:
+            raise refuse(
+                "a search for keys",
+                f"{type(self.attribute).__name__}, {type(self.rule).__name__}",
+                "a name and a KeyRule",
+            )
+        object.__setattr__(self, "most", whole("most", self.most, 1))
+
+    def verify(self, privacy: Privacy) -> ApproxDP:
+        """Prove that the rule satisfies the whole budget of a series, and return that budget (U1).
+
+        Args:
+            privacy: the budget, unit and neighbours of the series.
+
+        Raises:
+            InputError: this is not proved, or the budget has no delta.
+        """
+        budget = privacy.budget
+        if not isinstance(budget, ApproxDP) or not keys_are_private(self.rule, privacy):
+            raise InputError(
+                f"The threshold of a search for keys is not proved to satisfy {budget!r}. Plan "
+                "the search again; nothing was spent."
+            )
+        return budget
+
+    def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
+        """Add noise to the number of units of every key, a unit having at most ``max_rows`` keys (U0); keep those at the threshold (U2)."""
+        self.verify(privacy)
+        scale, number = self.rule.scale, len(keyed.keys)
+        noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
+        noisy = keyed.units + noise
+        out = [
+            (-units, keyed.keys[index])
+            for index, units in enumerate(noisy.tolist())
+            if units >= self.rule.threshold
+        ]
+        kept = sorted(out)[: self.most]
+        return FoundKeys(
+            tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64)
+        )

@@ -1,0 +1,746 @@
+"""The ledger: the durable record of the budget a data set has spent.
+
+One SQLite file. A release is first reserved (its charge is then spent, whatever happens), then each
+of its steps is begun, drawn and recorded, then its files are written, then it is sealed.
+PROOFS-ledger.md has the argument.
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from leastnoise._trusted.accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge
+from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse
+from leastnoise._trusted.kernel import _ledger_run as steps
+from leastnoise._trusted.kernel import _messages as words
+from leastnoise._trusted.kernel._ledger_file import (
+    PERIODS,
+    Content,
+    Entry,
+    Limit,
+    append,
+    check_left,
+    check_not_below,
+    checked_text,
+    connected,
+    content_of,
+    digest_of,
+    dump,
+    in_force,
+    limits,
+    make,
+    read,
+    same_period,
+    today,
+    writing,
+)
+from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
+from leastnoise._trusted.kernel._messages import check_path, checked_seconds, ledger_facts, wait_for
+from leastnoise._trusted.kernel._run_locks import (
+    free_room,
+    hold_run_lock,
+    is_running,
+    release_states,
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ledger:
+    """The budget of one data set, on disk; made by `Ledger.create` or `Ledger.open`, and shared by any number of processes.
+
+    Attributes:
+        path: the file.
+        dataset: name of the data set.
+        privacy: the budget when this was opened, the unit and the neighbours; see `set_budget`.
+        timeout: seconds to wait for another process's lock.
+        id: 128 random bits in hexadecimal, made with the ledger.
+        share: the name of the share from which releases are paid; "" if the budget is not shared
+            out.
+
+    Guarantees:
+        A receipt is handed out only after its charge is on the disk, and only if all charges
+        together are then within the budget in force (those of the period, where it is for one;
+        those of a share within that), whatever number of processes reserve at once and wherever
+        they are killed. No method gives a charge back. Whatever reads or writes raises a
+        LedgerError if the file cannot be used.
+
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> privacy = ln.Privacy(ln.PureDP(1))
+    >>> ledger = ln.Ledger.create(Path(folder.name) / "people.ledger", "people", privacy)
+    >>> receipt = ledger.reserve(cost=PureCost("1/3"), privacy=privacy.within(ln.PureDP("1/3")), plan_digest="ab12", output="out")
+    >>> ledger.seal(receipt)
+    >>> ledger.left().epsilon, ledger.entries()[0].state
+    (Fraction(2, 3), 'sealed')
+    >>> folder.cleanup()
+    """
+
+    path: Path
+    dataset: str
+    privacy: Privacy
+    timeout: float
+    id: str
+    share: str = ""
+
+    def __repr__(self) -> str:
+        return f"Ledger({', '.join(f'{name}: {text}' for name, text in ledger_facts(self))})"
+
+    def _repr_html_(self) -> str:
+        return html_facts("Ledger", ledger_facts(self))
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], dataset: str, privacy: Privacy, *, timeout: float = 30.0
+    ) -> "Ledger":
+        """Make the ledger of a data set, with nothing spent.
+
+        Args:
+            path: the new file; its folder must exist.
+            dataset: name of the data set, for messages and reports.
+            privacy: the budget, the unit and the neighbours; of these only the size of the budget
+                can be changed, by `set_budget`.
+            timeout: seconds to wait for another process's lock.
+
+        Raises:
+            LedgerError: the file exists, or cannot be made.
+            InputError: the name is empty, or ``privacy`` is something else.
+
+        Guarantees:
+            Never replaces a file, and never removes one that another process may have made. Killed
+            midway, it leaves a hidden draft at most.
+
+        >>> ln.Ledger.create("/", "people", ln.Privacy(ln.PureDP(1)))
+        Traceback (most recent call last):
+        leastnoise._trusted.check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
+        """
+        check_path(path)
+        file = Path(path)
+        name = checked_text("dataset", dataset, least=1)
+        if not isinstance(privacy, Privacy):
+            raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
+        seconds = checked_seconds(timeout)
+        identity = make(file, name, privacy, seconds)
+        return cls(file, name, privacy, seconds, identity)
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, share: str = "", timeout: float = 30.0
+    ) -> "Ledger":
+        """Open the ledger of a data set.
+
+        Args:
+            path: the file.
+            share: the name of the share from which releases are paid; needed to release from a
+                ledger that has shares.
+            timeout: seconds to wait for another process's lock.
+
+        Raises:
+            LedgerError: there is no such file, it is not a ledger, another version wrote it, it is
+                damaged, or it stays locked.
+            InputError: it has no such share.
+
+        Guarantees:
+            Never makes a file.
+
+        >>> ln.Ledger.open("/nowhere/people.ledger")
+        Traceback (most recent call last):
+        leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
+        """
+        check_path(path)
+        file = Path(path)
+        seconds = checked_seconds(timeout)
+        wait_for(file, seconds)
+        content = read(file, seconds)
+        list(limits(content, share, today()))  # refuses a share that is not there
+        return cls(
+            file,
+            content.dataset,
+            content.privacy.within(in_force(content)[0][""]),
+            seconds,
+            content.id,
+            share,
+        )
+
+    def running(self, room: int = 0) -> AbstractContextManager[str]:
+        """Hold the sign that a release is being made, until the block or the process ends.
+
+        Args:
+            room: bytes to keep free for its measurement, from public sizes.
+
+        Raises:
+            LedgerError: the ledger's folder cannot be written or has less room; nothing was spent.
+        """
+        return hold_run_lock(self.path, room)
+
+    def reserve(
+        self,
+        *,
+        cost: Cost,
+        privacy: Privacy,
+        plan_digest: str,
+        output: str,
+        description: str = "",
+        plan: str = "",
+        options: str = "",
+        run: str = "",
+    ) -> Receipt:
+        """Spend the charge of a release, before any noise is drawn.
+
+        Args:
+            cost: what the kernel computed from the plan's integers.
+            privacy: of the plan: its budget must cover the cost; its unit and neighbours must be
+                those of the ledger.
+            plan_digest: fingerprint of the plan.
+            output: where the release will be published, so that `reconcile` can look for it.
+            description: one line for people.
+            plan: its JSON text, so that another process can finish the release; without it none
+                can.
+            options: of the release, for whoever finishes it.
+            run: identification of this process, from `running`.
+
+        Returns:
+            The receipt. The charge is on the disk by then.
+
+        Raises:
+            BudgetError: less is left than the charge; nothing was spent.
+            InputError: other unit or neighbours, a declared budget that does not cover the cost, a
+                definition this ledger cannot hold, no share where the budget is shared out, or a
+                text that cannot be stored; nothing was spent.
+            LedgerError: the file is damaged, locked, read-only or gone, or the disk is full. No
+                receipt, so no release.
+
+        Guarantees:
+            What is left is computed anew from the exact fractions of all rows, and the charge is
+            written, under one lock that shuts out all other writers.
+
+        >>> privacy = ln.Privacy(ln.PureDP(1))
+        >>> ledger = ln.Ledger(Path("/nowhere/x"), "people", privacy, 1.0, "")
+        >>> other = ln.Privacy(ln.PureDP(1), "replace")
+        >>> ledger.reserve(cost=PureCost(1), privacy=other, plan_digest="ab", output="out")
+        Traceback (most recent call last):
+        leastnoise._trusted.check._errors.InputError: The plan protects one row (replace), the data set 'people' one row (add_remove); ...
+        """
+        request = self._request(cost, privacy)
+        texts = (
+            checked_text("plan_digest", plan_digest),
+            checked_text("output", output),
+            checked_text("description", description),
+        )
+        receipt_id, day = secrets.token_hex(16), today()
+        values = (
+            receipt_id,
+            dump(request),
+            dump(cost),
+            dump(privacy.budget),
+            *texts,
+            day.isoformat(),
+        )
+        with writing(self.path, self.timeout) as connection:
+            content = self._content(connection)
+            check_left(content, request, self.share, day)
+            number = len(content.entries) + 1
+            added = ("release", self.share, "")
+            head = append(connection, (number, *values), content.head, "reserved", run, added)
+            if plan:
+                row = (receipt_id, plan, options)
+                connection.execute(
+                    "INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row))
+                )
+        return Receipt(
+            id=receipt_id,
+            dataset=self.dataset,
+            plan_digest=plan_digest,
+            output=output,
+            charge=request,
+            number=number,
+            head=head,
+            run=run,
+        )
+
+    def set_budget(
+        self,
+        budget: Budget,
+        *,
+        share: str = "",
+        period: str | None = None,
+        note: str = "",
+        receipt: str = "",
+    ) -> "Ledger":
+        """Change the budget, or give a name its share of it; recorded like a release.
+
+        Args:
+            budget: the budget from now on; of the definition that the ledger has.
+            share: the name of a share. What is spent under it is then within this budget as well as
+                within the whole; "" for the whole.
+            period: "day", "week", "month" or "year" if the budget and all shares begin anew with
+                each, by the day of payment (UTC); "" if they are for all times; None to leave that
+                as it is.
+            note: the reason, for people.
+            receipt: identification of the entry, by which it can be found if this call is
+                interrupted; made if there is none.
+
+        Returns:
+            The ledger as it is now.
+
+        Raises:
+            BudgetError: more is spent, in one of the periods; nothing was changed.
+            InputError: another definition, or a period of a share alone; nothing was changed.
+            LedgerError: the file cannot be used; after a failure at its end, `entries` has the
+                change.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> ledger.set_budget(ln.PureDP(4)).set_budget(ln.PureDP(1), share="ann").left().epsilon
+        Fraction(4, 1)
+        >>> folder.cleanup()
+        """
+        if period is not None and (share or one_of("period", period, list(PERIODS)) != period):
+            raise InputError(
+                "A period is that of the whole budget, and of all shares with it; set it without "
+                "a share."
+            )
+        texts = ("", "", checked_text("note", note), today().isoformat())
+        name, identity = (
+            checked_text("share", share),
+            checked_text("receipt", receipt) or secrets.token_hex(16),
+        )
+        with writing(self.path, self.timeout) as connection:  # (L3)
+            content = self._content(connection)
+            each = in_force(content)[1] if period is None else period
+            check_not_below(content, budget, name, each)
+            row = (
+                len(content.entries) + 1,
+                identity,
+                dump(Charge()),
+                dump(SeriesCost(budget)),
+                dump(budget),
+                *texts,
+            )
+            append(connection, row, content.head, "sealed", "", ("budget", name, each))
+        return type(self).open(self.path, share=self.share, timeout=self.timeout)
+
+    def add_spent(
+        self,
+        spent: Budget | Privacy,
+        cost: Cost | None = None,
+        *,
+        receipt: str = "",
+        output: str = "",
+        plan_digest: str = "",
+        note: str = "",
+        on: date | None = None,
+    ) -> Entry:
+        """Record what was spent before this ledger, or elsewhere. It is not refused if it is above the budget: it is spent.
+
+        Args:
+            spent: what the other releases together promise: a budget for the ledger's unit, or a
+                Privacy, which must have that unit.
+            cost: the exact cost of a release whose plan is known; None for a series of releases
+                within ``spent``.
+            receipt: identification of a release that another ledger, or a newer copy of this one,
+                paid; it is recorded once.
+            output: where that release is.
+            plan_digest: fingerprint of its plan.
+            note: a description for people.
+            on: the day of payment, which decides the period; None for today.
+
+        Returns:
+            The entry.
+
+        Raises:
+            InputError: another unit, a definition that cannot be added up here, a day to come, or a
+                text that cannot be stored.
+            LedgerError: the release is in this ledger already, or the file cannot be used; after a
+                failure at its end, `entries` has it.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> str(ledger.add_spent(ln.PureDP("1/4"), note="the tables of 2024").charge), ledger.left().epsilon
+        ('epsilon = 0.25', Fraction(3, 4))
+        >>> folder.cleanup()
+        """
+        privacy = spent if isinstance(spent, Privacy) else self.privacy.within(spent)
+        price = SeriesCost(privacy.budget) if cost is None else cost
+        request = self._request(price, privacy)
+        day = today() if on is None else on
+        if (
+            type(day) is not date or day > today()
+        ):  # a time of day is no day, though Python has it as one
+            raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
+        identity = checked_text("receipt", receipt) or secrets.token_hex(16)
+        texts = (
+            checked_text("plan_digest", plan_digest),
+            checked_text("output", output),
+            checked_text("note", note),
+        )
+        with writing(self.path, self.timeout) as connection:
+            content = self._content(connection)
+            if any(entry.id == identity for entry in content.entries):
+                raise LedgerError(
+                    f"The ledger {self.path} knows the release {identity} already; nothing was "
+                    "changed."
+                )
+            number = len(content.entries) + 1  # (L4): compared with no budget
+            values = (
+                identity,
+                dump(request),
+                dump(price),
+                dump(privacy.budget),
+                *texts,
+                f"{day:%Y-%m-%d}",
+            )
+            append(
+                connection, (number, *values), content.head, "sealed", "", ("spent", self.share, "")
+            )
+        return self._content().entries[number - 1]
+
+    def check(self, cost: Cost, privacy: Privacy) -> None:
+        """Refuse what `reserve` would refuse now; nothing is written.
+
+        Args:
+            cost: the exact cost of the plan.
+            privacy: the unit, neighbours and declared budget of the plan.
+
+        Raises:
+            BudgetError, InputError, LedgerError: as `reserve`.
+        """
+        request = self._request(cost, privacy)
+        check_left(self._content(), request, self.share, today())
+
+    def begin(self, receipt: Receipt, number: int, request: str) -> None:
+        """Enter a step of a release, before its first random bit is drawn.
+
+        Args:
+            receipt: receipt of the release.
+            number: number of the step: 1, 2, 3 ...
+            request: fingerprint of the step.
+
+        Raises:
+            LedgerError: any process has begun this step before, or a step before it has no outcome;
+                the release is sealed or absent; or the file cannot be written. Nothing may be
+                drawn.
+        """
+        with writing(self.path, self.timeout) as connection:
+            self._check_drawable(connection, receipt)
+            steps.begin(connection, receipt.id, number, request)
+
+    def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
+        """Put the outcome of a step on the disk, before anybody sees it.
+
+        Args:
+            receipt: receipt of the release.
+            number: number of the step, which was begun.
+            outcome: the outcome as text, in parts.
+
+        Raises:
+            LedgerError: the step is not under way, or the file cannot be written. The outcome must
+                be thrown away.
+        """
+        free_room(self.path, receipt.run)
+        with writing(self.path, self.timeout) as connection:
+            self._checked_receipt(connection, receipt)
+            steps.record(connection, receipt.id, number, outcome)
+
+    def draw(
+        self,
+        receipt: Receipt,
+        number: int,
+        request: str,
+        drawn: Callable[[], Any],
+        text: Callable[[Any], Iterable[str]],
+    ) -> Any:
+        """Begin and record, in one transaction, a step whose outcome is the same however often it is drawn (PROOFS-periods.md).
+
+        Args:
+            receipt: receipt of the release.
+            number: number of the step: 1, 2, 3 ...
+            request: fingerprint of the step.
+            drawn: returns the outcome; it is called while no other process can write to the ledger.
+            text: writes an outcome as text, in parts.
+
+        Returns:
+            The outcome.
+
+        Raises:
+            LedgerError: as `begin` and `record`; then nothing of the outcome is in the ledger.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out", plan="{}")
+        >>> ledger.draw(receipt, 1, "counts", lambda: 7, lambda seven: [str(seven)])
+        7
+        >>> ledger.pending(receipt).steps[0].outcome
+        '7'
+        >>> folder.cleanup()
+        """
+        free_room(self.path, receipt.run)
+        with writing(self.path, self.timeout) as connection:
+            self._check_drawable(connection, receipt)
+            steps.begin(connection, receipt.id, number, request)
+            steps.record(connection, receipt.id, number, text(outcome := drawn()))
+        return outcome
+
+    def check_for_all_times(self) -> None:
+        """Refuse to pay for a series from a budget that begins anew with each period (L2).
+
+        Raises:
+            InputError: the budget in force is for a day, week, month or year.
+            LedgerError: the file cannot be read.
+        """
+        _, period = in_force(self._content())
+        if period:
+            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
+
+    def check_period_of(self, release: Entry | Receipt) -> None:
+        """Refuse rows that are read now for a release that was paid in an earlier period (L2).
+
+        Args:
+            release: that is to be drawn from rows that were read after its payment.
+
+        Raises:
+            LedgerError: the budget begins anew with each period, and that of the payment is over;
+                or the release is not of this ledger, or the file cannot be read.
+
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> ledger = ln.Ledger.create(f"{folder.name}/people.ledger", "people", ln.Privacy(ln.PureDP(1)))
+        >>> receipt = ledger.reserve(cost=PureCost(1), privacy=ledger.privacy, plan_digest="ab12", output="out")
+        >>> ledger.check_period_of(receipt)
+        >>> folder.cleanup()
+        """
+        content = self._content()
+        entry, (_, period) = self._entry(content, release), in_force(content)
+        if not same_period(period, entry.reserved_on, today()):
+            raise LedgerError(
+                words.PERIOD_OVER.format(
+                    number=entry.number, paid_on=entry.reserved_on, period=period
+                )
+            )
+
+    def period_is_over(self, entry: Entry) -> bool:
+        """Tell whether the budget begins anew with each period, and that of a payment is over.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        _, period = in_force(self._content())
+        return not same_period(period, entry.reserved_on, today())
+
+    def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
+        """Return the entry of a release in the file; refuse a release of another ledger."""
+        for entry in content.entries:
+            if entry.id == release.id:
+                return entry
+        raise LedgerError(
+            f"The receipt {release.id} is not of the ledger {self.path}. Seal a release where "
+            "it was reserved."
+        )
+
+    def entry_of(self, receipt: Receipt) -> Entry:
+        """Read the entry of a receipt from the file.
+
+        Raises:
+            LedgerError: the receipt is not of this ledger, another process finishes its release, or
+                the file cannot be read.
+
+        >>> ln.Ledger.open("/nowhere/x").entry_of(None)
+        Traceback (most recent call last):
+        leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/x. ...
+        """
+        with connected(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            return self._checked_receipt(connection, receipt)
+
+    def pending(self, entry: Entry | Receipt) -> Pending:
+        """Read what is needed to finish a release that is resumable.
+
+        Raises:
+            LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
+        """
+        with connected(self.path, self.timeout) as connection:
+            connection.execute("BEGIN")
+            self._content(connection)
+            return steps.pending_of(connection, entry.id, self.path)
+
+    def take_over(self, entry: Entry, run: str) -> Receipt:
+        """Become the one process that finishes a release.
+
+        Args:
+            entry: a resumable entry.
+            run: identification of this process, from `running`.
+
+        Raises:
+            LedgerError: another process makes or finishes it, or it is not resumable any more.
+        """
+        with writing(self.path, self.timeout) as connection:
+            current = next(
+                (known for known in self._content(connection).entries if known.id == entry.id), None
+            )
+            if current is None or not current.resumable or is_running(self.path, current.run):
+                raise LedgerError(
+                    f"Release {entry.number} in the ledger {self.path} is being finished by "
+                    "another process, or is finished."
+                )
+            connection.execute("UPDATE entry SET run = ? WHERE id = ?", (run, entry.id))
+        return Receipt(
+            id=current.id,
+            dataset=self.dataset,
+            plan_digest=current.plan_digest,
+            output=current.output,
+            charge=current.charge,
+            number=current.number,
+            head=current.digest,
+            run=run,
+        )
+
+    def seal(self, receipt: Receipt) -> None:
+        """Record that a release was published whole.
+
+        An entry that another process has meanwhile found absent is sealed too, as it was paid for
+        and is there now; sealing twice changes nothing.
+
+        Raises:
+            LedgerError: the receipt is not of this ledger, or the file cannot be written.
+        """
+        with writing(self.path, self.timeout) as connection:
+            self._checked_receipt(connection, receipt)
+            self._settle(connection, receipt.id, "sealed")
+
+    def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
+        """Settle the unsealed entries of earlier runs: sealed if published, absent if they cannot be finished. No budget is given back.
+
+        Args:
+            is_published: tells whether the output of an unsealed entry is there and whole; None if
+                that is unknown. It is called without a lock.
+
+        Returns:
+            The entries that changed, as they are now.
+
+        Raises:
+            LedgerError: the file cannot be used.
+
+        Edge cases:
+            A release that another process is still making is left alone, as is one that is
+            resumable.
+        """
+        ended = release_states(self.path, self.entries(), is_published)
+        if not ended:
+            return ()
+        with writing(self.path, self.timeout) as connection:
+            self._content(connection)
+            for entry_id, published in ended.items():
+                self._settle(
+                    connection, entry_id, "sealed" if published else "absent"
+                )  # (J3): never reserved again
+        return tuple(entry for entry in self.entries() if entry.id in ended)
+
+    def is_running(self, entry: Entry) -> bool:
+        """Tell whether a process is making or finishing this release now."""
+        return is_running(self.path, entry.run)
+
+    @staticmethod
+    def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
+        # Never from sealed back to absent: its own process may have sealed it meanwhile.
+        connection.execute(
+            "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
+        )
+        for table in ("pending", "step", "outcome"):  # (J3): what only an unpublished release needs
+            connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
+
+    def entries(self) -> tuple[Entry, ...]:
+        """List every release that was paid for, and what the data holder entered, in that order.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        return self._content().entries
+
+    def spent(self) -> Charge:
+        """Add up all charges, in whatever state; exact. For a budget by periods, those of the present period; for a share, its own.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        return self.limits()[-1].spent
+
+    def left(self) -> Charge:
+        """Return what a release can take now from the budget and from the share; exact, and no part is below zero.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        parts = [limit.left for limit in self.limits()]
+        return Charge(
+            epsilon=min(p.epsilon for p in parts),
+            delta=min(p.delta for p in parts),
+            rho=min(p.rho for p in parts),
+        )
+
+    def limits(self) -> tuple[Limit, ...]:
+        """Return the budget in force, then that of the share, each with what is spent of it now.
+
+        Raises:
+            LedgerError: the file cannot be read.
+        """
+        return tuple(limits(self._content(), self.share, today()))
+
+    def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
+        """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
+        entry = self._entry(self._content(connection), receipt)
+        if entry.run != receipt.run:
+            raise LedgerError(
+                f"Release {entry.number} in the ledger {self.path} was taken over by another "
+                "process, which finishes it."
+            )
+        return entry
+
+    def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        entry = self._checked_receipt(connection, receipt)
+        if (
+            entry.state != "reserved"
+        ):  # (J3): its steps are forgotten, so none can be told to be new
+            raise LedgerError(
+                f"Release {entry.number} in the ledger {self.path} is {entry.state}; nothing more "
+                "is drawn for it."
+            )
+
+    def _content(self, connection: sqlite3.Connection | None = None) -> Content:
+        """Read the content, by a new connection if none is given; refuse a file that replaced the ledger that was opened."""
+        content = (
+            read(self.path, self.timeout)
+            if connection is None
+            else content_of(connection, self.path)
+        )
+        if (content.dataset, content.id) != (
+            self.dataset,
+            self.id,
+        ) or not content.privacy.same_unit(self.privacy):
+            raise LedgerError(
+                f"The ledger {self.path} was replaced by another one since it was opened. Open it "
+                "again."
+            )
+        return content
+
+    def _request(self, cost: Cost, privacy: Privacy) -> Charge:
+        """Return the charge of a release of this cost.
+
+        Raises:
+            InputError: the plan has another unit, or a definition that cannot be added up in this
+                ledger.
+        """
+        if not isinstance(privacy, Privacy):
+            raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
+        if not privacy.same_unit(self.privacy):
+            raise InputError(
+                f"The plan protects {privacy.protected}, the data set {self.dataset!r} "
+                f"{self.privacy.protected}; "
+                "such costs cannot be added: what is lost by a change of the one kind bounds "
+                "nothing for a change of the other. "
+                "Decide which of the two one person can change; then use plans and a ledger of "
+                "that unit."
+            )
+        return charge(self.privacy.budget, privacy.budget, cost)

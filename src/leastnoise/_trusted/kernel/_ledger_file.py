@@ -1,0 +1,467 @@
+"""The ledger's file: one SQLite database, read strictly and written by one process at a time; and the limits that its entries imply.
+
+PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest
+everything is then in the one file, so that a copy of that file never lacks the latest charges.
+``synchronous = EXTRA`` is FULL plus a flush of the folder after the journal is gone, without which
+a power cut just after a commit could undo it.
+
+No time of day is written: the time between paying and publishing would tell how many rows were
+counted.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar, cast, get_args
+
+from leastnoise._trusted.accounting import (
+    Budget,
+    Charge,
+    Cost,
+    Privacy,
+    budget_from_json,
+    charge_from_json,
+    cost_from_json,
+    is_charge_of,
+    left,
+    privacy_from_json,
+    total,
+    whole_budget,
+)
+from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
+from leastnoise._trusted.kernel import _messages as words
+
+State = Literal["reserved", "sealed", "absent"]
+Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
+Kind = Literal["release", "spent", "budget"]
+# A period is named by what its days have in common.
+PERIODS = {"": "", "day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y"}
+OF_RELEASE = ("release", "", "")  # kind, share and period of a release that names no share
+
+APPLICATION = 0x4C4E4C47  # "LNLG", in the header of the file
+SCHEMA = 3
+TABLES = (
+    """CREATE TABLE dataset (one INTEGER PRIMARY KEY CHECK (one = 1),
+    name TEXT NOT NULL, privacy TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL)""",
+    # Beside the entries, so that neither table can be set back without the other.
+    (
+        "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, digest "
+        "TEXT NOT NULL)"
+    ),
+    """CREATE TABLE entry (number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'sealed', 'absent')), charge TEXT NOT NULL, cost TEXT NOT NULL, declared TEXT NOT NULL,
+    plan_digest TEXT NOT NULL, output TEXT NOT NULL, description TEXT NOT NULL, reserved_on TEXT NOT NULL, digest TEXT NOT NULL,
+    run TEXT NOT NULL, kind TEXT NOT NULL, share TEXT NOT NULL, period TEXT NOT NULL)""",
+    # Of releases that are paid and not published: what they are, which steps were begun, and what
+    # those gave.
+    (
+        "CREATE TABLE pending (id TEXT PRIMARY KEY, plan TEXT NOT NULL, options TEXT NOT NULL, digest "
+        "TEXT NOT NULL)"
+    ),
+    (
+        "CREATE TABLE step (id TEXT NOT NULL, number INTEGER NOT NULL, request TEXT NOT NULL, digest "
+        "TEXT, PRIMARY KEY (id, number))"
+    ),
+    """CREATE TABLE outcome (id TEXT NOT NULL, number INTEGER NOT NULL, part INTEGER NOT NULL, text TEXT NOT NULL,
+    PRIMARY KEY (id, number, part))""",
+)
+COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description, reserved_on, digest, state, run, kind, share, period"
+SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
+    AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
+LONGEST_TEXT = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of the ledger: a release, or a change that the data holder entered.
+
+    Attributes:
+        number: 1, 2, 3 ... in the order in which they were entered.
+        state: "reserved" (paid, not known to be published), "sealed" (paid and published whole) or
+            "absent" (paid, and found unpublished).
+        charge: what was taken, in the definition of the data set's budget.
+        cost: the cost that the kernel computed from the integers of the plan.
+        declared: the budget that the plan declared, or that the data holder set.
+        reserved_on: the day of payment, UTC.
+        digest: digest of this entry and of all before it.
+        run: identification of the process that makes the release, while one does.
+        resumable: whether an unpublished release can be finished without paying again: every step
+            that was begun has an outcome.
+        kind: a "release", an amount "spent" before or elsewhere, or a "budget" that holds from this
+            entry on.
+        share: the share that paid, or whose budget was set; "" for none.
+        period: for a budget, "day", "week", "month" or "year" if it begins anew with each; "" if it
+            is for all times.
+
+    >>> Entry.__slots__[:3]
+    ('number', 'id', 'state')
+    """
+
+    number: int
+    id: str
+    state: State
+    charge: Charge
+    cost: Cost
+    declared: Budget
+    plan_digest: str
+    output: str
+    description: str
+    reserved_on: date
+    digest: str
+    run: str
+    resumable: bool
+    kind: Kind
+    share: str
+    period: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    dataset: str
+    privacy: Privacy
+    id: str
+    head: str
+    entries: tuple[Entry, ...]
+
+
+def append(
+    connection: sqlite3.Connection,
+    row: Sequence[object],
+    before: str,
+    state: State,
+    run: str = "",
+    added: Sequence[object] = OF_RELEASE,
+) -> str:
+    """Add an entry to the chain, whose digest covers all entries before it too; update the head. Return the digest."""
+    digest = _linked(before, row, added)
+    values = (*row, digest, state, run, *added)
+    places = ", ".join("?" * len(values))
+    query = f"INSERT INTO entry ({COLUMNS}) VALUES ({places})"  # noqa: S608 - names of our own
+    connection.execute(query, values)
+    connection.execute("UPDATE head SET number = ?, digest = ?", (row[0], digest))
+    return digest
+
+
+def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
+    # lists of different lengths: no entry of one form has the text of one of the other
+    return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
+
+
+def today() -> date:
+    """Return the present day, UTC."""
+    return datetime.now(UTC).date()
+
+
+def dump(value: Charge | Cost | Budget | Privacy) -> str:
+    """Write a charge, cost, budget or promise as the file's text."""
+    return json.dumps(value.to_json())
+
+
+def _read(text: object, reader: Callable[[object], Read]) -> Read:
+    """Read a value that `dump` wrote: the untrusted reader's value must be of the package's classes and have the same text again."""
+    value = reader(json.loads(cast(str, text)))
+    if (
+        type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost))
+        or dump(value) != text
+    ):
+        raise ValueError
+    return value
+
+
+def digest_of(row: Sequence[object]) -> str:
+    """Hash the parts of a row that never change, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
+
+
+@contextmanager
+def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
+    try:
+        connection = sqlite3.connect(
+            path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None
+        )
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute(
+                "PRAGMA fullfsync = ON"
+            )  # where a plain flush stops at the disk's own cache
+            connection.execute("PRAGMA trusted_schema = OFF")
+            yield connection
+        finally:
+            connection.close()
+    except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
+        raise LedgerError(words.damaged(path, "its tables are unreadable")) from None
+    except sqlite3.Error as error:
+        raise LedgerError(
+            words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
+        ) from None
+
+
+@contextmanager
+def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Hold the lock of the only writer; commit at the end, or roll back and raise the error."""
+    with connected(path, timeout) as connection:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(words.JOURNAL.format(path=path, mode=mode))
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def read(path: Path, timeout: float) -> Content:
+    """Read everything at one moment."""
+    with connected(path, timeout) as connection:
+        connection.execute("BEGIN")
+        return content_of(connection, path)
+
+
+def content_of(connection: sqlite3.Connection, path: Path) -> Content:
+    """Check and read the file; refuse anything that this module did not write."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION:
+        raise LedgerError(words.no_ledger(path))
+    if version < 1:
+        raise LedgerError(words.damaged(path, f"it has the unknown format {version}"))
+    if version != SCHEMA:
+        raise LedgerError(words.other_format(path, version, SCHEMA))
+    if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+        raise LedgerError(words.damaged(path, "its pages do not fit together"))
+    rows = connection.execute(SELECT).fetchall()
+    try:
+        ((*row, digest),) = connection.execute(
+            "SELECT name, privacy, id, digest FROM dataset"
+        ).fetchall()
+        if digest != digest_of(row):
+            raise ValueError
+        name = checked_text("dataset", row[0], least=1)
+        privacy = _read(row[1], privacy_from_json)
+        identity = checked_text("id", row[2], least=1)
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(words.damaged(path, "the row of the data set is unreadable")) from None
+    if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
+        raise LedgerError(words.damaged(path, "entries are missing"))
+    entries, last = [], digest
+    for row in rows:
+        entries.append(_entry(row, last, privacy.budget, path))
+        last = entries[-1].digest
+    if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
+        raise LedgerError(
+            words.damaged(
+                path, "its last entries are missing, or parts of it are from an older copy"
+            )
+        )
+    return Content(name, privacy, identity, last, tuple(entries))
+
+
+def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
+    said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
+    try:
+        if (
+            said["digest"] != _linked(before, row[:9], row[12:15])
+            or said["kind"] not in get_args(Kind)
+            or said["period"] not in PERIODS
+        ):
+            raise ValueError
+        said |= {
+            name: checked_text(name, said[name])
+            for name in ("plan_digest", "output", "description", "run", "share")
+        }
+        said["id"], said["resumable"] = (
+            checked_text("id", said["id"], least=1),
+            bool(said["resumable"]) and said["state"] == "reserved",
+        )
+        said["charge"], said["cost"] = (
+            _read(said["charge"], charge_from_json),
+            _read(said["cost"], cost_from_json),
+        )
+        said["declared"], said["reserved_on"] = (
+            _read(said["declared"], budget_from_json),
+            date.fromisoformat(said["reserved_on"]),
+        )
+        entry = Entry(**said)
+        of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
+        if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(words.damaged(path, f"entry {row[0]} is unreadable")) from None
+    return entry
+
+
+def checked_text(name: str, value: object, least: int = 0) -> str:
+    if (
+        not isinstance(value, str)
+        or not least <= len(value.strip())
+        or len(value) > LONGEST_TEXT
+        or "\0" in value
+    ):
+        raise refuse(name, value, f"a text of {least} to {LONGEST_TEXT} characters")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(name, value, "a text that can be written as UTF-8") from None
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One of the budgets that a release must be within.
+
+    Attributes:
+        share: name of the share; "" for the whole budget.
+        budget: the budget in force.
+        period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
+            for all times.
+        spent: the sum of its charges, in the period of the day asked for.
+    """
+
+    share: str
+    budget: Budget
+    period: str
+    spent: Charge
+
+    @property
+    def left(self) -> Charge:
+        """What may still be spent; no part is below zero."""
+        return left(self.budget, self.spent)
+
+
+def in_force(content: Content) -> tuple[dict[str, Budget], str]:
+    """Return the budgets in force by share, with the whole under "", and their period."""
+    budgets, period = {"": content.privacy.budget}, ""
+    for entry in content.entries:
+        if entry.kind == "budget":
+            budgets[entry.share] = entry.declared
+            period = entry.period if entry.share == "" else period
+    return budgets, period
+
+
+def same_period(period: str, day: date, other: date) -> bool:
+    """Tell whether two days are in one period of a budget; all are where it is for all times (L2).
+
+    >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
+    False
+    """
+    return day.strftime(PERIODS[period]) == other.strftime(PERIODS[period])
+
+
+def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
+    """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
+    return total(
+        entry.charge
+        for entry in content.entries
+        if share in ("", entry.share) and same_period(period, entry.reserved_on, day)
+    )
+
+
+def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
+    """Give the limit of the whole budget, then that of the named share.
+
+    Raises:
+        InputError: there is no such share.
+    """
+    budgets, period = in_force(content)
+    if share not in budgets:
+        raise InputError(words.no_share(budgets, share))
+    for name in dict.fromkeys(("", share)):
+        yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
+
+
+def check_left(content: Content, request: Charge, share: str, day: date) -> None:
+    """Refuse a request that is not within every limit (L1).
+
+    Raises:
+        BudgetError: less is left; the message says of what.
+        InputError: the budget is shared out, and no share or an unknown one is named.
+    """
+    budgets, _ = in_force(content)
+    if len(budgets) > 1 and not share:
+        raise InputError(words.shared_out(content.dataset, budgets))
+    for limit in limits(content, share, day):
+        if not request.within(limit.left):
+            raise BudgetError(words.above_budget(content.dataset, limit, request))
+
+
+def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
+    """Refuse a new budget that is of another definition, or below what is spent of it in some period.
+
+    Raises:
+        InputError: another definition.
+        BudgetError: more is spent.
+    """
+    if type(budget) is not type(content.privacy.budget):
+        raise InputError(
+            words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget)
+        )
+    for day in {entry.reserved_on for entry in content.entries}:
+        spent = spent_of(content, share, period, day)
+        if not spent.within(whole_budget(budget)):
+            raise BudgetError(words.below_spent(budget, spent))
+
+
+def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+    """Make an empty ledger and return its identification.
+
+    It is written under a unique name and then linked into place: no process ever sees half a
+    ledger, or removes another's.
+    """
+    draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
+    try:
+        if file.exists():
+            raise LedgerError(words.TAKEN.format(path=file))
+        for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
+            if left_over.exists():  # SQLite would play it into the new ledger
+                raise LedgerError(
+                    f"{left_over} is left from an earlier ledger of this name. Restore that "
+                    "ledger, or remove both."
+                )
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        try:
+            with writing(draft, timeout) as connection:
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {SCHEMA}")
+                for table in TABLES:
+                    connection.execute(table)
+                row = (name, dump(privacy), secrets.token_hex(16))
+                connection.execute(
+                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row))
+                )
+                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
+            os.link(draft, file)
+        finally:
+            with suppress(OSError):  # the ledger is in its place, or never will be
+                draft.unlink()
+        flush_folder(file.parent)
+    except FileExistsError:
+        raise LedgerError(words.TAKEN.format(path=file)) from None
+    except OSError as error:
+        raise LedgerError(
+            words.NOT_MADE.format(path=file, why=words.os_error_reason(error))
+        ) from None
+    return row[2]
+
+
+def flush_folder(folder: Path) -> None:
+    """Make the name of a new file durable too.
+
+    >>> flush_folder(Path("/nowhere"))
+    """
+    with suppress(OSError):  # a file system that cannot flush a folder
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,162 @@
+"""The steps of releases that are paid and not yet published.
+
+A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
+returned. A step that was entered and has no outcome is never drawn again; see (J1) to (J3) in
+PROOFS-ledger.md.
+"""
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from leastnoise._trusted.accounting import Charge
+from leastnoise._trusted.check import InputError, LedgerError
+from leastnoise._trusted.kernel import _messages as words
+from leastnoise._trusted.kernel._ledger_file import digest_of
+
+_PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
+
+
+class NeedsData(InputError):
+    """A release that was paid has steps left to draw, and its rows were not given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
+
+    Attributes:
+        id: 128 random bits in hexadecimal.
+        dataset: name of the data set.
+        plan_digest: fingerprint of the plan that was paid for.
+        output: where the release will be published.
+        charge: what was taken, in the definition of the data set's budget.
+        number: number of its entry in the ledger.
+        head: digest of its entry and of all before it.
+        run: identification of the process that makes the release; see `Ledger.running`.
+
+    >>> Receipt.__slots__
+    ('id', 'dataset', 'plan_digest', 'output', 'charge', 'number', 'head', 'run')
+    """
+
+    id: str
+    dataset: str
+    plan_digest: str
+    output: str
+    charge: Charge
+    number: int
+    head: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A recorded step.
+
+    Attributes:
+        request: fingerprint of what the step asked for.
+        outcome: what it returned, as text.
+    """
+
+    request: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is needed to finish a release that was paid.
+
+    Attributes:
+        plan: its JSON text.
+        options: options of the release, in the form in which the caller gave them.
+        steps: the recorded steps, in order.
+    """
+
+    plan: str
+    options: str
+    steps: tuple[Step, ...]
+
+
+def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
+    """Enter a step as begun; refuse it if any process has begun this step or a later one before (J1)."""
+    begun = connection.execute(
+        "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
+    ).fetchone()
+    if begun != (number - 1, number - 1):
+        raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
+    connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
+
+
+def record(
+    connection: sqlite3.Connection, entry_id: str, number: int, outcome: Iterable[str]
+) -> None:
+    """Store the outcome of a step that was begun and has none yet (J2)."""
+    step = (entry_id, number)
+    if connection.execute(
+        "SELECT count(*) FROM step WHERE id = ? AND number = ? AND digest IS NULL", step
+    ).fetchone() != (1,):
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} is not under way. Let the process that "
+            "makes this release finish it."
+        )
+    digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
+    for part, text in enumerate(_parts(outcome)):
+        digest.update(json.dumps(text)[1:-1].encode())
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
+    digest.update(b'"]')
+    connection.execute(
+        "UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step)
+    )
+
+
+def _parts(texts: Iterable[str]) -> Iterator[str]:
+    """Cut the joined texts into parts of ``_PART`` characters; the last part may have fewer."""
+    held: list[str] = []
+    size = 0
+    for text in texts:
+        start = 0
+        while len(text) - start >= (
+            room := _PART - size
+        ):  # a text may be very long: what is left of it is not copied
+            yield "".join([*held, text[start : start + room]])
+            held, size, start = [], 0, start + room
+        held.append(text[start:])
+        size += len(text) - start
+    if size:
+        yield "".join(held)
+
+
+def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
+    """Read what is known of an unpublished release.
+
+    Raises:
+        LedgerError: the release has nothing to finish, or its rows are damaged.
+    """
+    head = connection.execute(
+        "SELECT plan, options, digest FROM pending WHERE id = ?", (entry_id,)
+    ).fetchone()
+    if head is None:
+        raise LedgerError(
+            f"The release {entry_id} in the ledger {path} has nothing that could be finished."
+        )
+    steps: list[Step] = []
+    for number, request, digest in connection.execute(
+        "SELECT number, request, digest FROM step WHERE id = ? AND digest IS NOT NULL ORDER BY "
+        "number",
+        (entry_id,),
+    ).fetchall():
+        parts = connection.execute(
+            "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
+        ).fetchall()
+        step = Step(request, "".join(part for (part,) in parts))
+        if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
+            raise LedgerError(
+                words.damaged(path, f"the measurement of the release {entry_id} is unreadable")
+            )
+        steps.append(step)
+    if digest_of((entry_id, *head[:2])) != head[2]:
+        raise LedgerError(words.damaged(path, f"the plan of the release {entry_id} is unreadable"))
+    return Pending(head[0], head[1], tuple(steps))

@@ -1,0 +1,208 @@
+"""One measurement: it is checked against its claim, and then noise is added to its exact answers, here and nowhere else.
+
+PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which
+pays: (K1) what is measured and how far neighbours are apart, (K2) the table, (K3) paid before
+    anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an
+overflow is a wrong answer and no leak.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from leastnoise._trusted.accounting import Cost, Noise, Privacy, covers
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.domain import Domain
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
+from leastnoise._trusted.linop import SignedArray, along, apply, narrow
+from leastnoise._trusted.measurements import Limits, Measurements, cost, row_scales
+from leastnoise._trusted.table import Table
+
+SAMPLERS = {
+    Noise.DISCRETE_LAPLACE: discrete_laplace,
+    Noise.DISCRETE_GAUSSIAN: discrete_gaussian,
+    Noise.ROUNDED_GAUSSIAN: rounded_gaussian,
+}
+_BATCH_ROWS = 2**18
+
+
+def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
+    """Refuse a table that was encoded over another domain, or whose rows a unit were bounded for another privacy unit (K2)."""
+    if table.domain != domain:
+        raise InputError(
+            "The table was encoded over another domain than the plan's. Read the source again "
+            "with the domain of the plan."
+        )
+    if (table.unit_column, table.max_rows, table.max_per_cell) != (
+        privacy.unit_column,
+        privacy.max_rows,
+        privacy.max_per_cell,
+    ):
+        raise InputError(
+            "The table was bounded for another privacy unit than the plan's. Read the source "
+            "again with the unit of the plan."
+        )
+
+
+def verify(measurements: Measurements, table: Table | None) -> Cost:
+    """Check that the table belongs to the measurements (K2) and that their budget covers their exact cost (K1); return that cost."""
+    if type(measurements) is not Measurements:
+        raise refuse("what is measured", type(measurements).__name__, "Measurements")
+    if table is not None:  # a resumed series asks for its recorded steps without the rows
+        check_table(measurements.domain, measurements.privacy, table)
+        table.require(*measurements.columns())
+    spent = cost(measurements)
+    if not covers(measurements.privacy.budget, spent):
+        raise InputError(
+            "The queries cost more than the budget they declare, "
+            f"{measurements.privacy.budget!r}. Make the plan again; nothing was spent."
+        )
+    return spent
+
+
+def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[SignedArray, ...]:
+    """Return the noisy answers of every block; the caller has verified the measurements and paid for them."""
+    values: list[SignedArray | None] = [None] * len(measurements.blocks)
+    pending: list[tuple[int, IntArray]] = []
+    kinds = _operator_groups(measurements)
+    rows = 0
+    for index, exact in exact_answers(measurements, table):
+        if (
+            rows + len(exact) > _BATCH_ROWS
+        ):  # a large table is drawn by itself, mostly with one scale
+            _add_noise(measurements, pending, kinds, values, entropy)
+            pending, rows = [], 0
+        pending.append((index, exact))
+        rows += len(exact)
+    _add_noise(measurements, pending, kinds, values, entropy)
+    return tuple(value for value in values if value is not None)
+
+
+def _operator_groups(measurements: Measurements) -> list[int]:
+    """Return for every block the number of its group in ``alike``, whose blocks have the same operators and noise scales."""
+    numbers = {
+        id(block): number for number, group in enumerate(measurements.alike) for block in group
+    }
+    return [numbers[id(block)] for block in measurements.blocks]
+
+
+def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
+    """Compute the exact answers A x of every block, in multiples of 1 / grid; they never leave the kernel without noise.
+
+    Args:
+        measurements: what is measured.
+        table: the private rows, which belong to it.
+
+    Returns:
+        The index of every block with its answers, int64 of shape (rows,), in any order.
+
+    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured()
+    >>> [(place, exact.tolist()) for place, exact in exact_answers(made, Table(made.domain, {"sex": [0, 1, 1]}))]
+    [(0, [1, 2])]
+    """
+    groups: dict[tuple[str | None, Limits | None, bool], dict[tuple[str, ...], list[int]]] = {}
+    for index, block in enumerate(measurements.blocks):
+        groups.setdefault((block.measure, block.limits, block.ends), {}).setdefault(
+            block.attributes, []
+        ).append(index)
+    kinds = _operator_groups(measurements)
+    held: list[tuple[int, IntArray]] = []
+    size = 0
+    for (summed, limits, ends), blocks_of in groups.items():
+        marginals = count(
+            table, blocks_of, summed, None if limits is None else (limits.attribute, limits.values)
+        )
+        for names, cells in (
+            _from_ends(table, marginals, blocks_of, summed)
+            if ends and summed is not None
+            else marginals
+        ):
+            for index in blocks_of[names]:
+                held.append((index, cells))
+                size += max(
+                    cells.size, measurements.blocks[index].rows
+                )  # there may be many more queries than cells
+                if size >= _BATCH_ROWS:
+                    yield from _applied(measurements, held, kinds)
+                    held, size = [], 0
+    yield from _applied(measurements, held, kinds)
+
+
+def _from_ends(
+    table: Table,
+    sums: Iterator[tuple[tuple[str, ...], IntArray]],
+    blocks_of: Iterable[tuple[str, ...]],
+    measure: str,
+) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Turn the sums of v into those of v - low followed by those of high - v, using the number of values (or rows) in each cell."""
+    bounds = table.domain.measure(measure)
+    for (names, summed), (_, values) in zip(
+        sums, count(table, blocks_of, table.domain.count_of(measure)), strict=True
+    ):
+        yield (
+            names,
+            np.concatenate(
+                [summed - bounds.low_units * values, bounds.high_units * values - summed]
+            ),
+        )
+
+
+def _applied(
+    measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
+) -> Iterator[tuple[int, IntArray]]:
+    """Apply the blocks' queries to their tables, in one batch for blocks that are alike; the answers are flat, in row-major order."""
+    answers: dict[int, IntArray] = {}
+    alike: dict[int, list[tuple[int, IntArray]]] = {}
+    for index, cells in held:
+        alike.setdefault(kinds[index], []).append((index, cells))
+    for some in alike.values():
+        cube = (
+            np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]
+        )  # one table may be very large
+        factors = measurements.blocks[some[0][0]].factors
+        cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
+        for axis, factor in enumerate(factors, 1):
+            cube = along(apply, factor.operator, cube, axis)
+        answers.update(
+            zip(
+                (index for index, _ in some),
+                cube.reshape(len(some), -1) * measurements.grid,
+                strict=True,
+            )
+        )
+    yield from ((index, answers[index]) for index, _ in held)
+
+
+def _add_noise(
+    measurements: Measurements,
+    pending: Sequence[tuple[int, IntArray]],
+    kinds: Sequence[int],
+    values: list[SignedArray | None],
+    entropy: Entropy,
+) -> None:
+    """Add one draw to each row, in multiples of 1 / grid, of exactly the scale that ``row_scales`` gives (K4)."""
+    if not pending:
+        return
+    block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
+    scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
+    numerators, denominators = (
+        _single_if_equal(np.concatenate([scales[kinds[index]][part] for index, _ in pending]))
+        for part in (0, 1)
+    )
+    noise = SAMPLERS[measurements.noise](
+        numerators, denominators, sum(len(exact) for _, exact in pending), entropy
+    )
+    start = 0
+    for index, exact in pending:
+        noisy = noise[start : start + len(exact)]
+        noisy += exact
+        values[index] = narrow(noisy)  # a function of the noisy numbers alone
+        start += len(exact)
+
+
+def _single_if_equal(terms: IntArray) -> int | IntArray:
+    """Return a single number where all terms are equal: the samplers are faster with it."""
+    return int(terms[0]) if (terms == terms[0]).all() else terms

@@ -1,0 +1,278 @@
+"""Exact noise: discrete Laplace, discrete Gaussian, and exactly rounded continuous Gaussian.
+
+Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this
+file.
+"""
+
+import numpy as np
+
+from leastnoise._trusted.check.arrays import BoolArray, IntArray
+from leastnoise._trusted.kernel._entropy import Entropy, Words
+from leastnoise._trusted.kernel._sampling import (
+    Coins,
+    Index,
+    LazyReals,
+    Ratios,
+    Scale,
+    apply_signs,
+    coin_exp,
+    draw_in_blocks,
+    geometric_table,
+    half_normal_table,
+    random_signs,
+    read_scale,
+    scale_at,
+    toss_exp,
+    uniform_below,
+)
+
+# the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
+# it
+_PARTS = 8
+_CUT = 128  # the table's last cell, which stands for V of at least 128
+
+
+def discrete_laplace(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
+    """Draw integers z with probability proportional to exp(-|z| denominator / numerator), exactly.
+
+    Args:
+        numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape
+            (count,): one scale a draw.
+        denominator: the same.
+        count: number of draws, at least 0.
+        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
+
+    Returns:
+        int64 array of shape (count,), in counts.
+
+    Raises:
+        InputError: a scale or the count is not of this kind; a scale of 0 is refused.
+
+    Guarantees:
+        Given independent uniform bits the draws are independent and have exactly the stated
+        distribution modulo 2^64 (theorem L of PROOFS-noise.md). |z| reaches 2^63 with probability
+        below 2^-184, and even then x + z modulo 2^64 is a function of the exact x + z, so that
+        nothing beyond its privacy loss is lost.
+
+    Source:
+        Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020),
+        algorithm 2, with the exponential cut in eighths and V from a table.
+
+    >>> discrete_laplace(3, 2, 6, SeededEntropy(1)).dtype.name
+    'int64'
+    """
+    p, q = read_scale(numerator, denominator, count)
+    largest = int(p.max(initial=1))
+    table = geometric_table()
+    one = np.asarray(1, dtype=np.uint64)
+
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        mine, divisor = scale_at(p, index), scale_at(q, index) * np.uint64(_PARTS)
+        u, accepted = uniform_below(mine, largest, size, entropy)  # L1
+        accepted &= toss_exp(
+            Ratios(numerators=u, denominators=mine),
+            np.arange(size),
+            entropy,
+            linear=one,
+            square=False,
+            slots=_PARTS,
+        )
+        v = table.draw(size, entropy)  # L2
+        magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
+        zero = magnitude == 0
+        for i in np.flatnonzero(v == _CUT).tolist():
+            exact = (int(u[i]) + int(scale_at(mine, i)) * _far_number(entropy)) // int(
+                scale_at(divisor, i)
+            )
+            magnitude[i], zero[i] = exact % 2**64, exact == 0
+        negative = random_signs(size, entropy)
+        accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
+        return apply_signs(magnitude, negative), accepted
+
+    return draw_in_blocks(count, attempt)
+
+
+def _far_number(entropy: Entropy) -> int:
+    """Draw V given that it is at least 128: the geometric distribution has no memory (L2)."""
+    v = _CUT
+    while True:
+        further = int(geometric_table().draw(1, entropy)[0])
+        v += further
+        if further < _CUT:
+            return v
+
+
+_FINE = 8  # parts of a standard deviation
+_FINE_FROM = (
+    32  # standard deviations from which on a part holds enough integers for the fine cut to pay
+)
+
+
+def discrete_gaussian(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
+    """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
+
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    scale.
+
+    Guarantees:
+        Given independent uniform bits the draws are independent and have exactly the stated
+        distribution modulo 2^64 (theorem G of PROOFS-noise.md). |z| reaches 2^63 with probability
+        below 2^-11000.
+
+    Source:
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm D, with the
+        half-line cut in parts of sigma/8 and the number of the part from a table.
+
+    >>> discrete_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
+    'int64'
+    """
+    p, q = read_scale(numerator, denominator, count)
+    parts = _FINE if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM) else 1
+    unit = q * np.uint64(
+        parts
+    )  # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
+    width = (p + (unit - np.uint64(1))) // unit
+    widest = int(width.max(initial=1))
+    table = half_normal_table(parts)
+
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        mine, step = scale_at(p, index), scale_at(unit, index)
+        k = _part_numbers(parts, table.draw(size, entropy), entropy)
+        j, accepted = uniform_below(scale_at(width, index), widest, size, entropy)
+        start = k * mine
+        y = (start + (step - np.uint64(1))) // step + j  # G2
+        x = y * step - start
+        far = k >= np.uint64(8 * parts)
+        for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
+            p_i, step_i, start_i = (
+                int(scale_at(mine, i)),
+                int(scale_at(step, i)),
+                int(k[i]) * int(scale_at(mine, i)),
+            )
+            exact = -(-start_i // step_i) + int(j[i])
+            y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
+        accepted &= x < mine
+        inside = np.flatnonzero(accepted)
+        accepted[inside] = _accept(
+            parts, k[inside], Ratios(numerators=x, denominators=mine), inside, entropy
+        )  # G4
+        negative = random_signs(size, entropy)
+        accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
+        return apply_signs(y, negative), accepted
+
+    return draw_in_blocks(count, attempt)
+
+
+def rounded_gaussian(
+    numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
+) -> IntArray:
+    """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
+
+    Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
+    scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
+    term.
+
+    Guarantees:
+        Given independent uniform bits the draws are independent and have exactly the distribution
+        of floor(N(0, sigma^2) + 1/2) modulo 2^64 (theorem R of PROOFS-noise.md). For an integer x,
+        x + z is therefore a function of x + N(0, sigma^2).
+
+    Source:
+        Karney, "Sampling exactly from the normal distribution" (2016), algorithm N, with the
+        half-line cut in parts of sigma/8 and the number of the part from a table.
+
+    >>> rounded_gaussian(3, 2, 6, SeededEntropy(1)).dtype.name
+    'int64'
+    """
+    p, q = read_scale(numerator, denominator, count)
+    table = half_normal_table(_FINE)
+
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
+        mine, half_step = scale_at(p, index), scale_at(q, index) * np.uint64(_FINE)
+        k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
+        x = LazyReals(leading=entropy.words(size))  # R1
+        accepted = _accept(_FINE, k, x, np.arange(size), entropy)
+        double = mine * np.uint64(2)
+        high, low = _wide_product(double, x.leading)
+        y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
+        doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
+        for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
+            y[i] = _round(
+                int(scale_at(mine, i)),
+                int(scale_at(half_step, i)),
+                int(k[i]),
+                x,
+                i,
+                entropy=entropy,
+            )
+        return apply_signs(
+            y, random_signs(size, entropy)
+        ), accepted  # R4: both signs of 0 belong to the cell around 0
+
+    return draw_in_blocks(count, attempt)
+
+
+def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
+    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x of the index (G4)."""
+    squared = np.uint64(parts * parts)
+    whole_units, rest = k // squared, k % squared
+    accepted = toss_exp(
+        x, index, entropy, linear=rest * np.uint64(2), square=True, slots=2 * parts * parts
+    )
+    one = np.asarray(1, dtype=np.uint64)
+    for unit in range(int(whole_units.max(initial=0))):
+        left = np.flatnonzero(accepted & (whole_units > np.uint64(unit)))
+        accepted[left] = toss_exp(x, index[left], entropy, linear=one, square=False, slots=1)
+    return accepted
+
+
+def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
+    """Replace the table's last cell, 8 parts or more, by a number of a part beyond (G0)."""
+    for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
+        k[i] = _far_part(parts, entropy)
+    return k
+
+
+def _far_part(parts: int, entropy: Entropy) -> int:
+    """Draw k >= 8 parts with probability proportional to exp(-k^2 / (2 parts^2)) (G0)."""
+    while True:
+        j = 0
+        while coin_exp(8, parts, entropy):
+            j += 1
+        if coin_exp(j * j, 2 * parts * parts, entropy):
+            return 8 * parts + j
+
+
+def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
+    """Return the high and the low 64 bits of left times right, left below 2^57 (R2)."""
+    mask, half = np.uint64(2**32 - 1), np.uint64(32)
+    left_high, left_low, right_high, right_low = (
+        left >> half,
+        left & mask,
+        right >> half,
+        right & mask,
+    )
+    middle = left_high * right_low + (left_low * right_low >> half)
+    other = left_low * right_high + (middle & mask)
+    return left_high * right_high + (middle >> half) + (other >> half), left * right
+
+
+def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
+    """Return floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64, drawing as many digits of x as it takes (R3)."""
+    digits, bits, position = x.word(i, 0, entropy), 64, 1
+    while True:
+        low, high = (
+            (2 * p * ((k << bits) + d) + (half_step << bits)) // (2 * half_step << bits)
+            for d in (digits, digits + 1)
+        )
+        if low == high:
+            return low % 2**64
+        digits, bits, position = (
+            (digits << 64) | x.word(i, position, entropy),
+            bits + 64,
+            position + 1,
+        )

@@ -1,0 +1,63 @@
+"""Noisy outcomes of steps as text for the ledger. Not trusted: with their noise, outcomes are public."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._trusted.check import LedgerError
+from leastnoise._trusted.kernel._keys import FoundKeys
+from leastnoise._trusted.linop import SignedArray, narrow, unpack, whole_bytes, whole_bytes_text
+from leastnoise._trusted.measurements import Observation
+
+
+def outcome_to_text(outcome: object) -> Iterator[str]:
+    """Write the outcome of a step, in parts: it can be larger than memory should hold twice."""
+    if isinstance(outcome, Fraction):
+        yield json.dumps({"fraction": str(outcome)})
+        return
+    if isinstance(outcome, FoundKeys):
+        fields = {
+            "keys": {"tuple": list(outcome.keys)},
+            "units": {"array": whole_bytes(outcome.units)},
+        }
+        yield json.dumps({"kind": "FoundKeys", "fields": fields})
+        return
+    drawn = (
+        outcome.values if isinstance(outcome, Observation) else outcome
+    )  # a period gives a tuple of its rows
+    if not isinstance(drawn, tuple):
+        raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
+    yield '{"values": ['
+    for index, values in enumerate(drawn):
+        yield (", " if index else "") + whole_bytes_text(values)
+    yield "]}"
+
+
+def outcome_from_text(text: str) -> Any:
+    """Read the outcome of a choice or of a search for keys; `values_from_text` reads that of measurements."""
+
+    def reader(value: Any) -> Fraction | FoundKeys:
+        if "fraction" in value:
+            return Fraction(value["fraction"])
+        return FoundKeys(
+            tuple(value["fields"]["keys"]["tuple"]), unpack(value["fields"]["units"]["array"])
+        )
+
+    return _read(text, reader)
+
+
+def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
+    """Read the noisy answers of measurements, with at most so many rows in each block."""
+    entries = _read(text, lambda value: list(value["values"]))
+    return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
+
+
+def _read(text: str, reader: Callable[[Any], Any]) -> Any:
+    try:
+        return reader(json.loads(text))
+    except (ValueError, TypeError, KeyError):
+        raise LedgerError(
+            "What the ledger holds of this release's steps is unreadable. Restore the ledger from "
+            "a copy."
+        ) from None

@@ -1,0 +1,348 @@
+"""Measurements drawn period by period. A private file keeps the exact counts of the closed periods, and the noise of the last one.
+
+The labels (P1 ...) are those of PROOFS-periods.md.
+"""
+
+import base64
+import hashlib
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
+from leastnoise._trusted.check.arrays import BoolArray, IntArray
+from leastnoise._trusted.domain import UnitCount
+from leastnoise._trusted.kernel import _messages as words
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._ledger_file import flush_folder
+from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
+from leastnoise._trusted.linop import SignedArray, last_cells, narrow
+from leastnoise._trusted.measurements import Block, Measurements, row_scales
+from leastnoise._trusted.table import Table, Wanted
+
+PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedPeriods:
+    """Exact counts and noise that later periods of a series need; private.
+
+    Attributes:
+        number: number of closed periods.
+        tables: two flat, row-major int64 tables over all periods, by the measure that is summed
+            (None for rows) and the attributes. The first has the counts or sums as they were
+            frozen, 0 in later periods. The second has the largest number of rows that each cell had
+            when a period was closed; it is 0 unless late rows count on arrival.
+        noise: the noise of the rows of the last closed period: an int64 array for each block.
+
+    >>> ClosedPeriods().number
+    0
+    """
+
+    number: int = 0
+    tables: Mapping[Wanted, IntArray] = field(default_factory=dict)
+    noise: tuple[IntArray, ...] = ()
+
+
+def check_along(measurements: Measurements, along: str, late: str) -> None:
+    """Refuse measurements that cannot be drawn period by period.
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        late: how rows count that come after their period was closed: "drop" (not at all), or
+            "arrival" (in the period in which they come).
+
+    Raises:
+        InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum
+            where late rows count on arrival, or a count of units in all periods together; or a
+            column names the units, and their rows in a period have no bound or count on arrival.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> check_along(made, "month", "drop")
+    >>> check_along(made, "month", "later")
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
+    """
+    one_of("what late rows do", late, ("drop", "arrival"))
+    domain, privacy, bound = (
+        measurements.domain,
+        measurements.privacy,
+        measurements.privacy.max_per_cell,
+    )
+    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
+    if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
+        raise InputError(words.NO_BOUND.format(along=along))
+    # (P2)
+    bad = {
+        name
+        for name, it in domain.measures.items()
+        if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)
+    }
+    for block in measurements.blocks:
+        if (
+            (along,) not in [factor.attributes for factor in block.factors]
+            or block.limits is not None
+            or block.measure in bad
+        ):
+            raise InputError(words.NOT_BY_PERIOD.format(along=along))
+
+
+def close_period(
+    measurements: Measurements,
+    along: str,
+    late: str,
+    table: Table,
+    before: ClosedPeriods,
+    entropy: Entropy,
+) -> ClosedPeriods:
+    """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
+
+    Args:
+        measurements: the whole, of all periods; `check_along` has accepted them.
+        along: the attribute whose cells are the periods.
+        late: "drop" or "arrival".
+        table: the rows as they are now, over the domain of the measurements.
+        before: the closed periods so far.
+        entropy: the source of the noise.
+
+    Returns:
+        The closed periods with this one; private.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1)).tables
+    {(None, ('month',)): array([[2, 0],
+           [0, 0]])}
+    """
+    period, tables = before.number, {}
+    # on arrival one table of all attributes, so that a row arrives in one period in all of them
+    for key in (
+        [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements)
+    ):
+        ((attributes, counts),) = count(table, [key[1]], key[0])
+        shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
+        tables[key] = (
+            before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
+        )
+        now, frozen, most = (
+            np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
+        )  # views, periods first
+        frozen[period] = now[period]
+        if late == "arrival":
+            frozen[period] += np.maximum(now[:period] - most[:period], 0).sum(axis=0)
+            np.maximum(most[: period + 1], now[: period + 1], out=most[: period + 1])
+    noise = []
+    for block in measurements.blocks:
+        rows = rows_due(block, along, period)
+        top, bottom = (
+            part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid)
+        )
+        noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
+    return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise))
+
+
+def answers(
+    measurements: Measurements, along: str, closed: ClosedPeriods
+) -> tuple[SignedArray, ...]:
+    """Return the noisy answers of the last closed period: a function of ``closed``, so the same however often it is called (P3).
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        closed: private.
+
+    Returns:
+        For every block its rows of that period in order, in multiples of 1 / grid.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
+    >>> closed = close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1))
+    >>> [len(values) for values in answers(made, "month", closed)]
+    [1]
+    """
+    frozen = Table.counted(
+        measurements.domain,
+        *measurements.columns(),
+        {key: counts for key, (counts, _) in closed.tables.items()},
+    )
+    exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
+    rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
+    if [int(drawn.sum()) for drawn in rows] != [
+        *map(len, closed.noise)
+    ]:  # else one draw would be added to several answers
+        raise InternalError(
+            "The noise of a period is not of its rows; nothing was published. Please report this."
+        )
+    return tuple(
+        narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index])
+        for index, drawn in enumerate(rows)
+    )
+
+
+def fingerprint(measurements: Measurements, along: str, late: str) -> str:
+    """Return a fingerprint of what measurements compute: their answers to fixed test counts, and their noise scales (P4).
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+        late: "drop" or "arrival".
+
+    Returns:
+        SHA-256 in hexadecimal.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> first, second = (ln.plan(ln.queries(domain, month=asked), ln.ZCDP(1)).measured() for asked in ("identity", "total"))
+    >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
+    False
+    """
+    domain, columns = measurements.domain, measurements.columns()
+    trial = {
+        key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521
+        for key in measured_tables(measurements)
+    }
+    exact = dict(exact_answers(measurements, Table.counted(domain, *columns, trial)))
+    digest = hashlib.sha256(
+        repr(
+            (measurements.noise.value, measurements.grid, columns, domain.shape, along, late)
+        ).encode()
+    )
+    for index, block in enumerate(measurements.blocks):
+        digest.update(
+            repr(
+                (
+                    block.measure,
+                    measurements.largest_values(block).tolist(),
+                    block.attributes,
+                    len(exact[index]),
+                )
+            ).encode()
+        )
+        for numbers in (exact[index], *row_scales(block, measurements.grid)):
+            digest.update(np.asarray(numbers).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def measured_tables(measurements: Measurements) -> list[Wanted]:
+    """Return the tables that the measurements need, each once: the measure that is summed (None for rows), and the attributes.
+
+    Args:
+        measurements: the whole, of all periods; distances from both ends of a measure also need the
+            counts of its values, or of rows.
+
+    >>> measured_tables(ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.ZCDP(1)).measured())
+    [(None, ('sex',))]
+    """
+    tables = [(block.measure, block.attributes) for block in measurements.blocks]
+    tables += [
+        (measurements.domain.count_of(str(block.measure)), block.attributes)
+        for block in measurements.blocks
+        if block.ends
+    ]
+    return list(dict.fromkeys(tables))
+
+
+def rows_due(block: Block, along: str, period: int) -> BoolArray:
+    """Tell which rows of a block are drawn when a period is closed: each row in the last period where it has a coefficient (P1).
+
+    Args:
+        block: with a factor on the attribute alone.
+        along: the attribute whose cells are the periods.
+        period: 0 for the first.
+
+    Returns:
+        Booleans of shape (copies of the block, rows of each factor in turn).
+
+    >>> domain = ln.Domain(month=[1, 2, 3])
+    >>> (block,) = ln.plan(ln.queries(domain, month="identity"), ln.ZCDP(1)).measured().blocks
+    >>> rows_due(block, "month", 1).tolist()
+    [[False, True, False]]
+    """
+    shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
+    axis = [factor.attributes for factor in block.factors].index((along,)) + 1
+    last = last_cells(block.factors[axis - 1].operator)
+    return np.broadcast_to(
+        (last == period).reshape([-1 if position == axis else 1 for position in range(len(shape))]),
+        shape,
+    )
+
+
+def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
+    """Write the closed periods to the disk, whole or not at all, for the data's holder alone.
+
+    Args:
+        file: beside the ledger.
+        owner: the payment and the fingerprint that it belongs to.
+        closed: private.
+
+    Raises:
+        OSError: it cannot be written; the old file is as it was.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_closed(Path(folder, "state"), "ab12", ClosedPeriods())
+    ...     read_closed(Path(folder, "state"), "ab12", 0).number
+    0
+    """
+    tables = [[*key, *map(_text, counts)] for key, counts in closed.tables.items()]
+    body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])
+    draft = file.with_name(f".{file.name}.draft")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(
+        os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w", encoding="ascii"
+    ) as opened:
+        opened.write("\n".join([PRIVATE, body, hashlib.sha256(body.encode()).hexdigest(), ""]))
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.replace(file)
+    flush_folder(file.parent)
+
+
+def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
+    """Read what `write_closed` wrote.
+
+    Args:
+        file: beside the ledger.
+        owner: the payment and the fingerprint that it must belong to.
+        drawn: the number of periods that the ledger has; the file has as many, or one more that did
+            not come to the ledger.
+
+    Raises:
+        LedgerError: the file is missing or damaged, belongs to another payment or other
+            measurements, or is older or newer than the ledger.
+
+    >>> read_closed(Path("/nowhere"), "ab12", 0)
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is not there, ...
+    """
+    try:
+        first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
+        written_for, number, tables, noise = json.loads(body)
+        if [first, digest, written_for] != [
+            PRIVATE,
+            hashlib.sha256(body.encode()).hexdigest(),
+            owner,
+        ] or number - drawn not in (0, 1):
+            raise ValueError
+        kept = {
+            (summed, tuple(names)): np.array([*map(_array, counts)])
+            for summed, names, *counts in tables
+        }
+    except (OSError, ValueError, TypeError):
+        raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
+    return ClosedPeriods(number=number, tables=kept, noise=tuple(map(_array, noise)))
+
+
+def _text(array: IntArray) -> str:
+    """Write all numbers with 8 bytes each, so that the length tells nothing and is known beforehand."""
+    return base64.b64encode(array.astype("<i8").tobytes()).decode()
+
+
+def _array(text: str) -> IntArray:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

@@ -1,0 +1,252 @@
+"""A private measure of how much structure a table has: the least cost of a partition of its cells into blocks of a tree, plus noise.
+
+A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
+distances of a block's counts from their median; one record changes one block of each partition
+(C4). The labels (C1 ...) refer to PROOFS-plane.md beside this file. Costs are whole numbers,
+multiples of 1 / GRID, and functions of private counts: none leaves the kernel without noise.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+
+from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.linop import BlockTree, block_tree, interval_tree
+
+MOST_CELLS = 2**24
+GRID = 4096  # what adds noise to costs works in multiples of 1 / GRID
+_SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeastCost:
+    """Ask for the least cost of any partition of a table's cells into blocks of a tree: how many buckets' worth of structure there is.
+
+    A frozen value of public numbers, and the one choice that a series of steps can make.
+
+    Args:
+        attributes: one, whose cells lie on a line, or two; the cells of the first are the rows of
+            the table.
+        epsilon: the privacy loss of the answer, whatever the distance of neighbours.
+        penalty: the cost of each block besides its deviation from the median, in records.
+
+    Raises:
+        InputError: more attributes or none, or an epsilon that is not above 0.
+
+    Guarantees:
+        epsilon-DP (theorem L of PROOFS-plane.md): the deviation from a median changes by at most 1
+        with one record.
+
+    >>> cells = np.array([[9000, 0], [9000, 0]])
+    >>> float(LeastCost(attributes=("age", "sex"), epsilon=10, penalty=200).draw(cells, 1, SeededEntropy(1))) // 10
+    40.0
+    """
+
+    attributes: tuple[str, ...]
+    epsilon: Fraction
+    penalty: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        if not 1 <= len(self.attributes) == len(set(self.attributes)) <= 2:
+            raise refuse(
+                "the attributes of a private choice", list(self.attributes), "one name or two"
+            )
+        object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
+
+    def on_grid(self, size: int, distance: int) -> tuple[int, int, int]:
+        """Return the penalty, and the numerator and denominator of the noise scale, all in multiples of 1 / GRID.
+
+        Args:
+            size: number of cells of the table.
+            distance: the number of records by which neighbours differ.
+
+        Raises:
+            InputError: too many cells, or a penalty or an epsilon with which sums are not exact. A
+                series calls this before it charges.
+
+        >>> LeastCost(attributes=("age",), epsilon=1, penalty=2).on_grid(4, 1)
+        (8192, 1048576, 256)
+        """
+        if not size <= MOST_CELLS:
+            raise refuse("the cells of a private choice", size, f"at most {MOST_CELLS}")
+        return read_penalty(self.penalty, size), *noise_scale(
+            GRID, self.epsilon / whole("distance", distance, 1), size
+        )
+
+    def draw(self, cells: IntArray, distance: int, entropy: Entropy) -> Fraction:
+        """Return the noisy least cost, in records.
+
+        Args:
+            cells: counts, int64 of shape (n,) or (height, width); private.
+            distance: the number of records by which neighbours differ: k for add/remove of a unit
+                of k rows, 2 k for replace.
+            entropy: the source of the noise.
+
+        Returns:
+            ``min over B of sum over b of (deviation from the median + penalty)`` plus discrete
+            Laplace noise of scale distance / epsilon.
+
+        Raises:
+            InputError: an argument is not of this kind; never because of a count.
+        """
+        counts, starts, children = read_plane(cells)
+        fixed, numerator, denominator = self.on_grid(len(counts), distance)  # Q3: group privacy
+        costs = [cost + fixed for cost in block_costs(counts, starts)]
+        best = costs[-1]
+        for undivided, first in zip(costs[-2::-1], children[::-1], strict=True):
+            apart = np.add.reduceat(best, first)
+            # a block with one child is that child
+            best = np.where(
+                np.diff(first, append=len(best)) > 1, np.minimum(undivided, apart), apart
+            )
+        return Fraction(
+            int(best[0]) + int(discrete_laplace(numerator, denominator, 1, entropy)[0]), GRID
+        )
+
+
+def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
+    """Check the shape, which is public, and clip the counts, which are private, to the range of exact arithmetic (C1).
+
+    The blocks of a line are aligned intervals; those of a rectangle come of halving it. No count
+    makes this fail.
+
+    Args:
+        x: counts, int64 of shape (n,) or (height, width).
+
+    Returns:
+        The counts in the order of the tree; for each level, coarse to fine, where each of its
+        blocks begins; and for each level but the last the first child of each block in the next.
+
+    Raises:
+        InputError: something else.
+        InternalError: the tree, which need not be believed, is none (O2).
+
+    >>> read_plane(np.array([[3, -1]]))
+    (array([3, 0]), [array([0]), array([0, 1])], [array([0])])
+    """
+    if not (
+        isinstance(x, np.ndarray)
+        and x.dtype == np.int64
+        and x.ndim in (1, 2)
+        and 1 <= x.size <= MOST_CELLS
+    ):
+        got = (
+            f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
+        )
+        raise refuse(
+            "The table of counts",
+            got,
+            "an int64 array of shape (n,) or (height, width) with 1 to 2^24 cells",
+        )
+    tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
+    order, *levels = (
+        np.asarray(part, dtype=np.int64) for part in (tree.order, *tree.starts, *tree.children)
+    )
+    starts, children = levels[: len(tree.starts)], levels[len(tree.starts) :]
+    runs = all(level[0] == 0 and (np.diff(level) > 0).all() for level in levels)
+    unions = all(
+        np.array_equal(fine[first], coarse)
+        for (coarse, fine), first in zip(pairwise(starts), children, strict=True)
+    )
+    once = np.array_equal(np.sort(order), np.arange(x.size))
+    if not (
+        runs
+        and unions
+        and once
+        and len(starts[0]) == 1
+        and np.array_equal(starts[-1], np.arange(x.size))
+    ):
+        raise InternalError(
+            "The blocks of a table are not those of a tree; please report this. Nothing was drawn."
+        )
+    return cut_counts(x.reshape(-1)[order]), starts, children
+
+
+def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
+    """Return the deviations of all blocks from their medians, exact, in multiples of 1 / GRID (C3).
+
+    Args:
+        counts: in the order of the tree, in [0, largest_count(n)].
+        starts: for each level where its blocks begin.
+
+    Returns:
+        One int64 array a level; the last, of single cells, is 0.
+
+    >>> [(cost / GRID).tolist() for cost in block_costs(*read_plane(np.array([[2, 3, 8]]))[:2])]
+    [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    out = []
+    for level in starts:
+        length = np.diff(level, append=len(counts))
+        shift = np.repeat(
+            np.arange(len(level)) * (largest_count(len(counts)) + 1), length
+        )  # block by block in one sort
+        ordered = np.sort(counts + shift) - shift
+        position, spread = (
+            np.arange(len(counts)) - np.repeat(level, length),
+            np.repeat(length, length),
+        )
+        sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
+        out.append(GRID * np.add.reduceat(sign * ordered, level))
+    return out
+
+
+def largest_count(size: int) -> int:
+    """Return the largest count of a cell for which no cost leaves int64 (C2). Clipping to it keeps neighbours at a distance of at most 1.
+
+    Args:
+        size: number of cells, at least 1.
+
+    >>> largest_count(4096) == 2**36, largest_count(2**20) == 2**21
+    (True, True)
+    """
+    return 2**61 // max(size * size, 2 * size * GRID)
+
+
+def cut_counts(x: IntArray) -> IntArray:
+    """Clip counts to [0, largest_count], cell by cell, so that neighbours stay neighbours (C1).
+
+    >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
+    True
+    """
+    return np.clip(x, 0, largest_count(len(x)))
+
+
+def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
+    """Return ``sensitivity / epsilon``, rounded up, as numerator and denominator; in multiples of 1 / GRID.
+
+    Raises:
+        InputError: the noise is so large that a sum of it over all cells might leave int64.
+
+    >>> noise_scale(4096, Fraction(1, 10), 8)
+    (10485760, 256)
+    """
+    numerator = -(-sensitivity * _SCALE_STEPS * epsilon.denominator // epsilon.numerator)
+    if numerator > (2**50 // size) * _SCALE_STEPS:
+        raise refuse(
+            "epsilon",
+            str(epsilon),
+            f"larger for {size} cells, so that the sums stay exact",
+            "Spend more or use fewer cells.",
+        )
+    return numerator, _SCALE_STEPS
+
+
+def read_penalty(penalty: Exact, size: int) -> int:
+    """Round a penalty, in records and at least 0, to a multiple of 1 / GRID.
+
+    >>> read_penalty("0.5", 4)
+    2048
+    """
+    number = exact("penalty", penalty)
+    if not 0 <= number * GRID <= Fraction(2**58, size):
+        raise refuse(
+            "penalty", penalty, f"from 0 to {float(Fraction(2**58, GRID * size)):.3g} records"
+        )
+    return round(number * GRID)

@@ -1,0 +1,127 @@
+"""Locked files beside the ledger, each of which says that a process is making a release; they also reserve disk space for its outcome.
+
+Not trusted: they only decide which process waits. That nothing is drawn twice follows from the
+ledger's rows (PROOFS-ledger.md, theorem 4).
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from leastnoise._trusted.check import LedgerError
+from leastnoise._trusted.kernel._messages import os_error_reason
+
+
+def run_file(ledger: Path, run: str) -> Path:
+    """Return the file of a run; for an empty name, the beginning that the names of all such files share."""
+    real = Path(
+        os.path.realpath(ledger)
+    )  # the same folder for all processes, by whatever link they reached the ledger
+    return real.parent / f".{real.name[:64]}.run-{run}"
+
+
+@contextmanager
+def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
+    """Hold the locked file of a new run; the system frees the lock when the process ends, however it ends."""
+    handle, file, run = -1, ledger, ""
+    try:
+        try:
+            while handle < 0:
+                run = secrets.token_hex(16)
+                file = run_file(ledger, run)
+                handle = _lock_new_file(file)
+            _keep_room(handle, room)
+        except OSError as error:
+            raise LedgerError(
+                f"A release needs a file of {room} bytes beside the ledger {ledger} while it is "
+                f"made: {os_error_reason(error)}. Nothing was spent. "
+                "Free space there, or check that you may write to that folder."
+            ) from None
+        yield run
+    finally:
+        if handle >= 0:
+            with suppress(OSError):  # else `release_states` removes it later
+                file.unlink()
+            os.close(handle)
+
+
+def _lock_new_file(file: Path) -> int:
+    """Return a handle of a new file that this process has locked; -1 if another process has removed the file meanwhile."""
+    handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    with suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(handle).st_nlink:
+            return handle
+    os.close(handle)
+    return -1
+
+
+def release_states(
+    ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
+) -> dict[str, bool]:
+    """Return, by entry, whether releases that no process makes any more are published; those that can still be finished are left out.
+
+    The files that dead processes left are removed.
+    """
+    ended = {}
+    for entry in entries:
+        if entry.state == "sealed" or is_running(ledger, entry.run):
+            continue
+        published = is_published(entry)
+        if published or (
+            published is not None and entry.state == "reserved" and not entry.resumable
+        ):
+            ended[entry.id] = published
+    with suppress(OSError):
+        sign = run_file(ledger, "")
+        for file in list(sign.parent.iterdir()):
+            if file.name.startswith(sign.name):
+                is_running(ledger, file.name.rpartition("-")[2])
+    return ended
+
+
+def _keep_room(handle: int, room: int) -> None:
+    if not hasattr(os, "posix_fallocate"):  # macOS
+        return
+    try:
+        os.posix_fallocate(handle, 0, max(room, 1))
+    except OSError as error:
+        if error.errno not in {
+            errno.EINVAL,
+            errno.EOPNOTSUPP,
+            errno.ENOSYS,
+        }:  # a file system that keeps no room
+            raise
+
+
+def free_room(ledger: Path, run: str) -> None:
+    """Free the reserved space, so that the outcome can be written."""
+    with suppress(OSError):
+        os.truncate(run_file(ledger, run), 0)
+
+
+def is_running(ledger: Path, run: str) -> bool:
+    """Tell whether a process holds the lock of this run, also where that is unknown; remove the file that a dead process left."""
+    if not run:
+        return False
+    file = run_file(ledger, run)
+    try:
+        handle = os.open(file, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):
+            file.unlink()
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

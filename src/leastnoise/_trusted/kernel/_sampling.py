@@ -1,0 +1,424 @@
+"""What all samplers share: raw bits, uniform integers, checked scales, rejection in blocks, exact coins and exact tables.
+
+Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
+beside this file.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import InternalError, refuse, whole
+from leastnoise._trusted.check.arrays import BoolArray, IntArray
+from leastnoise._trusted.kernel._entropy import Entropy, Words
+from leastnoise._trusted.linop import sealed
+
+Index = npt.NDArray[np.intp]
+Scale = Words  # of shape () or (count,)
+
+SCALE_LIMIT = (
+    1 << 56
+)  # numerators and denominators are below it; every overflow bound of the proofs rests on it
+_BLOCK = 1 << 15  # draws a round: the temporaries of a block stay in the processor's cache
+
+
+def random_bytes(count: int, entropy: Entropy) -> npt.NDArray[np.uint8]:
+    """Return ``count`` independent uniform bytes (D1)."""
+    return entropy.words(-(-count // 8)).view(np.uint8)[:count]
+
+
+def random_halves(count: int, entropy: Entropy) -> npt.NDArray[np.uint16]:
+    """Return ``count`` independent uniform 16-bit numbers (D1)."""
+    return entropy.words(-(-count // 4)).view(np.uint16)[:count]
+
+
+def random_signs(count: int, entropy: Entropy) -> BoolArray:
+    """Return ``count`` independent fair coins (D1)."""
+    return np.unpackbits(entropy.words(-(-count // 64)).view(np.uint8))[:count].view(np.bool_)
+
+
+def apply_signs(magnitudes: Words, negative: BoolArray) -> IntArray:
+    """Return the magnitudes with their signs, modulo 2^64 as int64 (D2).
+
+    Args:
+        magnitudes: uint64 array of shape (count,); overwritten.
+        negative: which of them to negate, shape (count,).
+
+    >>> apply_signs(np.array([3, 0, 2**64 - 1], dtype=np.uint64), np.array([True, True, False])).tolist()
+    [-3, 0, -1]
+    """
+    np.negative(magnitudes, out=magnitudes, where=negative)
+    return magnitudes.view(np.int64)
+
+
+def uniform_below(
+    bound: Scale, largest: int, count: int, entropy: Entropy
+) -> tuple[Words, BoolArray]:
+    """Draw uniform integers from [0, bound), some of which must be rejected (D3).
+
+    Args:
+        bound: uint64, one bound (shape ()) or one for each draw, from 1 to 2^56.
+        largest: the largest of the bounds, or a number above it; it decides how many bits are
+            drawn.
+        count: number of draws.
+        entropy: the source of bits.
+
+    Returns:
+        The integers, and which of them to accept; among the accepted each value of [0, bound) is
+        equally likely. At least 255 of 256 are accepted on average.
+    """
+    if largest <= 1 << 8:
+        raw, top = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
+    elif largest <= 1 << 24:
+        raw, top = (
+            entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64),
+            (1 << 32) - 1,
+        )
+    else:
+        raw, top = entropy.words(count), (1 << 64) - 1
+    blocks = np.uint64(top) // bound  # whole copies of [0, bound) among the 2^w possible values
+    quotient = raw // bound
+    return raw - quotient * bound, quotient < blocks
+
+
+def read_scale(
+    numerator: int | IntArray, denominator: int | IntArray, count: int
+) -> tuple[Scale, Scale]:
+    """Check a scale numerator / denominator (D4).
+
+    Args:
+        numerator: a whole number from 1 to 2^56 - 1, or an int64 array of them, of shape (count,).
+        denominator: the same.
+        count: number of draws.
+
+    Returns:
+        Both as uint64 arrays of shape () or (count,).
+
+    Raises:
+        InputError: a part is not of this kind, for example 0.
+
+    >>> read_scale(3, 10, 5)
+    (array(3, dtype=uint64), array(10, dtype=uint64))
+    """
+    return _read_part("numerator of the noise scale", numerator, count), _read_part(
+        "denominator of the noise scale", denominator, count
+    )
+
+
+def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
+    if not isinstance(part, np.ndarray):
+        return np.asarray(whole(name, part, 1, SCALE_LIMIT - 1), dtype=np.uint64)
+    if part.dtype != np.int64 or part.shape != (count,):
+        allowed = f"a whole number or an int64 array of shape ({count},), one for each draw"
+        raise refuse(name, f"{part.dtype} array of shape {part.shape}", allowed)
+    for extreme in (part.min(initial=1), part.max(initial=1)):
+        whole(name, int(extreme), 1, SCALE_LIMIT - 1)
+    return part.astype(np.uint64)
+
+
+def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
+    """Return the entries of a scale for the given draws; a single scale serves them all."""
+    return scale[index] if scale.ndim else scale
+
+
+def draw_in_blocks(
+    count: int, attempt: Callable[[Index | slice, int], tuple[IntArray, BoolArray]]
+) -> IntArray:
+    """Repeat an attempt for every draw until it is accepted (D5).
+
+    Args:
+        count: number of draws, at least 0.
+        attempt: given the draws to try (an index of them, and how many they are) returns their
+            values and which to accept.
+
+    Returns:
+        int64 array of shape (count,).
+
+    Raises:
+        InputError: the count is not a whole number of at least 0.
+    """
+    draws = np.empty(whole("count", count, 0), dtype=np.int64)
+    for start in range(0, count, _BLOCK):
+        stop = min(start + _BLOCK, count)
+        values, accepted = attempt(slice(start, stop), stop - start)
+        draws[start:stop] = values
+        pending = start + np.flatnonzero(~accepted)
+        while pending.size:
+            values, accepted = attempt(pending, pending.size)
+            draws[pending] = values
+            pending = pending[~accepted]
+    return draws
+
+
+Interval = tuple[int, int]  # integers (low, high) that enclose a real times 2^bits
+_AMBIGUOUS = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratios:
+    """The rationals numerators / denominators of [0, 1] (B1).
+
+    Args:
+        numerators: uint64, shape () or (count,), at most the denominators.
+        denominators: uint64, shape () or (count,), from 1 to 2^56 - 1.
+    """
+
+    numerators: Scale
+    denominators: Scale
+
+    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
+        """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
+        rest, denominators = (
+            scale_at(self.numerators, index) << np.uint64(8),
+            scale_at(self.denominators, index),
+        )
+        digits = rest // denominators
+        drawn = random_bytes(index.size, entropy)
+        heads: BoolArray = drawn < digits
+        tied = np.flatnonzero(drawn == digits)
+        if tied.size:  # the rest of these, times 256
+            same = scale_at(denominators, tied)
+            later = Ratios(
+                numerators=scale_at(rest, tied) - scale_at(digits, tied) * same, denominators=same
+            )
+            heads[tied] = later.toss(np.arange(tied.size), entropy)
+        return heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LazyReals:
+    """Independent uniform reals of [0, 1) of which only the binary digits asked for have been drawn (B2).
+
+    Args:
+        leading: the first 64 digits of each, a uint64 array of shape (count,).
+    """
+
+    leading: Words
+    _further: dict[int, list[int]] = field(default_factory=dict)
+
+    def word(self, i: int, position: int, entropy: Entropy) -> int:
+        """Return the 64 digits of the i-th real that start at digit 64 * position; the same ones whenever asked."""
+        if position == 0:
+            return int(self.leading[i])
+        known = self._further.setdefault(i, [])
+        while len(known) < position:
+            known.append(int(entropy.words(1)[0]))
+        return known[position - 1]
+
+    def toss(self, index: Index, entropy: Entropy) -> BoolArray:
+        """Compare a new uniform real with x_i: 8 digits, then 64, then as many as it takes (B2)."""
+        leading = self.leading[index]
+        first = random_bytes(index.size, entropy)
+        digits = leading >> np.uint64(56)
+        heads: BoolArray = first < digits
+        tied = np.flatnonzero(first == digits)
+        if tied.size:
+            drawn = (digits[tied] << np.uint64(56)) | (entropy.words(tied.size) >> np.uint64(8))
+            heads[tied] = drawn < leading[tied]
+            for j in tied[drawn == leading[tied]]:
+                heads[j] = self._below(int(index[j]), entropy)
+        return heads
+
+    def _below(self, i: int, entropy: Entropy) -> bool:
+        position = 1
+        while (drawn := int(entropy.words(1)[0])) == (known := self.word(i, position, entropy)):
+            position += 1
+        return drawn < known
+
+
+Coins: TypeAlias = (
+    Ratios | LazyReals
+)  # numbers x_i of [0, 1], each of which is tossed as a coin: Bernoulli(x_i)
+
+
+def toss_exp(
+    coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
+) -> BoolArray:
+    """Return independent Bernoulli(exp(-g_i)), g = (linear x + square x^2) / slots (B3).
+
+    Args:
+        coins: the numbers x_i of [0, 1].
+        index: which of them, one coin each.
+        entropy: the source of bits.
+        linear: uint64, shape () or that of the index.
+        square: whether the term x^2 is there.
+        slots: a power of two of at most 256 and at least linear + square.
+
+    Returns:
+        Boolean array of the shape of the index.
+    """
+    odd = np.zeros(index.size, dtype=np.bool_)
+    alive = np.arange(index.size)
+    step = 1
+    while alive.size:
+        # B3b: slot s < linear stands for x, slot s == linear for x^2 (or for nothing), the others
+        #     for 0
+        slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
+        limit = scale_at(linear, alive)
+        hit = np.flatnonzero(slot <= limit if square else slot < limit)
+        chosen, squared = alive[hit], slot[hit] == scale_at(limit, hit)
+        heads = coins.toss(index[chosen], entropy)
+        if square:
+            again = np.flatnonzero(heads & squared)
+            heads[again] = coins.toss(index[chosen[again]], entropy)
+        alive = chosen[heads]
+        if (
+            step > 1
+        ):  # B3a: Bernoulli(g / step) as the product of Bernoulli(g) and Bernoulli(1 / step)
+            one_in_step = Ratios(
+                numerators=np.asarray(1, dtype=np.uint64),
+                denominators=np.asarray(step, dtype=np.uint64),
+            )
+            alive = alive[one_in_step.toss(np.arange(alive.size), entropy)]
+        odd[alive] ^= True
+        step += 1
+    return ~odd
+
+
+def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
+    """Return one Bernoulli(exp(-numerator / denominator)) for any rational of at least 0 (B4)."""
+    whole_units, rest = divmod(numerator, denominator)
+    one, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
+    for part in [1] * whole_units + [Fraction(rest, denominator)]:
+        x = Ratios(
+            numerators=np.asarray(part.numerator, dtype=np.uint64),
+            denominators=np.asarray(part.denominator, dtype=np.uint64),
+        )
+        if not toss_exp(x, first, entropy, linear=one, square=False, slots=1)[0]:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellTable:
+    """A distribution on 0 .. K given by the K thresholds of its cumulative distribution function (T1).
+
+    Args:
+        cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
+            same prefix.
+        leading: the first 64 binary digits of every threshold, increasing.
+        enclose: for a number of bits returns integers around each threshold times 2^bits.
+    """
+
+    cells: npt.NDArray[np.uint8]
+    leading: Words
+    enclose: Callable[[int], list[Interval]]
+
+    def draw(self, count: int, entropy: Entropy) -> Words:
+        """Return ``count`` independent draws: how many thresholds are at most a uniform real (T2)."""
+        prefix = random_halves(count, entropy)
+        drawn = self.cells[prefix]
+        ambiguous = np.flatnonzero(drawn == _AMBIGUOUS)
+        if ambiguous.size:
+            low = entropy.words(ambiguous.size) >> np.uint64(16)
+            words = (prefix[ambiguous].astype(np.uint64) << np.uint64(48)) | low
+            after = np.searchsorted(self.leading, words, side="right")
+            before = np.searchsorted(self.leading, words, side="left")
+            drawn[ambiguous] = before
+            for j in np.flatnonzero(
+                after != before
+            ):  # T3: 64 digits are equal, go on until they differ
+                drawn[ambiguous[j]] = before[j] + self._reaches(
+                    int(before[j]), int(words[j]), entropy
+                )
+        return drawn.astype(np.uint64)
+
+    def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
+        digits, bits = word, 64
+        while True:
+            digits = (digits << 64) | int(entropy.words(1)[0])
+            bits += 64
+            low, high = self.enclose(bits)[threshold]
+            if digits + 1 <= low:
+                return False
+            if digits >= high:
+                return True
+
+
+def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
+    """Compute the first 64 digits of every threshold, proved by its enclosures, and the cells of all prefixes (T1)."""
+    for bits in range(128, 1024, 64):
+        digits = [(low >> (bits - 64), high >> (bits - 64)) for low, high in enclose(bits)]
+        if all(low == high for low, high in digits):
+            break
+    else:
+        raise InternalError("A table of the noise sampler could not be computed; please report it.")
+    leading = np.array([low for low, _ in digits], dtype=np.uint64)
+    if leading.size >= _AMBIGUOUS or not (leading[1:] > leading[:-1]).all():
+        raise InternalError(
+            "A table of the noise sampler has thresholds out of order; please report it."
+        )
+    prefixes = leading >> np.uint64(48)
+    cells = np.searchsorted(prefixes, np.arange(1 << 16, dtype=np.uint64), side="left").astype(
+        np.uint8
+    )
+    cells[prefixes] = _AMBIGUOUS
+    return CellTable(cells=sealed(cells), leading=sealed(leading), enclose=enclose)
+
+
+@cache
+def geometric_table() -> CellTable:
+    """Return the table of floor(8 E), E exponential with mean 1, cut at 128: thresholds 1 - exp(-i/8), i = 1 .. 128 (T4)."""
+
+    def enclose(bits: int) -> list[Interval]:
+        work = bits + 32
+        ratio = power = _exp_of_minus_one_over(8, work)
+        thresholds = []
+        for _ in range(128):
+            thresholds.append(((1 << bits) + (-power[1] >> 32), (1 << bits) - (power[0] >> 32)))
+            power = _product(power, ratio, work)
+        return thresholds
+
+    return make_table(enclose)
+
+
+@cache
+def half_normal_table(parts: int) -> CellTable:
+    """Return the table of P(k) proportional to exp(-k^2 / (2 parts^2)), k = 0, 1, ..., cut at 8 parts (T5)."""
+
+    def enclose(bits: int) -> list[Interval]:
+        work = bits + 32
+        ratio = _exp_of_minus_one_over(2 * parts * parts, work)
+        step, ratio_squared = ratio, _product(ratio, ratio, work)
+        weight: Interval = (1 << work, 1 << work)
+        sums: list[Interval] = [(0, 0)]
+        while (
+            len(sums) <= parts * parts or weight[1] > 1
+        ):  # T5: from here on a weight is at most 1/2 of the one before
+            sums.append((sums[-1][0] + weight[0], sums[-1][1] + weight[1]))
+            weight = _product(weight, step, work)
+            step = _product(step, ratio_squared, work)
+        total = (sums[-1][0], sums[-1][1] + 2 * weight[1])
+        return [
+            ((low << bits) // total[1], -((-high << bits) // total[0]))
+            for low, high in sums[1 : 8 * parts + 1]
+        ]
+
+    return make_table(enclose)
+
+
+def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
+    """Enclose exp(-1/divisor) times 2^bits: the partial sums of the alternating series are in turn above and below (T6)."""
+    term = above = Fraction(1)
+    below = Fraction(0)
+    order = 0
+    while term.numerator << bits > term.denominator:
+        order += 1
+        term *= Fraction(1, divisor * order)
+        if order % 2:
+            below = above - term
+        else:
+            above = below + term
+    return (below.numerator << bits) // below.denominator, -(
+        (-above.numerator << bits) // above.denominator
+    )
+
+
+def _product(left: Interval, right: Interval, bits: int) -> Interval:
+    """Enclose the product of two enclosed reals of at least 0 (T6)."""
+    return left[0] * right[0] >> bits, -(-left[1] * right[1] >> bits)

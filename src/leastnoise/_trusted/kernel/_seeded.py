@@ -1,0 +1,70 @@
+"""Noise from a seed, for tests and experiments: it protects nobody.
+
+Not trusted: a paid series makes its own `SystemEntropy`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from leastnoise._trusted.check import InputError, whole
+from leastnoise._trusted.kernel._entropy import Words
+from leastnoise._trusted.kernel._series import ReleaseContract, UnpaidSeries
+from leastnoise._trusted.measurements import Measurements, Observation
+
+
+class SeededEntropy:
+    """A reproducible stream for tests and experiments; anybody who knows the seed can subtract the noise.
+
+    Args:
+        seed: whole number of at least 0.
+
+    Raises:
+        InputError: the seed is not such a number (there is no default seed).
+
+    >>> source = SeededEntropy(7)
+    >>> bool((source.words(4) == SeededEntropy(7).words(4)).all())
+    True
+    """
+
+    __slots__ = ("_generator", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = whole("seed", seed, 0)
+        self._generator = np.random.PCG64DXSM(self._seed)
+
+    def words(self, count: int) -> Words:
+        """Return the next ``count`` words of the stream, a uint64 array of shape (count,)."""
+        return np.asarray(self._generator.random_raw(count), dtype=np.uint64)
+
+    def __repr__(self) -> str:
+        return f"SeededEntropy({self._seed})"
+
+
+def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> Observation:
+    """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+
+    Args:
+        measurements: what to measure.
+        table: a `Table` of encoded rows that are not secret.
+        entropy: a seeded source.
+
+    Returns:
+        An observation marked as not private, without a receipt.
+
+    Raises:
+        InputError: another source (use a paid series), or the table is of another domain or unit.
+
+    >>> simulate(None, None, SystemEntropy())
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: simulate is for seeded noise, which protects nobody; got another source. ...
+    """
+    if type(entropy) is not SeededEntropy:
+        raise InputError(
+            "simulate is for seeded noise, which protects nobody; got another source. Use a paid "
+            "series, with a ledger."
+        )
+    terms = ReleaseContract(
+        domain=measurements.domain, privacy=measurements.privacy, only=measurements
+    )
+    return UnpaidSeries(terms, table, entropy).measure(measurements)

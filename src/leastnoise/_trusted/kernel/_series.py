@@ -1,0 +1,589 @@
+"""A series of private steps under one payment; each step may be chosen by the outcomes of the steps before it.
+
+PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they
+are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys is
+the only step of its series; (K10) rows are drawn period by period.
+"""
+
+import hashlib
+import math
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    Cost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    charge,
+    left,
+    total,
+)
+from leastnoise._trusted.check import BudgetError, Immutable, InputError, exact_positive, refuse
+from leastnoise._trusted.domain import Domain
+from leastnoise._trusted.kernel import _messages as words
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
+from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
+from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, Step
+from leastnoise._trusted.kernel._measure import check_table, draw, verify
+from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
+from leastnoise._trusted.kernel._periods import (
+    ClosedPeriods,
+    answers,
+    check_along,
+    close_period,
+    fingerprint,
+    read_closed,
+    write_closed,
+)
+from leastnoise._trusted.kernel._plane import LeastCost
+from leastnoise._trusted.linop import SignedArray
+from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
+from leastnoise._trusted.table import Keyed, Table, columns_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseContract:
+    """What a release may do with private rows, and the budget that it declares.
+
+    Args:
+        domain: the domain over which the rows are encoded.
+        privacy: budget, neighbours and privacy unit of all steps together.
+        attributes: the attributes with which rows are read, in the order of the domain.
+        measures: the measures with which rows are read.
+        only: the single step, if it is known beforehand: its exact cost is paid, and no other step
+            is carried out. None for steps that are decided on the way, within the whole budget.
+        gaussian: mu squared of all steps together, if they are measurements with rounded Gaussian
+            noise within (epsilon, delta). It is paid, and the mu squared of the steps add up to it
+            at most. None if the steps share out the budget itself.
+        text: the plan as text, for the ledger and for the process that finishes the release.
+        along: the attribute along whose cells the only step is drawn, one period after the other;
+            "" to draw it at once.
+        late: how rows count that come after their period was closed: "drop" (not at all), or
+            "arrival" (when they come).
+
+    Raises:
+        InputError: a part is of another class; the only step has another domain or privacy, or
+            cannot be drawn period by period; or a mu squared is given with another budget, or
+            beside an only step.
+
+    >>> ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",), text="a plan").digest()[:8]
+    'a27fa2ba'
+    """
+
+    domain: Domain
+    privacy: Privacy
+    attributes: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+    only: Measurements | None = None
+    gaussian: Fraction | None = None
+    text: str = ""
+    along: str = ""
+    late: str = "drop"
+
+    def __post_init__(self) -> None:
+        types = (*map(type, (self.domain, self.privacy, self.text, self.along, self.late)),)
+        if types != (Domain, Privacy, str, str, str) or type(self.only) not in {
+            Measurements,
+            type(None),
+        }:  # M6: of these very classes
+            raise refuse(
+                "terms",
+                ", ".join(kind.__name__ for kind in (*types, type(self.only))),
+                words.STRANGE_TERMS,
+            )
+        object.__setattr__(self, "attributes", tuple(self.attributes))
+        object.__setattr__(self, "measures", tuple(self.measures))
+        if self.only is not None and (self.only.domain, self.only.privacy) != (
+            self.domain,
+            self.privacy,
+        ):
+            raise InputError(words.OTHER_STEP)
+        if self.gaussian is not None:
+            if self.only is not None or type(self.privacy.budget) is not ApproxDP:
+                raise InputError(words.NO_SQUARES)
+            object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
+            ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
+        if self.along:
+            if (
+                self.only is None
+                # a choice is not in the private file, and would be drawn again after every run that is
+                # killed
+            ):
+                raise InputError(words.NO_ONLY_STEP)
+            check_along(self.only, self.along, self.late)
+
+    @property
+    def shared(self) -> Budget:
+        """The budget that steps decided on the way share out: that of the terms, or for Gaussian steps half of their mu squared as rho."""
+        return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
+
+    def digest(self) -> str:
+        """SHA-256 of the plan's text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _PrivateState:
+    """The private parts of a series, kept outside it, so that nothing leads from it to the rows (K7).
+
+    Attributes:
+        table: the encoded rows; None as long as only recorded steps are asked for.
+        entropy: the source of all noise.
+        cost: what all steps together may cost.
+        ledger: that paid; None for an `UnpaidSeries`.
+        recorded: the steps that the ledger has, in order.
+        charges: what the steps so far were charged; their number is that of the steps.
+        lock: held while a step is charged.
+        process: that made the series, which is not used in a fork.
+    """
+
+    table: Table | None
+    entropy: Entropy
+    cost: Cost
+    ledger: Ledger | None = None
+    recorded: tuple[Step, ...] = ()
+    charges: list[Charge] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    process: int = field(default_factory=os.getpid)
+
+
+_PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary()
+
+
+class Series(Immutable):
+    """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
+
+    Attributes:
+        terms: its public terms.
+        receipt: the ledger's receipt; None for an `UnpaidSeries`.
+        private: whether it was paid for.
+
+    Guarantees: all outputs of all steps together satisfy the budget of the terms for their
+        neighbours and unit; (K1) to (K6).
+
+    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> series = UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SeededEntropy(1))
+    >>> cost = series.choose(LeastCost(attributes=("age",), epsilon="3/4", penalty=0))
+    >>> str(series.left())
+    'epsilon = 0.25'
+    >>> series.choose(LeastCost(attributes=("age",), epsilon="1/2", penalty=0))
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.BudgetError: A step asks for epsilon = 0.5, ...
+    """
+
+    __slots__ = ("__weakref__", "receipt", "terms")
+
+    terms: ReleaseContract
+    receipt: Receipt | None
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "A Series is made by Series.paid, which pays for it; without payment, and not "
+            "private, by UnpaidSeries."
+        )
+
+    @staticmethod
+    def paid(
+        terms: ReleaseContract,
+        table: Table | None,
+        ledger: Ledger,
+        *,
+        output: str,
+        description: str = "",
+        options: str = "",
+        run: str = "",
+    ) -> "Series":
+        """Pay for a series, for real.
+
+        Args:
+            terms: the steps to be carried out; public.
+            table: the encoded private rows; None if no step is asked for before the series is
+                resumed.
+            ledger: the ledger that pays now: the whole declared budget, or the cost of the only
+                step.
+            output: where the release will be published, for the ledger.
+            description: one line for people, for the ledger.
+            options: options of the release, for the ledger and the process that finishes it.
+            run: identification of this process, from ``ledger.running``.
+
+        Raises:
+            InputError: the table does not belong to the terms, the only step costs more than is
+                declared, or periods of a series would be drawn from a budget that begins anew with
+                each day, week, month or year; nothing was spent.
+            BudgetError: the ledger has less left than this costs; nothing was spent.
+            LedgerError: the ledger cannot be used.
+        """
+        spent = _checked_cost(terms, table)
+        if terms.along:
+            _checked_ledger(ledger).check_for_all_times()
+        receipt = _checked_ledger(ledger).reserve(  # (K3)
+            cost=spent,
+            privacy=terms.privacy,
+            plan_digest=terms.digest(),
+            output=output,
+            description=description,
+            plan=terms.text,
+            options=options,
+            run=run,
+        )
+        return _initialise(
+            object.__new__(Series),
+            terms,
+            _PrivateState(table, SystemEntropy(), spent, ledger),
+            receipt,
+        )
+
+    @staticmethod
+    def resumed(
+        terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
+    ) -> "Series":
+        """Go on with a series that another process paid for and began.
+
+        Args:
+            terms: the terms that were paid for.
+            table: the encoded private rows; None as long as only recorded steps are asked for.
+            ledger: the ledger that paid.
+            receipt: from ``ledger.take_over``.
+
+        Raises:
+            InputError: the payment was for other terms, or the table does not belong to them.
+            LedgerError: the rows were read in another period of the budget than that of the
+                payment; nothing was drawn.
+        """
+        spent = _checked_cost(terms, table)
+        entry = _checked_ledger(ledger).entry_of(
+            receipt
+        )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
+        due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
+        paid = (
+            spent if terms.only is not None else entry.cost
+        )  # an only step's is computed again where it is drawn
+        if (entry.plan_digest, entry.charge, paid) != (
+            terms.digest(),
+            due,
+            spent,
+        ) or not terms.privacy.same_unit(ledger.privacy):
+            raise InputError(words.OTHER_PAYMENT)
+        if table is not None:  # rows that were read after the payment
+            ledger.check_period_of(receipt)
+        return _initialise(
+            object.__new__(Series),
+            terms,
+            _PrivateState(table, SystemEntropy(), spent, ledger, ledger.pending(receipt).steps),
+            receipt,
+        )
+
+    @property
+    def private(self) -> bool:
+        """Whether it was paid for; an unpaid one has seeded noise, or rows that are made up."""
+        return self.receipt is not None
+
+    def left(self) -> Charge:
+        """Return what the steps so far have left of the budget that they share; exact."""
+        return left(self.terms.shared, total(_private_state(self).charges))
+
+    def choose(self, selection: LeastCost) -> Fraction:
+        """Make a private choice.
+
+        Args:
+            selection: the choice, with its epsilon.
+
+        Returns:
+            The noisy least cost, in records; public from then on.
+
+        Raises:
+            InputError: another class, or arguments that the choice refuses; nothing was drawn.
+            BudgetError: its epsilon is more than is left; nothing was drawn.
+        """
+        state = _state_for_adaptive_step(self, "selection", selection, LeastCost)
+        privacy = self.terms.privacy
+        shape = [self.terms.domain.cells(name) for name in selection.attributes]
+        selection.on_grid(math.prod(shape), privacy.distance)
+        if state.table is not None:
+            state.table.require(selection.attributes)
+
+        def draw_cost(table: Table) -> Fraction:
+            ((_, cells),) = count(table, [selection.attributes])
+            return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
+
+        cost = charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        step = _step(self, cost, request_of(selection), draw_cost, outcome_from_text)
+        return cast(Fraction, step)
+
+    def find(self, search: KeySearch) -> FoundKeys:
+        """Find keys that nobody could list beforehand, with the whole budget of the series.
+
+        Args:
+            search: the search, with its noise and threshold.
+
+        Raises:
+            InputError: another class, or its rule is not proved to satisfy the budget of the
+                series; nothing was drawn.
+            BudgetError: something was drawn in this series before.
+        """
+        state = _state_for_adaptive_step(self, "search", search, KeySearch)
+        privacy = self.terms.privacy
+        whole = search.verify(privacy)  # (K9)
+        if state.table is not None:
+            state.table.require([search.attribute])
+
+        def draw_keys(table: Table) -> FoundKeys:
+            return search.draw(columns_of(table, Keyed), privacy, state.entropy)
+
+        cost = charge(whole, whole, SeriesCost(whole))
+        step = _step(self, cost, request_of(search), draw_keys, outcome_from_text)
+        return cast(FoundKeys, step)
+
+    def measure(self, measurements: Measurements) -> Observation:
+        """Carry out measurements as the next step.
+
+        Args:
+            measurements: queries over the domain, neighbours and unit of the series, within the
+                budget that is left; the only step itself, if there is one.
+
+        Returns:
+            The observation, with the receipt of the series.
+
+        Raises:
+            InputError: they have another domain or unit, cost more than they declare, are not the
+                only step, or have another noise than the rounded Gaussian where mu squared is
+                shared out; nothing was drawn.
+            BudgetError: they declare more than is left; nothing was drawn.
+        """
+        terms, state = self.terms, _private_state(self)
+        if not measurements.privacy.same_unit(terms.privacy):
+            raise InputError(
+                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=terms.privacy.unit)
+            )
+        only = terms.only
+        if only is not None and (measurements is not only or state.charges or terms.along):
+            raise InputError(words.ONCE)
+        spent = verify(measurements, state.table)
+        if only is not None and spent != state.cost:  # what is measured is what was paid for
+            raise InputError(words.CHANGED)
+        # theorem 8 of PROOFS-accounting.md is of no other noise
+        if terms.gaussian is not None and type(spent) is not GaussianCost:
+            raise InputError(words.NOT_GAUSSIAN)
+        cost = charge(terms.shared, measurements.privacy.budget, spent)
+        request = terms.digest()
+        if only is None:
+            # with its charge as it is computed here: the text of what is measured is written by
+            # code that need not be believed
+            request = request_of((cost, measurements_digest(measurements)))
+        receipt_id = self.receipt.id if self.receipt else ""
+
+        def observation_of(values: tuple[SignedArray, ...]) -> Observation:
+            return Observation(measurements, values, receipt_id, private=self.private)
+
+        def draw_observation(table: Table) -> Observation:
+            return observation_of(draw(measurements, table, state.entropy))
+
+        def read_observation(text: str) -> Observation:
+            rows = [block.rows for block in measurements.blocks]
+            return observation_of(values_from_text(text, rows))
+
+        step = _step(self, cost, request, draw_observation, read_observation)
+        return cast(Observation, step)
+
+    def period(self, state: Path) -> tuple[SignedArray, ...]:
+        """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
+
+        Args:
+            state: the private file beside the ledger; it is made with the first period.
+
+        Returns:
+            For every block its noisy answers of that period in order, in multiples of 1 / grid.
+
+        Raises:
+            InputError: the terms name no attribute of periods, the measurements were changed, or
+                two threads ask; nothing was drawn.
+            NeedsData: the period was not drawn before, and the series has no rows.
+            LedgerError: the private file is not there or not of this ledger, or something cannot be
+                written; nothing was drawn.
+        """
+        terms, private_state = self.terms, _private_state(self)
+        only, number = terms.only, len(private_state.charges)
+        if only is None or not terms.along:
+            raise InputError(words.NOT_ALONG)
+        cost = Charge()
+        if number == 0:
+            cost = charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
+        measurements_print = fingerprint(only, terms.along, terms.late)
+        owner = f"{self.receipt.id if self.receipt else ''} {measurements_print}"
+
+        def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
+            if verify(only, table) != private_state.cost:  # what is measured is what was paid for
+                raise InputError(words.CHANGED)
+            if len(private_state.charges) != number + 1:
+                raise InputError(words.TWO_THREADS)
+            closed = (
+                read_closed(state, owner, number) if number or state.exists() else ClosedPeriods()
+            )
+            # else a process that was killed before the ledger had its rows has closed it
+            if closed.number == number:
+                entropy = private_state.entropy
+                closed = close_period(only, terms.along, terms.late, table, closed, entropy)
+                write_closed(state, owner, closed)
+            return answers(only, terms.along, closed)
+
+        def read_recorded(text: str) -> tuple[SignedArray, ...]:
+            return values_from_text(text, [block.rows for block in only.blocks])
+
+        request = request_of((measurements_print, number))
+        return tuple(_step(self, cost, request, close_and_answer, read_recorded))
+
+    def __repr__(self) -> str:
+        return f"<Series on private rows, {len(_private_state(self).charges)} steps>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Series holds private rows and is not pickled")
+
+
+class UnpaidSeries(Series):
+    """Steps that nobody paid for: with noise from a seed, or on rows that are made up; never private, whatever they draw (K8).
+
+    Args:
+        terms: the steps to be carried out.
+        table: encoded rows that are not secret.
+        entropy: any source: a seeded one for tests and experiments, or the system's for audits on
+            made-up rows.
+
+    Raises:
+        InputError: the table does not belong to the terms.
+
+    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> UnpaidSeries(terms, Table(terms.domain, {"age": [0, 0, 1]}), SystemEntropy()).private
+    False
+    """
+
+    __slots__ = ()
+
+    def __init__(self, terms: ReleaseContract, table: Table, entropy: Entropy) -> None:
+        _initialise(self, terms, _PrivateState(table, entropy, _checked_cost(terms, table)), None)
+
+
+def _private_state(series: Series) -> _PrivateState:
+    """Return the private parts of a series; refuse objects of other classes."""
+    if type(series) not in (Series, UnpaidSeries):
+        raise InputError(
+            f"A series is a Series or an UnpaidSeries; got a {type(series).__name__}, which "
+            "nothing was paid for."
+        )
+    return _PRIVATE_STATES[series]
+
+
+def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type) -> _PrivateState:
+    """Return the private parts of a series for a step that is decided on the way; refuse a step that is not of exactly this class."""
+    if type(step) is not kind:
+        raise refuse(name, type(step).__name__, f"a {kind.__name__}")
+    if series.terms.only is not None or series.terms.gaussian is not None:
+        raise InputError(words.NOT_PAID)
+    return _private_state(series)
+
+
+def _initialise(
+    series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
+) -> Series:
+    """Fill a series that is being made, once."""
+    object.__setattr__(series, "terms", terms)
+    object.__setattr__(series, "receipt", receipt)
+    _PRIVATE_STATES[series] = state
+    return series
+
+
+def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
+    """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
+    if type(terms) is not ReleaseContract:
+        raise refuse("terms", type(terms).__name__, "Terms")
+    if table is not None:
+        check_table(terms.domain, terms.privacy, table)
+        table.require(terms.attributes, terms.measures)
+    if terms.gaussian is not None:  # that the budget covers it is seen when it is charged
+        return GaussianCost(terms.gaussian)
+    return SeriesCost(terms.privacy.budget) if terms.only is None else verify(terms.only, table)
+
+
+def _checked_ledger(ledger: Ledger) -> Ledger:
+    """Refuse a ledger of any other class (K3)."""
+    if type(ledger) is not Ledger:
+        raise refuse("ledger", type(ledger).__name__, "a Ledger, from Ledger.open or Ledger.create")
+    return ledger
+
+
+def request_of(selection: object) -> str:
+    """Return the fingerprint of a step, from its public numbers.
+
+    >>> request_of("a") == request_of("b")
+    False
+    """
+    return hashlib.sha256(repr(selection).encode()).hexdigest()
+
+
+def _step(
+    series: Series,
+    cost: Charge,
+    request: str,
+    draw_outcome: Callable[[Table], Any],
+    read_outcome: Callable[[str], Any],
+) -> Any:
+    """Carry out a step, or return its recorded outcome (K5).
+
+    A step is charged and begun before anything is drawn, and recorded before it is returned; a
+    recorded step is not drawn again. Two threads, or a process and its fork, cannot together
+    overspend.
+
+    Args:
+        series: whose next step this is.
+        cost: what the step is charged.
+        request: fingerprint of what the step asks for.
+        draw_outcome: draws the outcome from the rows.
+        read_outcome: reads the outcome from the text that the ledger has.
+    """
+    state = _private_state(series)
+    if os.getpid() != state.process:
+        raise InputError(words.OTHER_PROCESS)
+    along_periods = bool(series.terms.along)
+    ledger = None if series.receipt is None else state.ledger
+    with state.lock:
+        available = series.left()
+        if not cost.within(available):
+            raise BudgetError(words.too_much(series.terms.shared, cost, available))
+        number = len(state.charges) + 1
+        recorded = state.recorded[number - 1] if number <= len(state.recorded) else None
+        if recorded is None:
+            if state.table is None:
+                raise NeedsData(
+                    "This release was paid and has steps left to measure; it needs its data."
+                )
+            if ledger is not None and series.receipt is not None and not along_periods:
+                ledger.begin(series.receipt, number, request)
+        elif recorded.request != request:
+            raise InputError(words.OTHER_STEPS)
+        state.charges.append(cost)
+    if recorded is not None:
+        return read_outcome(recorded.outcome)
+    table = cast(Table, state.table)
+    if ledger is None or series.receipt is None:
+        return draw_outcome(table)
+    if along_periods:  # (P3): from the private file, however often it is begun
+        return ledger.draw(
+            series.receipt, number, request, lambda: draw_outcome(table), outcome_to_text
+        )
+    outcome = draw_outcome(table)
+    ledger.record(series.receipt, number, outcome_to_text(outcome))
+    return outcome

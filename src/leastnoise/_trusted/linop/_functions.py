@@ -1,0 +1,383 @@
+"""Functions on operators, dispatched by class.
+
+Apply, transpose, weighted column sums, matrix.
+
+Every function works along the first axis of its array, in exact int64 arithmetic where the input is
+int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
+and would harm the answers but not privacy. In ``column_sums`` it would harm privacy, so sums that
+might reach 2^63 are refused.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, singledispatch
+from itertools import pairwise
+
+import numpy as np
+
+from leastnoise._trusted.check import InternalError, refuse
+from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.linop._operators import (
+    AllRanges,
+    Dense,
+    DiagonalAndRows,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    sealed,
+)
+
+_EXACT_FLOAT = 2**53
+
+
+def _unknown(operator: object) -> InternalError:
+    return InternalError(
+        f"The operator class {type(operator).__name__} has not registered this function; see "
+        "CONTRIBUTING.md."
+    )
+
+
+@singledispatch
+def apply(operator: Operator, x: Array) -> Array:
+    """Multiply: A x along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        x: array of shape (size, ...); int64 stays int64.
+
+    Returns:
+        Array of shape (rows, ...).
+
+    >>> apply(Prefix(3), np.array([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def apply_transpose(operator: Operator, y: Array) -> Array:
+    """Multiply by the transpose: A^T y along the first axis.
+
+    Args:
+        operator: A, of shape (rows, size).
+        y: array of shape (rows, ...).
+
+    Returns:
+        Array of shape (size, ...).
+
+    >>> apply_transpose(Prefix(3), np.array([1, 2, 3]))
+    array([6, 5, 3])
+    """
+    raise _unknown(operator)
+
+
+@singledispatch
+def column_sums(operator: Operator, weights: IntArray, power: int) -> IntArray:
+    """Sum |A_ij|^power * weights_i over the rows i, for every column j, exactly.
+
+    Args:
+        operator: A, of shape (rows, size).
+        weights: non-negative int64 of shape (rows,).
+        power: 1 for the Laplace sensitivity, 2 for the Gaussian one.
+
+    Returns:
+        int64 array of shape (size,).
+
+    Raises:
+        InputError: a sum might reach 2^63, judged from the largest weight and entry alone.
+
+    Guarantees: (M4 of PROOFS-cost.md) the privacy cost of a plan is computed from these sums, so
+        they never wrap around.
+
+    >>> column_sums(Dense([[1, -2], [3, 0]]), np.array([1, 10]), 2)
+    array([91,  4])
+    """
+    raise _unknown(operator)
+
+
+@apply.register
+def _(operator: Identity, x: Array) -> Array:
+    return x
+
+
+@apply.register
+def _(operator: Total, x: Array) -> Array:
+    return x.sum(axis=0, keepdims=True)
+
+
+@apply_transpose.register
+def _(operator: Total, y: Array) -> Array:
+    return np.repeat(y, operator.size, axis=0)
+
+
+@apply.register
+def _(operator: Prefix, x: Array) -> Array:
+    return np.cumsum(x, axis=0, dtype=x.dtype)
+
+
+@apply_transpose.register
+def _(operator: Prefix, y: Array) -> Array:
+    return np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+
+
+def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
+    return (
+        (operator.low, operator.high)
+        if isinstance(operator, Ranges)
+        else all_range_ends(operator.size)
+    )
+
+
+@apply.register(AllRanges)
+@apply.register(Ranges)
+def _(operator: AllRanges | Ranges, x: Array) -> Array:
+    low, high = _ends(operator)
+    sums = np.zeros(
+        (x.shape[0] + 1, *x.shape[1:]), dtype=x.dtype
+    )  # of the first 0, 1, ..., n cells
+    np.cumsum(x, axis=0, dtype=x.dtype, out=sums[1:])
+    return sums[high + 1] - sums[low]
+
+
+@apply_transpose.register(AllRanges)
+@apply_transpose.register(Ranges)
+def _(operator: AllRanges | Ranges, y: Array) -> Array:
+    low, high = _ends(operator)
+    steps = np.zeros((operator.size + 1, *y.shape[1:]), dtype=y.dtype)
+    np.add.at(steps, low, y)
+    np.subtract.at(steps, high + 1, y)
+    return np.cumsum(steps, axis=0, dtype=y.dtype)[:-1]
+
+
+def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
+    """First and last cells of all intervals, in the order of AllRanges.
+
+    >>> all_range_ends(2)
+    (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    low, high = np.triu_indices(size)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def run_sums(x: Array, width: int) -> Array:
+    """Return the sums of runs of ``width`` entries along the first axis.
+
+    The last run may be shorter.
+
+    >>> run_sums(np.arange(5), 2).tolist()
+    [1, 5, 4]
+    """
+    return np.add.reduceat(x, np.arange(0, len(x), width), axis=0)
+
+
+def run_spread(x: Array, width: int, length: int) -> Array:
+    """Repeat every entry ``width`` times along the first axis.
+
+    Cut to ``length``.
+
+    >>> run_spread(np.array([1, 2]), 2, 3).tolist()
+    [1, 1, 2]
+    """
+    return np.repeat(x, min(width, length), axis=0)[:length]
+
+
+@apply.register
+def _(operator: Tree, x: Array) -> Array:
+    levels = [run_sums(x, operator.widths[-1])]
+    for wide, narrow in reversed(list(pairwise(operator.widths))):
+        levels.append(run_sums(levels[-1], wide // narrow))
+    return np.concatenate(levels[::-1], axis=0)
+
+
+@apply_transpose.register
+def _(operator: Tree, y: Array) -> Array:
+    parts = np.split(y, np.cumsum(operator.level_sizes)[:-1])
+    carried = parts[0]
+    for level, (wide, narrow) in zip(parts[1:], pairwise(operator.widths), strict=True):
+        carried = level + run_spread(carried, wide // narrow, len(level))
+    return run_spread(carried, operator.widths[-1], operator.size)
+
+
+@column_sums.register(Total)
+@column_sums.register(Prefix)
+@column_sums.register(AllRanges)
+@column_sums.register(Ranges)
+def _(operator: Total | Prefix | AllRanges | Ranges, weights: IntArray, power: int) -> IntArray:
+    # All entries are 0 or 1, so that |A_ij|^power is A_ij itself.
+    refuse_overflow(int(weights.max(initial=0)) * operator.rows)
+    return np.asarray(apply_transpose(operator, weights), dtype=np.int64)
+
+
+@column_sums.register
+def _(operator: Identity, weights: IntArray, power: int) -> IntArray:
+    return weights
+
+
+@column_sums.register
+def _(operator: Tree, weights: IntArray, power: int) -> IntArray:
+    refuse_overflow(
+        int(weights.max(initial=0)) * len(operator.widths)
+    )  # a cell lies in one row of every level
+    return apply_transpose(operator, weights)
+
+
+@apply.register
+def _(operator: DiagonalAndRows, x: Array) -> Array:
+    scaled = operator.diagonal.reshape(-1, *([1] * (x.ndim - 1))) * x
+    return np.concatenate([scaled, tensor(operator.below, x)], axis=0)
+
+
+def tensor(matrix: IntArray, x: Array) -> Array:
+    return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
+
+
+@apply.register
+def _(operator: Dense, x: Array) -> Array:
+    return tensor(operator.matrix, x)
+
+
+@column_sums.register
+def _(operator: DiagonalAndRows, weights: IntArray, power: int) -> IntArray:
+    cells = Dense(operator.diagonal[None, :])
+    top = int(weights.max(initial=0))
+    refuse_overflow(
+        cells.largest**power * top
+        + Dense(operator.below).largest ** power * top * len(operator.below)
+    )
+    diagonal = np.abs(operator.diagonal) ** power * weights[: operator.size]
+    return np.asarray(
+        diagonal + (np.abs(operator.below) ** power).T @ weights[operator.size :], dtype=np.int64
+    )
+
+
+@column_sums.register
+def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
+    most = operator.largest**power * int(weights.max(initial=0)) * operator.rows
+    refuse_overflow(most)
+    powered: IntArray = np.abs(operator.matrix) ** power
+    if most < _EXACT_FLOAT:
+        return (powered.T.astype(np.float64) @ weights.astype(np.float64)).astype(np.int64)
+    return powered.T @ weights
+
+
+def refuse_overflow(most: int) -> None:
+    """Refuse column sums that might reach 2^63, judged by what they are at most.
+
+    >>> refuse_overflow(2**62)
+    """
+    if most >= 2**63:
+        raise refuse(
+            "matrix",
+            f"entries whose weighted column sums may reach {most}",
+            "small enough for sums below 2^63",
+        )
+
+
+def along(
+    function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
+) -> Array:
+    """Use ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+
+    >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
+    array([[3],
+           [7]])
+    """
+    return function(
+        operator, x.transpose(order := [axis, *range(axis), *range(axis + 1, x.ndim)])
+    ).transpose(np.argsort(order))
+
+
+def dense(operator: Operator) -> IntArray:
+    """Return the explicit matrix, int64 of shape (rows, size).
+
+    Only for small operators and tests.
+
+    >>> dense(Tree.full(3, 2)).tolist()
+    [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    """
+    if isinstance(operator, Dense):
+        return operator.matrix
+    return np.asarray(apply(operator, np.eye(operator.size, dtype=np.int64)))
+
+
+@lru_cache(maxsize=64)
+def last_cells(operator: Operator) -> IntArray:
+    """Return the last cell with a nonzero coefficient of each row.
+
+    A sealed array of shape (rows,), computed from the explicit matrix.
+
+    >>> last_cells(Tree.full(3, 2)).tolist()
+    [2, 1, 2, 0, 1, 2]
+    """
+    return sealed(operator.size - 1 - (dense(operator) != 0)[:, ::-1].argmax(axis=1))
+
+
+@singledispatch
+def entries(operator: Operator) -> tuple[int, int]:
+    """Return a lower bound on all entries and the largest absolute entry.
+
+    The lower bound is at least 0 if and only if no entry is negative.
+
+    >>> entries(Prefix(4)), entries(Dense([[1, -7]]))
+    ((0, 1), (-7, 7))
+    """
+    raise _unknown(operator)
+
+
+@entries.register(Identity)
+@entries.register(Total)
+@entries.register(Prefix)
+@entries.register(AllRanges)
+@entries.register(Ranges)
+@entries.register(Tree)
+def _(operator: Operator) -> tuple[int, int]:
+    return 0, 1
+
+
+@entries.register
+def _(operator: Dense) -> tuple[int, int]:
+    return int(operator.matrix.min()), operator.largest
+
+
+@entries.register
+def _(operator: DiagonalAndRows) -> tuple[int, int]:
+    parts = [entries(Dense(part)) for part in (operator.diagonal[None, :], operator.below)]
+    return min(low for low, _ in parts), max(largest for _, largest in parts)
+
+
+def non_negative(operator: Operator) -> bool:
+    """Whether all entries are at least 0.
+
+    >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
+    (True, False)
+    """
+    return entries(operator)[0] >= 0
+
+
+def largest_entry(operator: Operator) -> int:
+    """The largest |entry|: every |(A x)_i| is at most this times the sum of |x|.
+
+    >>> largest_entry(Dense([[1, -7]]))
+    7
+    """
+    return entries(operator)[1]
+
+
+def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
+    """Raise for objects of other classes than the operators' (M6).
+
+    Subclasses are refused too, and classes that are not allowed inside this operator.
+    """
+    if type(operator) not in operators() or type(operator) in without:
+        raise refuse(name, type(operator).__name__, allowed)
+
+
+def operators() -> tuple[type[Operator], ...]:
+    """All classes of operators: those that have registered `apply`.
+
+    >>> Prefix in operators(), object in operators()
+    (True, False)
+    """
+    return tuple(kind for kind in apply.registry if kind is not object)

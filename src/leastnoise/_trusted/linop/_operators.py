@@ -1,0 +1,366 @@
+"""Integer linear operators as small frozen values.
+
+An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing
+about noise: the scale of a row's noise belongs to the plan. Questions about operators are functions
+in ``_functions``; they find their answer by the operator's class.
+"""
+
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import refuse, whole
+from leastnoise._trusted.check.arrays import Array, IntArray
+
+SignedArray: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+
+# Far from the ends of int64, so that absolute values and sums of two cannot wrap around.
+_MOST = 2**53
+
+
+class Sealed(np.ndarray[Any, Any]):
+    """An array that cannot be looked at in another way: the same memory would be another matrix.
+
+    Its entries cannot be written, by any means of NumPy: the memory is that of a ``bytes`` object.
+    Shape, strides and type are neither set nor resized nor restored by the object's own attributes
+    and methods. Who calls the descriptors of NumPy's own class on it (`np.ndarray.resize` and the
+    like) gets past that; no cost and no noise may depend on it, so the kernel computes the cost of
+    what it measures again just before it draws (K5).
+
+    >>> sealed(np.array([1, 2])).shape = (2, 1)
+    Traceback (most recent call last):
+    AttributeError: a sealed array stays as it is; 'shape' cannot be set
+    >>> sealed(np.array([1, 2])).resize((2, 1), refcheck=False)
+    Traceback (most recent call last):
+    AttributeError: a sealed array stays as it is; it cannot be resized
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a sealed array stays as it is; {name!r} cannot be set")
+
+    def resize(self, *_shape: Any, **_options: Any) -> None:
+        """Refuse another shape of the same memory."""
+        raise AttributeError("a sealed array stays as it is; it cannot be resized")
+
+    def __setstate__(self, _state: object) -> None:
+        """Refuse the memory, shape and type of another array."""
+        raise AttributeError("a sealed array stays as it is; it cannot be restored from a state")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and unpickle by making a new sealed array."""
+        return sealed, (np.array(self),)
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:  # noqa: FBT001, FBT002
+        return array[()] if return_scalar else np.asarray(array)
+
+
+def sealed(array: Array) -> Array:
+    """A copy whose entries nobody can change: its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
+
+    >>> sealed(np.array([1, 2])).setflags(write=True)
+    Traceback (most recent call last):
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape).view(Sealed)
+
+
+def narrow(array: IntArray) -> SignedArray:
+    """The same whole numbers as int32 if they all fit, else as they are: half the memory, and nothing lost.
+
+    >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
+    (dtype('int32'), dtype('int64'))
+    """
+    fits = array.size > 0 and int(array.min()) >= -(2**31) and int(array.max()) < 2**31
+    return array.astype(np.int32) if fits else array
+
+
+def frozen(name: str, values: object, dimensions: int) -> IntArray:
+    """A sealed int64 copy of a list of whole numbers.
+
+    >>> frozen("low", [1, 2], 1).tolist()
+    [1, 2]
+    """
+    raw = np.asarray(values)
+    if raw.ndim != dimensions or raw.size == 0 or raw.dtype.kind not in "iub":
+        raise refuse(
+            name,
+            f"{raw.dtype} of shape {raw.shape}",
+            f"a non-empty array of whole numbers with {dimensions} dimension(s)",
+        )
+    if not (int(raw.min()) >= -_MOST and int(raw.max()) <= _MOST):
+        raise refuse(
+            name,
+            f"entries from {int(raw.min())} to {int(raw.max())}",
+            "whole numbers between -2^53 and 2^53",
+        )
+    return sealed(raw.astype(np.int64))
+
+
+class Operator(Protocol):
+    """An integer matrix; a class is an operator if it has registered `apply`."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells: of columns."""
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+
+    def __hash__(self) -> int: ...
+
+
+class ValueEquality:
+    """Base of operators that hold arrays, with equality by value.
+
+    Two are equal if they are of one class and of equal parts.
+    """
+
+    __slots__ = ()
+
+    def _parts(self) -> tuple[object, ...]:
+        kind: type = type(self)
+        parts = (getattr(self, field.name) for field in fields(kind))
+        return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and isinstance(other, ValueEquality)
+            and self._parts() == other._parts()
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._parts())
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Base class of operators that are given their number of cells, at least 1."""
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity(Sized):
+    """Every cell by itself: the n x n identity matrix.
+
+    >>> Identity(3).rows
+    3
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Total(Sized):
+    """The sum of all cells: one row of ones.
+
+    >>> Total(3).rows
+    1
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix(Sized):
+    """Row i sums the cells 0..i: the lower triangular matrix of ones.
+
+    >>> Prefix(3).rows
+    3
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+
+@dataclass(frozen=True, slots=True)
+class AllRanges(Sized):
+    """One row for every interval of cells: n(n+1)/2 rows.
+
+    Ordered by first cell and then by last.
+
+    >>> AllRanges(3).rows
+    6
+    """
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size * (self.size + 1) // 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges(ValueEquality, Sized):
+    """Given intervals: row i sums the cells low[i]..high[i], both included.
+
+    >>> Ranges(5, [0, 2], [1, 4]).rows
+    2
+    """
+
+    low: IntArray
+    high: IntArray
+
+    def __post_init__(self) -> None:
+        Sized.__post_init__(self)
+        object.__setattr__(self, "low", frozen("low", self.low, 1))
+        object.__setattr__(self, "high", frozen("high", self.high, 1))
+        if len(self.low) != len(self.high):
+            raise refuse("high", f"{len(self.high)} ends", f"as long as low ({len(self.low)})")
+        if not (
+            np.all(self.low >= 0)
+            and np.all(self.low <= self.high)
+            and np.all(self.high < self.size)
+        ):
+            raise refuse(
+                "ranges",
+                "an interval outside the cells or with its ends exchanged",
+                f"pairs 0 <= low <= high <= {self.size - 1}",
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return len(self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree(Sized):
+    """A hierarchy of nested partitions, from the widest level to the narrowest.
+
+    Every level cuts the cells into runs of its width (the last run may be shorter); rows go level
+    by level, left to right. Every cell lies in exactly one row of every level, so all columns have
+    the same norm.
+
+    Args:
+        size: number of cells.
+        widths: strictly descending, each a multiple of the next.
+
+    >>> Tree(5, (4, 1)).rows, Tree.full(5, 2).widths
+    (7, (8, 4, 2, 1))
+    """
+
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        Sized.__post_init__(self)
+        widths = tuple(whole("width", width, 1, 2**40) for width in self.widths)
+        if not widths or any(wide <= narrow or wide % narrow for wide, narrow in pairwise(widths)):
+            raise refuse(
+                "widths", list(widths), "descending whole numbers, each a multiple of the next"
+            )
+        object.__setattr__(self, "widths", widths)
+
+    @staticmethod
+    def full(size: int, branching: int) -> "Tree":
+        """Return the hierarchy of all powers of ``branching``.
+
+        Up to the first that covers all cells.
+
+        >>> Tree.full(3, 2).rows
+        6
+        """
+        whole("branching", branching, 2)
+        widths = [1]
+        while widths[0] < whole("size", size, 1):
+            widths.insert(0, widths[0] * branching)
+        return Tree(size, tuple(widths))
+
+    @property
+    def level_sizes(self) -> tuple[int, ...]:
+        """Number of rows on each level, widest first."""
+        return tuple(-(-self.size // width) for width in self.widths)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return sum(self.level_sizes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dense:
+    """An explicit integer matrix of shape (rows, size).
+
+    >>> Dense([[1, 1, 0], [0, 1, -1]]).rows
+    2
+    """
+
+    matrix: IntArray
+    largest: int = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", frozen("matrix", self.matrix, 2))
+        object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
+        object.__setattr__(self, "_hash", hash((self.matrix.shape, self.matrix.tobytes())))
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(self.matrix.shape[1])
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Dense) and np.array_equal(self.matrix, other.matrix)
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiagonalAndRows(ValueEquality):
+    """A multiple of every cell and a few dense rows.
+
+    The shape of p-Identity strategies.
+
+    Args:
+        diagonal: whole numbers other than 0, one a cell, shape (size,).
+        below: whole numbers, shape (p, size); these rows follow the cells'.
+
+    >>> DiagonalAndRows([2, 3], [[1, 1]]).rows
+    3
+    """
+
+    diagonal: IntArray
+    below: IntArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "diagonal", frozen("diagonal", self.diagonal, 1))
+        object.__setattr__(self, "below", frozen("below", self.below, 2))
+        if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
+            raise refuse(
+                "diagonal",
+                f"{len(self.diagonal)} numbers beside rows of {self.below.shape[1]}",
+                "as long as the rows, without a zero",
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.diagonal)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size + len(self.below)

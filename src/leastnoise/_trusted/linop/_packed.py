@@ -1,0 +1,113 @@
+"""Operators and noisy answers as JSON values, and back.
+
+Reading an array uses no more memory than its public shape requires.
+"""
+
+import base64
+import math
+import zlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from leastnoise._trusted.check import InputError, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.linop._operators import Operator, SignedArray
+
+# As many numbers as a measured table may have cells.
+MOST_UNPACKED = 2**28
+# Bytes of a number, by the key of an array's text.
+_FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size in range(1, 9)}}
+
+
+def pack(array: SignedArray) -> dict[str, object]:
+    """Return an int64 or int32 array as a JSON value.
+
+    Its shape and its compressed bytes.
+    """
+    bits = 32 if array.dtype == np.int32 else 64
+    raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
+    return {"shape": list(array.shape), f"zlib_int{bits}": base64.b64encode(raw).decode("ascii")}
+
+
+def to_json(operator: Operator) -> dict[str, object]:
+    """Return an operator as a JSON value.
+
+    The name of its class and the arguments of its constructor.
+    """
+    kind: type = type(operator)
+    parts = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
+    return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
+
+
+def _written(part: Any) -> object:
+    if isinstance(part, np.ndarray):
+        return pack(part)
+    if isinstance(part, tuple):
+        return list(part)
+    return part if isinstance(part, int) else to_json(part)
+
+
+def whole_bytes(array: SignedArray) -> dict[str, object]:
+    """Return whole numbers as a JSON value, in as few bytes as the largest needs.
+
+    Noise can hardly be compressed further.
+    """
+    size = max(int(array.max(initial=0)), -1 - int(array.min(initial=0))).bit_length() // 8 + 1
+    raw = np.ascontiguousarray(array, dtype="<i8").reshape(-1, 1).view(np.uint8)[:, :size]
+    return {
+        "shape": list(array.shape),
+        f"int{8 * size}": base64.b64encode(raw.tobytes()).decode("ascii"),
+    }
+
+
+def whole_bytes_text(array: SignedArray) -> str:
+    """Return ``whole_bytes`` as JSON text.
+
+    The encoder of ``json`` would search all of it for characters to escape.
+    """
+    value = whole_bytes(array)
+    form = next(key for key in value if key != "shape")
+    return f'{{"shape": [{", ".join(map(str, array.shape))}], "{form}": "{value[form]}"}}'
+
+
+def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
+    """Read what ``pack`` or ``whole_bytes`` wrote, as int64.
+
+    An array of more than ``most`` numbers is refused before it is unpacked.
+    """
+    allowed = "an object with shape and either zlib_int64, zlib_int32 or one of int8 to int64"
+    advice = "The file is damaged; make it again."
+    try:
+        shape = tuple(
+            whole("a length in the shape of an array", length, 0) for length in value["shape"]
+        )
+        count = math.prod(shape)
+        if not count <= min(most, MOST_UNPACKED):
+            raise refuse(
+                "a packed array",
+                f"{count} numbers",
+                f"of at most {min(most, MOST_UNPACKED)} numbers",
+                advice,
+            )
+        (form,) = _FORMS.keys() & value
+        raw, size = base64.b64decode(value[form], validate=True), _FORMS[form]
+        if form.startswith("zlib"):
+            # One byte more than the shape says, at most: a short text can be the compressed form of
+            # gigabytes.
+            raw = zlib.decompressobj().decompress(raw, count * size + 1)
+        if len(raw) != count * size:
+            raise InputError(
+                f"A packed array must hold the {count} numbers of its shape; got more or fewer. "
+                f"{advice}"
+            )
+        wide = np.zeros((count, 8), dtype=np.uint8)
+        wide[:, 8 - size :] = np.frombuffer(raw, dtype=np.uint8).reshape(count, size)
+        numbers = wide.view("<i8").reshape(shape).astype(np.int64, copy=False)
+        return np.right_shift(numbers, 64 - 8 * size, out=numbers)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, zlib.error):
+        raise refuse("array", type(value).__name__, allowed) from None

@@ -1,0 +1,476 @@
+"""Operators that need few running sums.
+
+Contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on blocks.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._trusted.check import refuse, whole
+from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.linop._functions import (
+    apply,
+    column_sums,
+    entries,
+    refuse_others,
+    refuse_overflow,
+    run_sums,
+)
+from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEquality, frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Contrasts:
+    """Orthogonal contrasts (Helmert).
+
+    Row k = 1, ..., n - 1 is the sum of the first k cells minus k times the next one.
+
+    Row k has the squared norm k (k + 1). Contrasts and total together determine every cell;
+    contrasts alone say nothing about the total.
+
+    >>> Contrasts(3).squared_norms.tolist()
+    [2, 6]
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", whole("size", self.size, 2, 2**20))
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size - 1
+
+    @property
+    def squared_norms(self) -> IntArray:
+        """k (k + 1) for every row, int64 of shape (rows,)."""
+        k = np.arange(1, self.size, dtype=np.int64)
+        return k * (k + 1)
+
+
+@apply.register
+def _(operator: Contrasts, x: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (x.ndim - 1)))
+    return np.cumsum(x, axis=0, dtype=x.dtype)[:-1] - k * x[1:]
+
+
+@column_sums.register
+def _(operator: Contrasts, weights: IntArray, power: int) -> IntArray:
+    refuse_overflow(int(weights.max(initial=0)) * operator.size**power * 2)
+    k = np.arange(1, operator.size, dtype=np.int64)
+    answer = np.zeros(operator.size, dtype=np.int64)
+    answer[:-1] = np.cumsum(weights[::-1])[::-1]
+    answer[1:] += k**power * weights
+    return answer
+
+
+@entries.register
+def _(operator: Contrasts) -> tuple[int, int]:
+    return 1 - operator.size, operator.size - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Haar(Sized):
+    """The Haar wavelet.
+
+    The total, then for every level the sums of left halves minus those of right halves.
+
+    The cells are padded to the next power of two with cells that are always empty; rows go from the
+    total and the widest level down, and rows that see no cell are left out.
+
+    >>> Haar(3).rows
+    4
+    """
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The widths of the differences, widest first."""
+        return Tree.full(self.size, 2).widths[:-1]
+
+    @property
+    def absolute(self) -> Tree:
+        """The tree of the absolute values of the rows.
+
+        The total over twice all cells, then the cells of each difference.
+        """
+        return Tree(self.size, tuple(2 * width for width in Tree.full(self.size, 2).widths))
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.absolute.rows
+
+
+@apply.register
+def _(operator: Haar, x: Array) -> Array:
+    sums, levels = x, []
+    for _ in operator.widths:
+        both = run_sums(sums, 2)
+        levels.append(2 * sums[::2] - both)
+        sums = both
+    return np.concatenate([sums, *levels[::-1]], axis=0)
+
+
+@column_sums.register
+def _(operator: Haar, weights: IntArray, power: int) -> IntArray:
+    return column_sums(operator.absolute, weights, power)
+
+
+@entries.register
+def _(operator: Haar) -> tuple[int, int]:
+    return (0 if operator.size == 1 else -1), 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Toeplitz(ValueEquality):
+    """A scaled lower triangular Toeplitz matrix.
+
+    Row i is the sum over the cells j <= i of a coefficient of i - j times a scale of the cell j.
+
+    The coefficients are a step function of the distance, so that a product takes a few running
+    sums, exactly.
+
+    Args:
+        starts: the distances at which a new coefficient begins, ascending: the first is 0, the last
+            is below the number of cells.
+        values: the coefficients, one a start; the first is not 0.
+        scales: of the cells, shape (size,), above 0.
+
+    >>> dense(Toeplitz([0, 1], [2, 1], [1, 1, 3])).tolist()
+    [[2, 0, 0], [1, 2, 0], [1, 1, 6]]
+    """
+
+    starts: IntArray
+    values: IntArray
+    scales: IntArray
+
+    def __post_init__(self) -> None:
+        for name, given in (
+            ("starts", self.starts),
+            ("values", self.values),
+            ("scales", self.scales),
+        ):
+            object.__setattr__(self, name, frozen(name, given, 1))
+        starts = self.starts
+        if (
+            len(starts) != len(self.values)
+            or starts[0] != 0
+            or starts[-1] >= self.size
+            or not (np.diff(starts) > 0).all()
+        ):
+            raise refuse(
+                "starts",
+                f"{len(starts)} from {starts[0]} to {starts[-1]}",
+                f"{len(self.values)} ascending ones from 0 on",
+            )
+        if self.values[0] == 0 or not (self.scales > 0).all():
+            raise refuse(
+                "values and scales",
+                "a first value or a scale that is not allowed",
+                "a first value other than 0, scales above 0",
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.scales)
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.size
+
+
+def running(starts: IntArray, values: IntArray, x: Array) -> Array:
+    """Multiply by the Toeplitz matrix without its scales.
+
+    Entry i is the sum over j <= i of x_j times the coefficient of i - j.
+
+    For every start, running sums that are shifted by it are added, times the change of the
+    coefficient there. In int64 sums and products are those modulo 2^64, so the final values are
+    exact wherever they are below 2^63, even if sums on the way are not.
+    """
+    sums = np.cumsum(x, axis=0, dtype=x.dtype)
+    answer = values[0] * sums
+    for start, step in zip(starts[1:], np.diff(values), strict=True):
+        answer[start:] += step * sums[: len(x) - start]
+    return answer
+
+
+def scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+    return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
+
+
+@apply.register
+def _(operator: Toeplitz, x: Array) -> Array:
+    return running(operator.starts, operator.values, scaled(operator, x))
+
+
+@column_sums.register
+def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
+    lengths = np.diff(operator.starts, append=operator.size)
+    tallest = sum(
+        abs(value) ** power * length
+        for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True)
+    )
+    refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
+    return scaled(
+        operator,
+        running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
+        power,
+    )
+
+
+@entries.register
+def _(operator: Toeplitz) -> tuple[int, int]:
+    most = int(operator.scales.max())
+    return min(0, int(operator.values.min()) * most), int(np.abs(operator.values).max()) * most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coarse(ValueEquality):
+    """Queries on the sums of buckets, which are runs of consecutive cells.
+
+    Args:
+        operator: the queries, over the buckets; neither contrasts nor coarse nor ordered
+            themselves.
+        starts: the first cell of every bucket, from 0 on and ascending; as many as the operator has
+            cells.
+        size: number of cells.
+
+    >>> Coarse(Prefix(2), [0, 3], 5).rows
+    2
+    """
+
+    operator: Operator
+    starts: IntArray
+    size: int
+
+    def __post_init__(self) -> None:
+        refuse_others(
+            "operator",
+            self.operator,
+            (Coarse, Contrasts, Ordered),
+            "another operator than contrasts, coarse and ordered ones",
+        )
+        object.__setattr__(self, "size", whole("size", self.size, 1))
+        object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
+        first, last = int(self.starts[0]), int(self.starts[-1])
+        if (
+            len(self.starts) != self.operator.size
+            or first != 0
+            or last >= self.size
+            or not (np.diff(self.starts) > 0).all()
+        ):
+            raise refuse(
+                "starts",
+                f"{len(self.starts)} from {first} to {last}",
+                f"{self.operator.size} ascending cells from 0 to {self.size - 1}",
+            )
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+    @property
+    def lengths(self) -> IntArray:
+        """Number of cells of every bucket."""
+        return np.diff(self.starts, append=self.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ordered(ValueEquality):
+    """Queries on reordered cells.
+
+    Cells that are far apart in the table may be neighbours in the order.
+
+    Args:
+        operator: the queries, over the cells in their new order; neither contrasts nor ordered
+            themselves.
+        order: the place of every cell of the new order in the old one: each place from 0 to size -
+            1 once.
+
+    >>> Ordered(Prefix(3), [2, 0, 1]).rows
+    3
+    """
+
+    operator: Operator
+    order: IntArray
+
+    def __post_init__(self) -> None:
+        refuse_others(
+            "operator",
+            self.operator,
+            (Ordered, Contrasts),
+            "another operator than contrasts and ordered ones",
+        )
+        object.__setattr__(self, "order", frozen("order", self.order, 1))
+        seen = np.zeros(self.operator.size, dtype=np.bool_)
+        if (
+            len(self.order) == len(seen)
+            and int(self.order.min()) >= 0
+            and int(self.order.max()) < len(seen)
+        ):
+            seen[self.order] = True
+        if not seen.all():
+            raise refuse(
+                "order",
+                f"{len(self.order)} places",
+                f"every place from 0 to {self.operator.size - 1} once",
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.operator.size
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return self.operator.rows
+
+
+@apply.register
+def _(operator: Coarse, x: Array) -> Array:
+    return apply(operator.operator, np.add.reduceat(x, operator.starts, axis=0))
+
+
+@column_sums.register
+def _(operator: Coarse, weights: IntArray, power: int) -> IntArray:
+    # The cells of a bucket have equal columns: a bucket's sum changes by one with one row in any of
+    # them.
+    return np.repeat(column_sums(operator.operator, weights, power), operator.lengths)
+
+
+@apply.register
+def _(operator: Ordered, x: Array) -> Array:
+    return apply(operator.operator, x[operator.order])
+
+
+@column_sums.register
+def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
+    # The columns are those of the inner operator in another order.
+    return inverse_permute(operator, column_sums(operator.operator, weights, power))
+
+
+def inverse_permute(operator: Ordered, x: Array) -> Array:
+    answer = np.empty_like(x)
+    answer[operator.order] = x
+    return answer
+
+
+@entries.register(Coarse)
+@entries.register(Ordered)
+def _(operator: Coarse | Ordered) -> tuple[int, int]:
+    return entries(operator.operator)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Queries within consecutive blocks of cells, and on the block sums.
+
+    Rows: the queries within each block, block by block, and then those on the sums.
+
+    Args:
+        inner: the queries within every block but the last, over its cells.
+        last: those within the last block, over as many cells or fewer.
+        above: those on the sums, over as many cells as there are blocks, at least two.
+
+    None of them are contrasts, coarse, ordered or nested themselves.
+
+    >>> dense(Nested(Prefix(2), Identity(1), Total(2))).tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    """
+
+    inner: Operator
+    last: Operator
+    above: Operator
+
+    def __post_init__(self) -> None:
+        for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
+            without = Coarse, Contrasts, Nested, Ordered
+            refuse_others(
+                name,
+                part,
+                without,
+                "another operator than contrasts, coarse, ordered and nested ones",
+            )
+        if self.above.size < 2 or self.last.size > self.inner.size:
+            raise refuse(
+                "blocks",
+                f"{self.above.size}, of {self.inner.size} cells and in the end {self.last.size}",
+                "two or more, the last of them not wider than the others",
+            )
+
+    @property
+    def before(self) -> int:
+        """Number of cells before the last block."""
+        return (self.above.size - 1) * self.inner.size
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return self.before + self.last.size
+
+    @property
+    def rows(self) -> int:
+        """Number of queries."""
+        return (self.above.size - 1) * self.inner.rows + self.last.rows + self.above.rows
+
+    def split(self, y: Array) -> tuple[Array, Array, Array]:
+        """Split values of the rows into blocks, last block and sums.
+
+        All blocks but the last have shape (inner.rows, blocks - 1, ...).
+        """
+        first, end = (self.above.size - 1) * self.inner.rows, self.rows - self.above.rows
+        return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
+
+
+def _blocks(x: Array, width: int) -> Array:
+    """Reshape the first axis into runs of ``width`` entries, one a column.
+
+    Shape (width, runs, ...).
+    """
+    return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
+
+
+def row_of(x: Array) -> Array:
+    """Undo ``_blocks``: put the runs one after the other again."""
+    return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
+
+
+@apply.register
+def _(operator: Nested, x: Array) -> Array:
+    blocks, last = _blocks(x[: operator.before], operator.inner.size), x[operator.before :]
+    sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
+    return np.concatenate(
+        [
+            row_of(apply(operator.inner, blocks)),
+            apply(operator.last, last),
+            apply(operator.above, sums),
+        ],
+        axis=0,
+    )
+
+
+@column_sums.register
+def _(operator: Nested, weights: IntArray, power: int) -> IntArray:
+    blocks, last, above = operator.split(weights)
+    # A cell is in its block's queries, by its place there, and in those on its block's sum as any
+    # other cell of the block.
+    within = [column_sums(operator.inner, row, power) for row in np.ascontiguousarray(blocks.T)]
+    within.append(column_sums(operator.last, last, power))
+    sums = column_sums(operator.above, above, power)
+    refuse_overflow(max(int(sums_within.max()) for sums_within in within) + int(sums.max()))
+    return np.concatenate(
+        [sums_within + both for sums_within, both in zip(within, sums, strict=True)]
+    )
+
+
+@entries.register
+def _(operator: Nested) -> tuple[int, int]:
+    parts = [entries(part) for part in (operator.inner, operator.last, operator.above)]
+    return min(low for low, _ in parts), max(largest for _, largest in parts)

@@ -1,0 +1,87 @@
+"""Products with transposed operators, for estimates and error bars.
+
+Column sums, and so privacy costs, do not use the ones in this file.
+"""
+
+import numpy as np
+
+from leastnoise._trusted.check.arrays import Array
+from leastnoise._trusted.linop._functions import apply_transpose, tensor
+from leastnoise._trusted.linop._operators import Dense, DiagonalAndRows, Identity
+from leastnoise._trusted.linop._structured import (
+    Coarse,
+    Contrasts,
+    Haar,
+    Nested,
+    Ordered,
+    Toeplitz,
+    inverse_permute,
+    row_of,
+    running,
+    scaled,
+)
+
+__all__ = ["apply_transpose"]  # with those of all operators
+
+
+@apply_transpose.register
+def _(operator: Identity, y: Array) -> Array:
+    return y
+
+
+@apply_transpose.register
+def _(operator: DiagonalAndRows, y: Array) -> Array:
+    scaled = operator.diagonal.reshape(-1, *([1] * (y.ndim - 1))) * y[: operator.size]
+    return scaled + tensor(operator.below.T, y[operator.size :])
+
+
+@apply_transpose.register
+def _(operator: Dense, y: Array) -> Array:
+    return tensor(operator.matrix.T, y)
+
+
+@apply_transpose.register
+def _(operator: Contrasts, y: Array) -> Array:
+    k = np.arange(1, operator.size, dtype=np.int64).reshape(-1, *([1] * (y.ndim - 1)))
+    answer = np.zeros((operator.size, *y.shape[1:]), dtype=y.dtype)
+    answer[:-1] = np.cumsum(y[::-1], axis=0, dtype=y.dtype)[::-1]
+    answer[1:] -= k * y
+    return answer
+
+
+@apply_transpose.register
+def _(operator: Haar, y: Array) -> Array:
+    sums, start = y[:1], 1
+    for width in operator.widths:
+        count = -(-operator.size // width)
+        differences = y[start : start + count]
+        start += count
+        finer = np.empty((2 * count, *y.shape[1:]), dtype=y.dtype)
+        finer[0::2], finer[1::2] = sums[:count] + differences, sums[:count] - differences
+        sums = finer[: -(-operator.size // (width // 2))]
+    return sums
+
+
+@apply_transpose.register
+def _(operator: Toeplitz, y: Array) -> Array:
+    return scaled(operator, running(operator.starts, operator.values, y[::-1])[::-1])
+
+
+@apply_transpose.register
+def _(operator: Coarse, y: Array) -> Array:
+    return np.repeat(apply_transpose(operator.operator, y), operator.lengths, axis=0)
+
+
+@apply_transpose.register
+def _(operator: Ordered, y: Array) -> Array:
+    return inverse_permute(operator, apply_transpose(operator.operator, y))
+
+
+@apply_transpose.register
+def _(operator: Nested, y: Array) -> Array:
+    blocks, last, above = operator.split(y)
+    sums = apply_transpose(operator.above, above)
+    within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
+    return np.concatenate(
+        [row_of(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0
+    )

@@ -1,0 +1,25 @@
+"""The measurements of a plan, their exact privacy cost, observations.
+
+Measurements are all that the kernel sees of a plan.
+"""
+
+from leastnoise._trusted.measurements._headroom import MOST_ROWS, MOST_TABLE_CELLS
+from leastnoise._trusted.measurements._json import (
+    Observation,
+    measurements_digest,
+    measurements_value,
+)
+from leastnoise._trusted.measurements._measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    row_scales,
+)
+from leastnoise._trusted.measurements._sensitivity import (
+    column_norm,
+    cost,
+    rows_in_view,
+    sum_up,
+    views,
+)

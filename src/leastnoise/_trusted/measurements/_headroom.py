@@ -1,0 +1,53 @@
+"""Public bounds within which answers are exact and fit into memory.
+
+The data are not used.
+
+Not trusted: a sum beyond them would be wrong but would leak nothing, as it is reduced modulo 2^64
+(PROOFS-kernel.md).
+"""
+
+import math
+from typing import Any
+
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.linop import largest_entry
+
+MOST_ROWS = 2**32
+MOST_TABLE_CELLS = 2**28
+
+
+def check_headroom(block: Any, value: int, limited: int, grid: int) -> None:
+    """Refuse a block whose table or answers could be too large.
+
+    A row adds at most ``value``, or ``limited`` where the block has limits or ends.
+    """
+    cells = math.prod(factor.operator.size for factor in block.factors)
+    if not cells <= MOST_TABLE_CELLS:
+        raise InputError(
+            f"A measured table may have at most {MOST_TABLE_CELLS} cells; got {cells} for "
+            f"{' x '.join(block.attributes)}. "
+            "Ask for marginals on fewer attributes, use coarser attributes, or choose another "
+            "strategy."
+        )
+    if not block.rows <= MOST_TABLE_CELLS:
+        raise refuse(
+            "the number of measured queries of a block",
+            block.rows,
+            f"at most {MOST_TABLE_CELLS}",
+            "Choose another strategy.",
+        )
+    # The values of a table add up to at most that of all rows, and no entry of a product is above
+    # the product of the largest ones.
+    largest = max(value, limited) if block.ends else limited
+    most = (
+        MOST_ROWS
+        * largest
+        * math.prod(largest_entry(factor.operator) for factor in block.factors)
+        * grid
+    )
+    if not most < 2**62:
+        raise InputError(
+            "The public bounds are too large for exact arithmetic: a measured sum may reach "
+            f"{most}, allowed is below 2^62. "
+            "Choose a larger unit or smaller clip bounds for the measure."
+        )

@@ -1,0 +1,101 @@
+"""Observations, and measurements as JSON values with their fingerprint.
+
+Not trusted: an observation has noisy numbers alone, and a recorded step has its charge beside the
+fingerprint.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.linop import SignedArray, pack, to_json
+from leastnoise._trusted.measurements._measurements import Factor, Limits, Measurements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """Noisy answers of measured queries.
+
+    Args:
+        measurements: the measured queries.
+        values: for every block integers of shape (block.rows,), in multiples of 1 / grid; int32
+            where they fit, else int64.
+        receipt: the ledger's identification of the payment; empty if nothing was paid because the
+            noise was not private.
+        private: False if the noise came from a seed, for a test or an experiment.
+
+    Raises:
+        InputError: the values do not fit the measurements.
+    """
+
+    measurements: Measurements
+    values: tuple[SignedArray, ...]
+    receipt: str
+    private: bool
+
+    def __post_init__(self) -> None:
+        if [len(value) for value in self.values] != [
+            block.rows for block in self.measurements.blocks
+        ]:
+            raise refuse(
+                "the values of an observation",
+                f"{len(self.values)} arrays",
+                "one array a block, as long as its rows",
+            )
+        for value in self.values:
+            value.setflags(write=False)
+
+
+def measurements_value(measurements: Measurements) -> dict[str, Any]:
+    """Return measurements as a JSON value, equal for equal measurements."""
+    factors: dict[Factor, int] = {}
+    limits: dict[Limits, int] = {}
+    blocks = [
+        {
+            "factors": [factors.setdefault(factor, len(factors)) for factor in block.factors],
+            "scale": str(block.scale),
+            "measure": block.measure,
+            **(
+                {}
+                if block.limits is None
+                else {"limits": limits.setdefault(block.limits, len(limits))}
+            ),
+            **({"ends": True} if block.ends else {}),
+        }
+        for block in measurements.blocks
+    ]
+    return {
+        "mechanism": measurements.noise.value,
+        "privacy": measurements.privacy.to_json(),
+        "domain": measurements.domain.to_json(),
+        "grid": measurements.grid,
+        "factors": [
+            {
+                "attributes": list(factor.attributes),
+                "operator": to_json(factor.operator),
+                "row_weights": None if factor.row_weights is None else pack(factor.row_weights),
+            }
+            for factor in factors
+        ],
+        **(
+            {
+                "limits": [
+                    {"attribute": limit.attribute, "values": pack(limit.values)} for limit in limits
+                ]
+            }
+            if limits
+            else {}
+        ),
+        "blocks": blocks,
+    }
+
+
+def measurements_digest(measurements: Measurements) -> str:
+    """SHA-256 of the JSON text of `measurements_value`, in hexadecimal."""
+    return hashlib.sha256(
+        json.dumps(
+            measurements_value(measurements), separators=(",", ":"), allow_nan=False
+        ).encode()
+    ).hexdigest()

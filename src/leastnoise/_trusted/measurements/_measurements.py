@@ -1,0 +1,561 @@
+"""The integer queries of a plan and their noise.
+
+Frozen public values, and all that the kernel sees of a plan.
+
+The labels (M5 ...) refer to PROOFS-cost.md beside this file.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import chain
+
+import numpy as np
+
+from leastnoise._trusted.accounting import Noise, Privacy
+from leastnoise._trusted.check import InputError, exact_positive, plain, refuse, whole
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.domain import Domain, Measure, UnitCount
+from leastnoise._trusted.linop import Contrasts, Operator, operators, sealed
+from leastnoise._trusted.measurements._headroom import check_headroom
+
+_MOST = 2**53 - 1  # the most units that a measure's bound may have
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limits:
+    """The most that a row adds to a sum.
+
+    A value above its limit is counted as the limit.
+
+    A row's limit is that of its own cell, so that a row outside a query never enters it, however
+    its value was cut (filter first, then clip). The kernel enforces the limits and the cost of a
+    plan is computed from them.
+
+    Args:
+        values: whole numbers of at least 0, one of them above, in units of the measure; one for
+            each cell of the attribute, or a single one. int64 after construction, read only.
+        attribute: whose cells the limits belong to; it need not be among the attributes of a block.
+            None: one limit for all rows.
+
+    Raises:
+        InputError: values of another kind, or several of them without an attribute.
+
+    >>> Limits([100, 250, 250], "age").values.tolist(), Limits([250]).attribute
+    ([100, 250, 250], None)
+    """
+
+    values: IntArray
+    attribute: str | None = None
+
+    def __post_init__(self) -> None:
+        given = np.array(self.values)
+        if given.dtype.kind not in "iu" or given.ndim != 1 or not given.size:
+            raise refuse(
+                "limits",
+                f"{given.dtype} array of shape {given.shape}",
+                "a flat array of whole numbers",
+            )
+        low, high = int(given.min()), int(given.max())
+        if not (low >= 0 and 1 <= high <= _MOST):
+            raise refuse(
+                "limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1"
+            )
+        if self.attribute is None and given.size != 1:
+            raise refuse(
+                "limits without an attribute",
+                f"{given.size} values",
+                "one value",
+                "Name the attribute whose cells they are for.",
+            )
+        object.__setattr__(self, "attribute", plain(self.attribute))
+        object.__setattr__(self, "values", sealed(given.astype(np.int64)))
+
+    def key(self) -> tuple[str | None, bytes]:
+        """A hashable value that is equal for equal limits."""
+        return self.attribute, self.values.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Limits) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        return hash(self.key())
+
+
+MOST_SCALE_TERM = 2**56
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """Integer queries along some attributes, taken together in row-major order.
+
+    Args:
+        attributes: names in the order of the domain.
+        operator: the queries, over the product of the attributes' cells.
+        row_weights: None, or whole numbers from 1 to 2^20, one a row: a row's noise scale is
+            divided by its weight. Contrasts take none:
+            their rows' noise scales are multiplied by their norms.
+    """
+
+    attributes: tuple[str, ...]
+    operator: Operator
+    row_weights: IntArray | None = None
+    # Plans of many blocks use these once a block.
+    heaviest: int = field(default=1, init=False, repr=False)
+    largest_square: int = field(default=1, init=False, repr=False)
+    _hash: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attributes", tuple(map(plain, self.attributes)))
+        if self.row_weights is not None:
+            if isinstance(self.operator, Contrasts):
+                raise refuse(
+                    "row_weights of contrasts",
+                    "an array",
+                    "None; the noise of a contrast is proportional to its norm",
+                )
+            weights = np.array(self.row_weights)
+            if weights.dtype.kind not in "iu":
+                raise refuse("row_weights", str(weights.dtype), "whole numbers")
+            weights = weights.astype(np.int64)
+            if weights.shape != (self.operator.rows,) or not (
+                weights.min() >= 1 and weights.max() <= 2**20
+            ):
+                got = f"{weights.shape} from {weights.min()} to {weights.max()}"
+                raise refuse(
+                    "row_weights", got, f"{self.operator.rows} whole numbers from 1 to 2^20"
+                )
+            object.__setattr__(self, "row_weights", sealed(weights))
+            object.__setattr__(self, "heaviest", int(self.weights.max()))
+        if isinstance(
+            self.operator, Contrasts
+        ):  # of the others the squares are ones, one a row, which are not listed here
+            object.__setattr__(self, "largest_square", int(self.squares.max()))
+        object.__setattr__(self, "_hash", hash((self.attributes, self.key())))
+
+    @property
+    def weights(self) -> IntArray:
+        """The row weights, ones if there are none."""
+        return (
+            np.ones(self.operator.rows, dtype=np.int64)
+            if self.row_weights is None
+            else self.row_weights
+        )
+
+    @property
+    def squares(self) -> IntArray:
+        """The factors of the rows' noise variances.
+
+        Squared norms of contrasts, else ones.
+        """
+        return (
+            self.operator.squared_norms
+            if isinstance(self.operator, Contrasts)
+            else np.ones(self.operator.rows, dtype=np.int64)
+        )
+
+    @property
+    def even(self) -> bool:
+        """Whether all rows have the same noise scale."""
+        return self.row_weights is None and not isinstance(self.operator, Contrasts)
+
+    @property
+    def scaling(self) -> FloatArray:
+        """The factors from the block's noise scale to each row's.
+
+        Weight over norm, float of shape (rows,).
+        """
+        return np.asarray(self.weights / np.sqrt(self.squares), dtype=np.float64)
+
+    def key(self) -> tuple[Operator, bytes]:
+        """A hashable value that is equal for equal queries and weights."""
+        return self.operator, b"" if self.row_weights is None else self.row_weights.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Factor)
+            and self.attributes == other.attributes
+            and self.key() == other.key()
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The product of some factors, measured with one noise scale.
+
+    Attributes in no factor are summed over.
+
+    Args:
+        factors: on disjoint attributes, together in the order of the domain; none for the total.
+        scale: noise scale of a row of weight 1, in rows (or in units of the measure), exact.
+        measure: the measure that is summed, None for counts.
+        limits: None, or the most that a row may add to the sum, within the measure's bounds.
+        ends: whether the distances of the values v from both bounds of the measure are summed
+            instead of v: every query is measured twice, first on the sums of v - low, then on those
+            of high - v. A row adds high - low to the two together, whatever v is. A row without a
+            value adds nothing if the domain counts the values of the measure, and counts as v = 0
+            otherwise.
+    """
+
+    factors: tuple[Factor, ...]
+    scale: Fraction
+    measure: str | None = None
+    limits: Limits | None = None
+    ends: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        # Exact and of Python's integers: cost and noise are computed from the same number, and
+        # nothing wraps around.
+        object.__setattr__(self, "scale", exact_positive("scale", self.scale))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of all factors."""
+        return tuple(name for factor in self.factors for name in factor.attributes)
+
+    @property
+    def copies(self) -> int:
+        """How often each query is measured.
+
+        Twice for distances from both ends, else once.
+        """
+        return 2 if self.ends else 1
+
+    @property
+    def rows(self) -> int:
+        """Number of measured queries."""
+        return math.prod((factor.operator.rows for factor in self.factors), start=self.copies)
+
+    def row_weights(self) -> IntArray:
+        """The product of the factors' row weights, int64 of shape (rows,)."""
+        return _outer([factor.weights for factor in self.factors], self.copies)
+
+    def scaling(self) -> FloatArray:
+        """Return the factors from the block's noise scale to each row's.
+
+        Float of shape (rows,).
+        """
+        return np.asarray(self.row_weights() / np.sqrt(self.row_squares()), dtype=np.float64)
+
+    def row_squares(self) -> IntArray:
+        """The product of the factors' squared norms, int64 of shape (rows,)."""
+        return _outer([factor.squares for factor in self.factors], self.copies)
+
+
+def _outer(parts: Sequence[IntArray], copies: int) -> IntArray:
+    whole_product = np.ones(copies, dtype=np.int64)
+    for part in parts:
+        whole_product = np.multiply.outer(whole_product, part).reshape(-1)
+    return whole_product
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurements:
+    """The queries of a plan, their noise, and the budget that they may cost.
+
+    All that the kernel sees of a plan.
+
+    Args:
+        domain: the public domain.
+        privacy: the budget that the queries may cost, neighbours and privacy unit.
+        noise: the kind of noise of every row.
+        blocks: the queries.
+        grid: a power of two; noisy answers are multiples of 1 / grid.
+
+    Attributes:
+        factors: the factors of all blocks, each once.
+        alike: the blocks in groups that differ in their attributes alone: scale, measure, limits
+            and ends agree, and so do the operators and weights of their factors in turn.
+
+    Raises:
+        InputError: a query outside the domain, a scale that cannot be drawn exactly, or public
+            bounds too large for exact arithmetic.
+    """
+
+    domain: Domain
+    privacy: Privacy
+    noise: Noise
+    blocks: tuple[Block, ...]
+    grid: int = 1
+    # Very many blocks form few groups; checks and costs are then computed once a group.
+    factors: tuple[Factor, ...] = field(default=(), init=False, repr=False, compare=False)
+    alike: tuple[tuple[Block, ...], ...] = field(default=(), init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        grid = whole("grid", self.grid, 1, 2**20)
+        if grid & (grid - 1):
+            raise refuse("grid", grid, "a power of two")
+        # M6: copies of Python's own immutable kinds: what was checked here cannot change before it
+        #     is measured.
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        if not self.blocks:
+            raise InputError("At least one query must be measured; got no blocks.")
+        self._check_types()
+        positions = {name: index for index, name in enumerate(self.domain.names)}
+        objects = {id(factor): factor for block in self.blocks for factor in block.factors}
+        object.__setattr__(self, "factors", tuple(dict.fromkeys(objects.values())))
+        for factor in self.factors:
+            if not all(name in positions for name in factor.attributes):
+                raise refuse(
+                    "the attributes of a block",
+                    list(factor.attributes),
+                    "attributes of the domain, each once, in its order",
+                )
+            cells = math.prod(map(self.domain.cells, factor.attributes))
+            if not factor.attributes or factor.operator.size != cells:
+                what = f"the {cells} cells of {', '.join(factor.attributes) or 'no attribute'}"
+                raise refuse("the size of an operator", factor.operator.size, what)
+        numbers = {
+            key: number for number, key in enumerate({factor.key() for factor in self.factors})
+        }
+        kinds = {index: numbers[factor.key()] for index, factor in objects.items()}
+        where = {
+            index: [positions[name] for name in factor.attributes]
+            for index, factor in objects.items()
+        }
+        alike: dict[tuple[object, ...], list[Block]] = {}
+        for block in self.blocks:
+            if (order := [index for part in block.factors for index in where[id(part)]]) != sorted(
+                {*order}
+            ):
+                raise refuse(
+                    "the attributes of a block",
+                    list(block.attributes),
+                    "attributes of the domain, each once, in its order",
+                )
+            kind = (
+                block.scale.as_integer_ratio(),
+                block.measure,
+                block.limits,
+                block.ends,
+                *[kinds[id(part)] for part in block.factors],
+            )
+            alike.setdefault(kind, []).append(block)
+        object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
+        for block, *_ in self.alike:
+            self._check(block)
+
+    def _check_types(self) -> None:
+        """Raise for parts of any other class (M6).
+
+        An object of another class could change its answers between checking and measuring.
+        """
+        factors = [
+            *chain.from_iterable(block.factors for block in self.blocks if type(block) is Block)
+        ]
+        for what, values, kinds in (
+            ("the domain of measurements", [self.domain], (Domain,)),
+            ("the noise of measurements", [self.noise], (Noise,)),
+            ("the privacy of measurements", [self.privacy], (Privacy,)),
+            ("the blocks of measurements", self.blocks, (Block,)),
+            ("the factors of a block", factors, (Factor,)),
+            (
+                "the limits of a block",
+                [block.limits for block in self.blocks if type(block) is Block],
+                (Limits, type(None)),
+            ),
+            (
+                "the measure of a block",
+                [block.measure for block in self.blocks if type(block) is Block],
+                (str, type(None)),
+            ),
+            (
+                "the ends of a block",
+                [block.ends for block in self.blocks if type(block) is Block],
+                (bool,),
+            ),
+            (
+                "the operator of a factor",
+                [factor.operator for factor in factors if type(factor) is Factor],
+                operators(),
+            ),
+        ):
+            if strange := {*map(type, values)} - {*kinds}:
+                raise refuse(
+                    what,
+                    ", ".join(sorted(kind.__name__ for kind in strange)),
+                    " or ".join(kind.__name__ for kind in kinds),
+                )
+
+    # M7
+    def _check(self, block: Block) -> None:
+        if block.measure is not None and block.measure not in self.domain.measures:
+            raise refuse("the measure of a block", block.measure, "a measure of the domain")
+        summed = None if block.measure is None else self.domain.measure(block.measure)
+        if block.ends and (type(summed) is not Measure or block.limits is not None):
+            raise refuse(
+                "the ends of a block",
+                "of counts or limited sums",
+                "those of a measure without limits",
+                "Name the measure alone.",
+            )
+        if (
+            summed
+            and block.ends
+            and self.domain.count_of(str(block.measure)) is None
+            and not summed.low_units <= 0 <= summed.high_units
+        ):
+            raise refuse(
+                "the ends of a block",
+                f"those of {summed!r}",
+                "of a measure whose values are counted, or may be 0",
+            )
+        if isinstance(summed, UnitCount):
+            excluded = (
+                "rows"
+                if self.privacy.unit_column is None
+                else "limits"
+                if block.limits is not None
+                else ""
+            )
+            if excluded:
+                raise refuse(
+                    "a count of units",
+                    f"one of {excluded}",
+                    "a plain sum, where a column names the units",
+                    "Count rows instead.",
+                )
+        if block.limits is not None:
+            self._check_limits(block, block.limits)
+        check_headroom(
+            block,
+            self.domain.largest_value(block.measure),
+            int(self.largest_values(block).max()),
+            self.grid,
+        )
+        heaviest = math.prod(factor.heaviest for factor in block.factors)
+        square = math.prod(factor.largest_square for factor in block.factors)
+        if square > 1 and self.noise.norm == 1:
+            raise InputError(
+                "Contrasts need Gaussian noise: a budget for Laplace noise is not spent evenly on "
+                "them. Measure cells instead."
+            )
+        if not square < 2**52:
+            raise refuse(
+                "the largest squared norm of a product of contrasts",
+                square,
+                "below 2^52",
+                "Measure fewer or shorter attributes.",
+            )
+        # Roots of squared norms are taken to 26 bits behind the point at most, and are below 2^27
+        # then (``row_scales``).
+        fine, root, below = block.scale * self.grid, *((1, 1) if square == 1 else (2**27, 2**26))
+        if not (
+            fine.numerator * root < MOST_SCALE_TERM
+            and fine.denominator * below * heaviest < MOST_SCALE_TERM
+        ):
+            raise refuse(
+                "scale",
+                str(block.scale),
+                "a fraction whose terms, with grid and row weights, stay below 2^56",
+            )
+
+    def _check_limits(self, block: Block, limits: Limits) -> None:
+        if block.measure is None:
+            raise refuse(
+                "the limits of a block of counts",
+                "limits",
+                "None",
+                "Name the measure whose sums are limited.",
+            )
+        name, values = limits.attribute, limits.values
+        if name is not None and len(values) != self.domain.cells(name):
+            allowed = f"one for each of the {self.domain.cells(name)} cells of {name}"
+            raise refuse("the limits of a block", f"{len(values)} values", allowed)
+        most = self.domain.measure(block.measure).high_units
+        if not int(values.max()) <= most:
+            raise refuse(
+                "the limits of a block",
+                int(values.max()),
+                f"at most the upper bound of {block.measure}, {most} units",
+            )
+
+    def largest_values(self, block: Block) -> IntArray:
+        """Return the most that one row changes a sum of a block, int64.
+
+        One number for each of its limits, else one.
+
+        Limits clip from above, to no less than 0, and keep lower bounds below 0. For distances from
+        both ends it is the sum of the two.
+        """
+        if block.ends and block.measure is not None:
+            measure = self.domain.measure(block.measure)
+            return np.array([measure.high_units - measure.low_units], dtype=np.int64)
+        if block.measure is None or block.limits is None:
+            return np.array([self.domain.largest_value(block.measure)], dtype=np.int64)
+        return np.maximum(
+            block.limits.values, -min(self.domain.measure(block.measure).low_units, 0)
+        )
+
+    def columns(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that the queries need.
+
+        In the order of the domain.
+        """
+        limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
+        attributes, measures = (
+            limited.union(*(factor.attributes for factor in self.factors)),
+            {group[0].measure for group in self.alike},
+        )
+        measures |= {
+            self.domain.count_of(group[0].measure)
+            for group in self.alike
+            if group[0].ends and group[0].measure
+        }
+        return tuple(name for name in self.domain.names if name in attributes), tuple(
+            name for name in self.domain.measures if name in measures
+        )
+
+
+def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
+    """Return numerators and denominators of a block's noise scales by row.
+
+    In multiples of 1 / grid.
+
+    Args:
+        block: a block that a plan has accepted, so that all terms are below 2^56.
+        grid: the plan's grid.
+
+    Returns:
+        Two int64 arrays of shape (block.rows,).
+
+    Guarantees: exact where the block has no contrasts; along contrasts at least the exact value,
+        and above it by less than 2^-24 of it.
+
+    >>> top, bottom = row_scales(Block((Factor(("a",), Contrasts(3)),), Fraction(1)), 1)
+    >>> (top / bottom).round(6).tolist()
+    [1.414214, 2.44949]
+    """
+    fine = block.scale * grid
+    # Rows that are all alike are computed as one.
+    weights, squares = (
+        scales[:1] if (scales == scales[0]).all() else scales
+        for scales in (block.row_weights(), block.row_squares())
+    )
+    # Their bits are exact: squares are below 2^52.
+    shifts = np.where(
+        squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2
+    )
+    tops, bottoms = (
+        fine.numerator * _root_up(squares << (2 * shifts)),
+        (fine.denominator << shifts) * weights,
+    )
+    return np.broadcast_to(tops, block.rows), np.broadcast_to(bottoms, block.rows)
+
+
+def _root_up(values: IntArray) -> IntArray:
+    """Return the least integers whose squares are at least the values.
+
+    The values are below 2^54.
+    """
+    # The float is within one of the root; what is decided, is decided in integers.
+    root = np.sqrt(values.astype(np.float64)).astype(np.int64)
+    root = root - (root * root > values)
+    root = root + ((root + 1) * (root + 1) <= values)
+    return np.asarray(root + (root * root < values), dtype=np.int64)

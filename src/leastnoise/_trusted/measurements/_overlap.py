@@ -1,0 +1,183 @@
+"""How far a unit moves the answers along some attributes if its rows lie in several of their cells.
+
+A plan measures the cells of some attributes by the rows of an operator. Rows of a unit in two of
+these cells move the answers in two directions; the inner product of the two columns says how much
+the moves add up. The labels (S5 ...) refer to PROOFS-spread.md.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.linop import Contrasts, Identity, Total, column_sums, dense
+from leastnoise._trusted.measurements._measurements import Factor
+
+MOST_CELLS = 2**11  # of the attributes together: all pairs of cells are looked at
+_MOST_ENTRIES = 2**23  # of the matrix of a factor
+_EXACT_FLOAT = 2**53  # sums of whole numbers below it are exact in floating point
+_EXACT_INT = 2**62  # and below this in int64
+
+
+def largest_squared_move(
+    factors: Sequence[Factor], sizes: Mapping[str, int], most: Fraction, *, mixed_signs: bool
+) -> Fraction | None:
+    """Bound the squared length of a sum of columns, each times a vector of length at most 1 (S5).
+
+    Args:
+        factors: the factors of a block on the attributes; the others are summed over.
+        sizes: the number of cells of each attribute, in the order of the domain.
+        most: the lengths of the vectors of all cells add up to no more than this.
+        mixed_signs: whether the vectors of two cells may point away from each other.
+
+    Returns:
+        An exact fraction; None where the matrices are too large to look at.
+
+    >>> month = Factor(("month",), Identity(12))
+    >>> largest_squared_move([month], {"month": 12}, Fraction(5), mixed_signs=True)
+    Fraction(5, 1)
+    """
+    if math.prod(sizes.values()) > MOST_CELLS:
+        return None
+    if most >= math.prod(sizes.values()):
+        most = Fraction(math.prod(sizes.values()))
+    return _squared_move(tuple(factors), tuple(sizes.items()), most, mixed_signs=mixed_signs)
+
+
+@lru_cache(maxsize=512)
+def _squared_move(
+    factors: tuple[Factor, ...],
+    sizes: tuple[tuple[str, int], ...],
+    most: Fraction,
+    *,
+    mixed_signs: bool,
+) -> Fraction | None:
+    products = _inner_products(factors, dict(sizes))
+    if products is None:
+        return None
+    numerators, denominator = products
+    overlaps = np.abs(numerators) if mixed_signs else np.maximum(numerators, 0)
+    if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
+        return None
+    # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most that of its row's largest entries
+    return _largest_sum(_largest_sums(overlaps, most), most) / denominator
+
+
+def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[int]:
+    """Return the sum of the absolute entries of each cell's column, times the row weights.
+
+    Args:
+        factors: the factors of a block on the attributes; the others are summed over.
+        sizes: the number of cells of each attribute, in the order of the domain.
+
+    >>> column_lengths([Factor(("month",), Identity(2), np.array([3, 5]))], {"month": 2})
+    [3, 5]
+    """
+    lengths = np.ones(tuple(sizes.values()), dtype=object)
+    for factor in factors:
+        sums = column_sums(factor.operator, factor.weights, 1).astype(object)
+        lengths = lengths * sums.reshape(_axes(factor, sizes))
+    return [int(length) for length in lengths.reshape(-1)]
+
+
+def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
+    """Return the largest weighted sum of values, with weights of 0 to 1 that sum to ``most`` (S6).
+
+    Args:
+        values: whole numbers of at least 0.
+        most: the sum of the weights.
+
+    >>> largest_weighted_sum([1, 5, 3], Fraction(3, 2))
+    Fraction(13, 2)
+    """
+    return _largest_sum([Fraction(value) for value in values], most)
+
+
+def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
+    largest = sorted(values, reverse=True)
+    full = min(math.floor(most), len(largest))
+    total = sum(largest[:full], start=Fraction(0))
+    if full < len(largest):
+        total += (most - full) * largest[full]
+    return total
+
+
+def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
+    """Return what `_largest_sum` is of every row."""
+    full, count = math.floor(most), len(rows)
+    if full >= count:
+        return [Fraction(int(total)) for total in rows.sum(axis=1)]
+    largest = -np.sort(-rows, axis=1)
+    whole, next_one = largest[:, :full].sum(axis=1), largest[:, full]
+    part = most - full
+    return [
+        Fraction(int(total)) + part * int(entry)
+        for total, entry in zip(whole, next_one, strict=True)
+    ]
+
+
+def _inner_products(
+    factors: Sequence[Factor], sizes: Mapping[str, int]
+) -> tuple[IntArray, int] | None:
+    """Return the inner products of the columns of all pairs of cells, and their denominator."""
+    shape, cells = tuple(sizes.values()), math.prod(sizes.values())
+    products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
+    largest, denominator = 1, 1
+    for factor in factors:
+        of_factor = _factor_products(factor)
+        if of_factor is None:
+            return None
+        numerators, divisor = of_factor
+        largest *= max(int(np.abs(numerators).max()), 1)
+        if largest >= _EXACT_INT:
+            return None
+        axes = _axes(factor, sizes)
+        products = products * numerators.reshape(axes + axes)
+        denominator *= divisor
+    every = np.broadcast_to(products, shape + shape)
+    return np.ascontiguousarray(every).reshape(cells, cells), denominator
+
+
+def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(size if name in factor.attributes else 1 for name, size in sizes.items())
+
+
+@lru_cache(maxsize=64)
+def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
+    """Return the inner products of a factor's columns over the rows' scales; None if too large."""
+    operator, size = factor.operator, factor.operator.size
+    if isinstance(operator, Contrasts):  # an orthonormal basis with the total: E - 1/n
+        return size * np.eye(size, dtype=np.int64) - 1, size
+    if isinstance(operator, Identity):
+        return np.diag(factor.weights**2), 1
+    if isinstance(operator, Total):
+        return np.full((size, size), int(factor.weights[0]) ** 2, dtype=np.int64), 1
+    if operator.rows * size > _MOST_ENTRIES:
+        return None
+    largest = int(np.abs(dense(operator)).max()) * factor.heaviest
+    if operator.rows * largest**2 >= _EXACT_INT:
+        return None
+    products = _product_with_itself(dense(operator) * factor.weights[:, None], largest)
+    return None if products is None else (products, 1)
+
+
+def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
+    """Return A'A exactly, by floating-point products of which every partial sum is exact."""
+    rows = len(matrix)
+    if rows * largest**2 < _EXACT_FLOAT:
+        return _exact(matrix, matrix)
+    shift = (largest.bit_length() + 1) // 2
+    if rows << (2 * shift + 1) >= _EXACT_FLOAT:
+        return None
+    high = matrix >> shift  # |high| <= 2^shift, 0 <= low < 2^shift
+    low = matrix - (high << shift)
+    across = _exact(high, low)
+    return (_exact(high, high) << 2 * shift) + ((across + across.T) << shift) + _exact(low, low)
+
+
+def _exact(left: IntArray, right: IntArray) -> IntArray:
+    product: FloatArray = left.T.astype(np.float64) @ right.astype(np.float64)
+    return product.astype(np.int64)

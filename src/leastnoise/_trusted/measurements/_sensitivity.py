@@ -1,0 +1,806 @@
+"""The exact privacy cost of a plan, from its integer queries.
+
+Trusted: the kernel calls it before it lets anything out.
+
+The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to
+PROOFS-spread.md.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.accounting import Cost, Privacy
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.domain import Domain, PerCellBound, UnitCount
+from leastnoise._trusted.linop import (
+    Coarse,
+    Contrasts,
+    Identity,
+    Ordered,
+    Total,
+    apply,
+    column_sums,
+    dense,
+    largest_entry,
+    non_negative,
+)
+from leastnoise._trusted.measurements._measurements import Block, Factor, Limits, Measurements
+from leastnoise._trusted.measurements._overlap import (
+    MOST_CELLS,
+    column_lengths,
+    largest_squared_move,
+    largest_weighted_sum,
+)
+
+# Fractions whose sum would have a longer denominator are rounded up to a multiple of 2^-GUARD_BITS
+# each: more loss is claimed, never less.
+_EXACT_BITS = 512
+_GUARD_BITS = 128
+
+# Column sums of several uneven blocks are added cell by cell on tables up to this size; on larger
+# ones their maxima are added, which gives an upper bound.
+_JOINT_CELLS = 2**16
+
+# For replaced rows (R4, R5): beyond these sizes the common part of two columns is bounded instead
+# of computed.
+_MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
+_MOST_ENTRIES = 2**23  # of the matrix of a factor
+_MOST_COMPARED = 2**30  # entries of columns that are compared one by one
+_MOST_SETS = 2**16  # sets of attributes in which two rows agree
+_EXACT_FLOAT = (
+    2**52
+    # norms below it: every partial sum of floating-point products is a whole number that is represented
+    # exactly
+)
+
+_Entries = IntArray | npt.NDArray[np.object_]  # whole numbers of at least 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """The p-th powers of what a row adds, by its cell of some attributes.
+
+    The largest, and the array of all if they differ.
+
+    The column of a block is the product of several of these. Two of them share an attribute only if
+    one is constant.
+    """
+
+    names: tuple[str, ...]
+    top: Fraction
+    entries: _Entries | None = None
+
+
+def cost(plan: Measurements) -> Cost:
+    """Return the cost of a plan: the privacy loss of one unit (M1).
+
+    Args:
+        plan: a plan whose queries are integers.
+
+    Returns:
+        PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for
+        the rounded Gaussian.
+
+    Guarantees:
+        With c the vector that a row adds to the measured queries, divided by their rows' noise
+        scales, neighbours differ by a sum of at most k such vectors (add_remove) or of k
+        differences c - c' of two of them (replace). Each c may be 0 instead: a unit may have fewer
+        than k rows, or rows outside the domain, which do not count. The returned value is at least
+        max |difference|_1 for Laplace noise, and max |difference|_2^2 (or half of it, as rho) for
+        Gaussian noise: k max|c| and k^2 max|c|^2, or k max|c - c'| and k^2 max|c - c'|^2. By the
+        triangle inequality k equal rows are the worst. If only a few rows may be in one cell, the
+        rows cannot be equal, and Gaussian noise costs less (S1 to S4 of PROOFS-spread.md).
+
+    Source: Bun and Steinke 2016 (zCDP of the Gaussian); Canonne, Kamath, Steinke 2020
+    (discrete).
+
+    >>> domain = Domain(age=["a", "b", "c", "d"])
+    >>> block = Block((Factor(("age",), Tree.full(4, 2)),), Fraction(3))
+    >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
+    Fraction(1, 1)
+    """
+    return plan.noise.cost(
+        sum_up((1, _shift(view, _bounds_in_cells(plan, view))) for view in views(plan))
+    )
+
+
+def views(plan: Measurements) -> Iterator[Measurements]:
+    """Split a plan into blocks of rows or sums, and counts of units (M8).
+
+    There is one plan for each count of units, about the rows worth 1.
+
+    >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
+    >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> plan = Measurements(domain=domain, privacy=privacy, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+    >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
+    ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
+    """
+    units = {
+        name for name, measure in plan.domain.measures.items() if isinstance(measure, UnitCount)
+    }
+    viewed: dict[str | None, list[Block]] = {}
+    for group in plan.alike:
+        viewed.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
+    for name, blocks in viewed.items():
+        if name is None and len(viewed) == 1:
+            yield plan
+        else:
+            yield replace(
+                plan, privacy=rows_in_view(plan.domain, plan.privacy, name), blocks=tuple(blocks)
+            )
+
+
+def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
+    """Return the bounds on the rows of a unit that count (M8).
+
+    On all rows, or in a count of units on the rows that are worth 1.
+
+    Args:
+        domain: the domain of a plan.
+        privacy: the privacy of the plan.
+        measure: the measure that is summed, None for rows.
+
+    >>> domain, privacy = Domain(a=["x"], measures={"units": UnitCount()}), Privacy(PureDP(1), unit_column="id", max_rows=5)
+    >>> rows_in_view(domain, privacy, "units").max_rows, rows_in_view(domain, privacy, None).max_rows
+    (1, 5)
+    """
+    counted = None if measure is None else domain.measure(measure)
+    if not isinstance(counted, UnitCount):
+        return privacy
+    rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
+    bound = PerCellBound(1, counted.attributes) if counted.attributes else None
+    return replace(privacy, max_rows=rows, max_per_cell=bound)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsInCells:
+    """A bound on the rows of a unit that count in one cell, and on those of them that agree further.
+
+    Attributes:
+        bound: the rows in one cell of some attributes.
+        within: the rows of one such cell that are in one cell of other attributes; None for all.
+    """
+
+    bound: PerCellBound
+    within: PerCellBound | None = None
+
+
+def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
+    """Return all bounds on the rows in cells that hold in a view of a plan (M8, S7)."""
+    bound, measure = plan.privacy.max_per_cell, view.blocks[0].measure
+    bounds = [] if bound is None else [_RowsInCells(bound)]
+    counted = None if measure is None else plan.domain.measure(measure)
+    if not isinstance(counted, UnitCount):
+        return bounds
+    if bound is not None:
+        other = tuple(name for name in counted.attributes if name not in bound.attributes)
+        rows = min(bound.rows, math.prod(map(plan.domain.cells, other)))
+        bounds = [
+            _RowsInCells(
+                PerCellBound(rows, bound.attributes), PerCellBound(1, other) if other else None
+            )
+        ]
+    if counted.attributes and view.noise.norm == 2:  # Laplace noise gains next to nothing
+        bounds.append(_RowsInCells(PerCellBound(1, counted.attributes)))
+    return bounds
+
+
+def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fraction:
+    """Bound the largest p-norm shift that a unit's rows cause (M1).
+
+    This is |shift|_p^p over the noise scales.
+    """
+    rows, power = plan.privacy.max_rows, plan.noise.norm
+    norm = column_norm(plan, power)
+    if plan.privacy.neighbours == "replace":
+        # Either row may be one outside the domain, whose column is 0 (R0).
+        norm = min(
+            norm * (2 if power == 1 or _all_non_negative(plan) else 4),
+            max(norm, replaced_distance(plan, power)),
+        )
+    least = Fraction(norm * rows**power)
+    for rows_in_cells in in_cells:
+        if power == 2:
+            least = min(least, spread_distance(plan, rows_in_cells.bound))
+        apart = apart_distance(plan, rows_in_cells.bound, rows_in_cells.within)
+        if apart is not None:
+            least = min(least, apart)
+    return least
+
+
+def _all_non_negative(plan: Measurements) -> bool:
+    measures = {block.measure for block in plan.blocks if not block.ends}
+    signed = any(plan.domain.measure(name).low_units < 0 for name in measures if name)
+    return not signed and all(map(non_negative, {factor.operator for factor in plan.factors}))
+
+
+def column_norm(plan: Measurements, power: int) -> Fraction:
+    """Return the largest column norm over the noise scales, or a bound (M2).
+
+    The maximum over cells of the sum over measured rows of |entry / scale|^power.
+
+    Args:
+        plan: the plan.
+        power: 1 or 2.
+
+    Returns:
+        An exact fraction; where many fractions or many cells would have to be summed, an upper
+        bound.
+
+    >>> block = Block((), Fraction(5, 2))
+    >>> domain = Domain(age=["a", "b"])
+    >>> column_norm(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)), 2)
+    Fraction(4, 25)
+    """
+    known = {
+        factor: _Column(factor.attributes, *_column_sums(factor, power)) for factor in plan.factors
+    }
+    even: dict[Fraction, Fraction] = {}
+    uneven: list[tuple[Fraction, list[_Column]]] = []
+    for group in plan.alike:
+        # Alike blocks without limits and with constant columns are added as a multiple of one;
+        # others are computed one by one.
+        counted = group[0].limits is None and all(
+            known[factor].entries is None for factor in group[0].factors
+        )
+        for block in group[:1] if counted else group:
+            columns, largest = _limited(
+                plan, block, [known[factor] for factor in block.factors], power
+            )
+            if all(column.entries is None for column in columns):
+                ratio = block.scale / largest
+                even[ratio] = even.get(ratio, Fraction(0)) + (len(group) if counted else 1) * _top(
+                    columns
+                )
+            else:
+                uneven.append(((largest / block.scale) ** power, columns))
+    total = sum_up((count, 1 / ratio**power) for ratio, count in even.items())
+    return total + _uneven_norm(plan, uneven)
+
+
+def _limited(
+    plan: Measurements, block: Block, columns: Sequence[_Column], power: int
+) -> tuple[list[_Column], int]:
+    """Multiply a block's limits by cell into its columns.
+
+    Returns the columns, and the factor that is the same in every cell.
+    """
+    largest = plan.largest_values(block)
+    name = None if block.limits is None else block.limits.attribute
+    if name is None:
+        return list(columns), int(largest[0])
+    amounts = largest.astype(object) ** power  # of Python's integers: squares may leave int64
+    limited = list(columns)
+    for index, column in enumerate(columns):
+        if name in column.names and column.top.denominator == 1:
+            shape = tuple(map(plan.domain.cells, column.names))
+            along = np.ones(shape, dtype=object) * amounts.reshape(
+                [-1 if other == name else 1 for other in column.names]
+            )
+            entries = int(column.top) if column.entries is None else column.entries
+            limited[index] = _of_entries(column.names, np.asarray(entries * along.reshape(-1)))
+            return limited, 1
+    # The attribute is summed over, or measured by contrasts, whose column is constant.
+    return [*limited, _of_entries((name,), amounts)], 1
+
+
+def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
+    low, high = int(entries.min()), int(entries.max())
+    return _Column(names, Fraction(high), None if low == high else entries)
+
+
+def _column_sums(factor: Factor, power: int) -> tuple[Fraction, IntArray | None]:
+    """Return the largest column sum of a factor, and all if they differ.
+
+    The sum over its rows of |entry * weight / norm|^power.
+
+    For contrasts and power 2, cell j = 0, ..., n - 1 has the sum over k > j of 1 / (k (k + 1)),
+    which is 1 / (j + 1) - 1 / n, plus j^2 / (j (j + 1)) from row j: (n - 1) / n for every cell.
+    """
+    if isinstance(factor.operator, Contrasts):
+        if power != 2:
+            raise InternalError(
+                "Contrasts have no Laplace cost; a plan refuses them. Please report this; nothing "
+                "was spent."
+            )
+        return Fraction(factor.operator.size - 1, factor.operator.size), None
+    entry = column_sums(factor.operator, factor.weights**power, power)
+    if int(entry.min()) < 0:
+        raise InternalError("A column sum wrapped around; please report this. Nothing was spent.")
+    return Fraction(int(entry.max())), None if entry.min() == entry.max() else entry
+
+
+def _top(columns: Iterable[_Column]) -> Fraction:
+    return math.prod((column.top for column in columns), start=Fraction(1))
+
+
+def _uneven_norm(plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]]) -> Fraction:
+    """Return the part of the norm that differs between cells.
+
+    From the blocks' weights and columns.
+    """
+    if not blocks:
+        return Fraction(0)
+    if len(blocks) > 1:
+        joint = {
+            name
+            for _, columns in blocks
+            for column in columns
+            if column.entries is not None
+            for name in column.names
+        }
+        names = [name for name in plan.domain.names if name in joint]
+        if math.prod(map(plan.domain.cells, names)) <= _JOINT_CELLS:
+            return _joint_norm(plan, blocks, names)
+    return sum_up((_top(columns), weight) for weight, columns in blocks)
+
+
+def _joint_norm(
+    plan: Measurements, blocks: Sequence[tuple[Fraction, list[_Column]]], names: list[str]
+) -> Fraction:
+    """Return the maximum over the cells of the named attributes.
+
+    Exact, or rounded up to 2^-GUARD_BITS if denominators are long.
+    """
+    shape = tuple(map(plan.domain.cells, names))
+    constants = [
+        weight * _top(column for column in columns if column.entries is None)
+        for weight, columns in blocks
+    ]
+    unit = _unit(constants)
+    summed = np.zeros(shape, dtype=object)
+    for (_, columns), constant in zip(blocks, constants, strict=True):
+        product = np.full((1,) * len(names), math.ceil(constant * unit), dtype=object)
+        for column in columns:
+            if column.entries is None:
+                continue
+            axes_of = [
+                names.index(name) for name in column.names
+            ]  # rising, as `Measurements` has seen to
+            axes = [shape[index] if index in axes_of else 1 for index in range(len(names))]
+            product = product * column.entries.astype(object).reshape(axes)
+        summed = summed + product
+    return Fraction(int(summed.max()), unit)
+
+
+def _unit(values: Iterable[Fraction | int]) -> int:
+    """Return the common denominator of the values, if it is short (M3).
+
+    Else a power of two, to whose multiples they are rounded up.
+    """
+    unit = 1
+    for value in values:
+        unit = math.lcm(unit, value.denominator)
+        if unit.bit_length() > _EXACT_BITS:
+            return 1 << _GUARD_BITS
+    return unit
+
+
+def sum_up(terms: Iterable[tuple[Fraction | int, Fraction]]) -> Fraction:
+    """Sum count * value, exactly or rounded up (M3).
+
+    Exactly if the common denominator is short.
+
+    Args:
+        terms: pairs of a multiplicity and a value, both at least 0.
+
+    >>> sum_up([(2, Fraction(1, 3)), (1, Fraction(1, 3))])
+    Fraction(1, 1)
+    """
+    values = [count * value for count, value in terms]
+    unit = _unit(values)
+    return Fraction(sum(math.ceil(value * unit) for value in values), unit)
+
+
+_Beside: TypeAlias = tuple[
+    frozenset[Factor], str | None, Limits | None, bool
+]  # factors, measure, limits and ends beside the cells
+
+
+def _forms(
+    block: Block, names: Sequence[str]
+) -> Iterator[tuple[frozenset[str], frozenset[Factor], Fraction]]:
+    """Write a block as a sum of forms (S1).
+
+    A form is cells along some of the named attributes, times other factors, with a coefficient.
+    """
+    cells, rest, split = set(), set(), []
+    for factor in block.factors:
+        plain = factor.row_weights is None
+        if plain and isinstance(factor.operator, Identity):
+            cells |= {*factor.attributes} & {*names}
+            # a factor of one cell marks the attribute, so that forms agree whichever attributes a
+            # factor takes together
+            rest |= {
+                Factor((name,), Identity(1)) for name in factor.attributes if name not in names
+            }
+        elif isinstance(factor.operator, Contrasts) and {*factor.attributes} <= {*names}:
+            split.append((factor.attributes, Fraction(-1, factor.operator.size)))
+        elif not (plain and isinstance(factor.operator, Total)):
+            rest.add(factor)
+    for chosen in product((True, False), repeat=len(split)):
+        along = {
+            name
+            for (attributes, _), kept in zip(split, chosen, strict=True)
+            if kept
+            for name in attributes
+        }
+        share = math.prod(
+            (less for (_, less), kept in zip(split, chosen, strict=True) if not kept),
+            start=Fraction(1),
+        )
+        yield frozenset(cells | along), frozenset(rest), share
+
+
+def _summed_forms(
+    plan: Measurements, names: Sequence[str], power: int
+) -> tuple[dict[_Beside, dict[frozenset[str], int]], int]:
+    """Add up the coefficients of the blocks' forms.
+
+    Grouped by the factors besides the cells, in multiples of 1 / unit; returns them and the unit.
+    """
+    sizes = [
+        math.prod(
+            factor.operator.size
+            for factor in block.factors
+            if isinstance(factor.operator, Contrasts)
+        )
+        for block, *_ in plan.alike
+    ]
+    unit = _unit(
+        1 / (block.scale**power * size) for (block, *_), size in zip(plan.alike, sizes, strict=True)
+    )
+    summed: dict[_Beside, dict[frozenset[str], int]] = {}
+    for group in plan.alike:
+        weight = unit / group[0].scale ** power
+        for block in group:
+            for cells, rest, share in _forms(block, names):
+                shares = summed.setdefault((rest, block.measure, block.limits, block.ends), {})
+                shares[cells] = shares.get(cells, 0) + math.ceil(share * weight)
+    return summed, unit
+
+
+def _worth(plan: Measurements, beside: _Beside) -> int:
+    return int(plan.largest_values(Block((), Fraction(1), *beside[1:])).max())
+
+
+def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
+    """Bound the largest L2 shift of a unit with bounded rows per cell.
+
+    This is |shift|_2^2. At most ``bound.rows`` rows in each cell of the bound; over the noise
+    scales.
+
+    Args:
+        plan: the plan; its ``max_rows`` bounds the rows in all cells together.
+        bound: on the rows in a cell.
+
+    Returns:
+        An exact fraction. It is attained for added rows, blocks of cells and of contrasts, and a
+        bound on one attribute.
+
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, "month"))
+    >>> block = Block((Factor(("month",), Identity(24)),), Fraction(1))
+    >>> plan = Measurements(domain=Domain(month=Coded(24)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> spread_distance(plan, privacy.max_per_cell)
+    Fraction(12, 1)
+    """
+    most = plan.privacy.max_rows
+    # S2, for this bound: a count of units has another one of its own in its privacy
+    of_bound = replace(plan.privacy, max_per_cell=replace(bound, rows=min(bound.rows, most)))
+    apart, together = of_bound.squares, most**2
+    forms, unit = _summed_forms(plan, bound.attributes, 2)
+    replaced, distance = plan.privacy.neighbours == "replace", Fraction(0)
+    for beside, summed in forms.items():
+        rest, measure, _, ends = beside
+        signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
+        norm = _worth(plan, beside) ** 2 * math.prod(
+            (_norm(factor, replaced=replaced) for factor in rest), start=Fraction(1)
+        )
+        for cells, share in summed.items():
+            pairs = 1 if not replaced else 4 if signed else 2 if cells or rest or ends else 1  # S4
+            distance += (
+                (apart if cells == {*bound.attributes} else together) * max(share, 0) * pairs * norm
+            )  # S3
+    return distance / unit
+
+
+def apart_distance(
+    plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
+) -> Fraction | None:
+    """Bound the largest |shift|_p^p of a unit from what its rows do in each cell of the bound (S5).
+
+    Args:
+        plan: the plan; its ``max_rows`` bounds the rows in all cells together.
+        bound: on the rows in a cell.
+        within: on the rows of one such cell in one cell of other attributes; None for all.
+
+    Returns:
+        An exact fraction, or one that is rounded up; None where the matrices along the attributes
+        of the bound are too large to look at.
+
+    >>> privacy = Privacy(ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(1, "month"))
+    >>> block = Block((Factor(("month",), Prefix(3)),), Fraction(1))
+    >>> plan = Measurements(domain=Domain(month=Coded(3)), privacy=privacy, noise=Noise.DISCRETE_GAUSSIAN, blocks=(block,))
+    >>> apart_distance(plan, privacy.max_per_cell)
+    Fraction(14, 1)
+    """
+    domain, privacy = plan.domain, plan.privacy
+    sizes = {name: domain.cells(name) for name in domain.names if name in bound.attributes}
+    if math.prod(sizes.values()) > MOST_CELLS:
+        return None
+    groups, other_blocks = _split_along(plan, bound)
+    in_a_cell = Privacy(privacy.budget, privacy.neighbours, privacy.unit_column, bound.rows, within)
+    # Under Laplace noise each row counts as the largest one: so all groups share their cells (S5).
+    bounds = [] if within is None or plan.noise.norm == 1 else [_RowsInCells(within)]
+    # As many rows may come as go where a unit is replaced, and in other cells.
+    rows = min(privacy.distance, bound.rows * math.prod(sizes.values()))
+    distances: list[Fraction] = []
+    lengths: list[tuple[Fraction, list[int]]] = []
+    for factors, blocks in groups.items():
+        group = replace(plan, privacy=in_a_cell, blocks=tuple(blocks))
+        of_cell = _shift(group, bounds)
+        if of_cell == 0:
+            continue
+        if plan.noise.norm == 1:
+            lengths.append((of_cell, column_lengths(factors, sizes)))
+            continue
+        of_row = _shift(replace(group, privacy=replace(in_a_cell, max_rows=1, max_per_cell=None)))
+        squared = largest_squared_move(
+            factors,
+            sizes,
+            _root_up(Fraction(rows) ** 2 * of_row / of_cell),
+            mixed_signs=privacy.neighbours == "replace" or not _all_non_negative(group),
+        )
+        if squared is None:
+            other_blocks += [block for block in plan.blocks if _along(block, bound) == factors]
+        else:
+            distances.append(of_cell * squared)
+    if lengths:
+        unit = _unit(of_cell for of_cell, _ in lengths)
+        weights = [math.ceil(of_cell * unit) for of_cell, _ in lengths]
+        in_cells = [
+            sum(weight * length for weight, length in zip(weights, cell, strict=True))
+            for cell in zip(*(of_group for _, of_group in lengths), strict=True)
+        ]
+        most = Fraction(rows, bound.rows)
+        distances.append(largest_weighted_sum(in_cells, most) / unit)
+    if other_blocks:
+        unbounded = replace(privacy, max_per_cell=None)
+        distances.append(_shift(replace(plan, privacy=unbounded, blocks=tuple(other_blocks))))
+    distance = sum_up((1, distance) for distance in distances)
+    if privacy.neighbours == "replace":  # a unit that comes, and one that goes
+        added = replace(plan, privacy=replace(privacy, neighbours="add_remove"))
+        one = apart_distance(added, bound, within)
+        times = 2 if plan.noise.norm == 1 or _all_non_negative(plan) else 4
+        if one is not None:
+            distance = min(distance, times * one)
+    return distance
+
+
+def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
+    """Return a block's factors on attributes of a bound; None if one is on others too."""
+    factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
+    apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
+    return factors if apart else None
+
+
+def _split_along(
+    plan: Measurements, bound: PerCellBound
+) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
+    """Return, by the factors along the attributes of a bound, the blocks of the other factors.
+
+    A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
+    on attributes of both kinds are returned beside, as they are.
+    """
+    groups: dict[tuple[Factor, ...], list[Block]] = {}
+    beside: list[Block] = []
+    for block in plan.blocks:
+        factors = _along(block, bound)
+        if factors is None:
+            beside.append(block)
+            continue
+        limits = block.limits
+        if limits is not None and limits.attribute in bound.attributes:
+            limits = Limits(limits.values.max(keepdims=True))
+        others = tuple(factor for factor in block.factors if factor not in factors)
+        groups.setdefault(factors, []).append(replace(block, factors=others, limits=limits))
+    return groups, beside
+
+
+def _root_up(square: Fraction) -> Fraction:
+    """Return the square root of a fraction if it is one, else the next whole number above it."""
+    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    if top**2 == square.numerator and bottom**2 == square.denominator:
+        return Fraction(top, bottom)
+    return Fraction(math.isqrt(math.ceil(square) - 1) + 1)
+
+
+def _norm(factor: Factor, *, replaced: bool) -> Fraction:
+    """Return the largest squared norm of a column (S4).
+
+    For replaced rows, twice that if columns may have opposite signs.
+    """
+    if isinstance(factor.operator, Contrasts):
+        return Fraction(1) if replaced else Fraction(factor.operator.size - 1, factor.operator.size)
+    top = Fraction(int(column_sums(factor.operator, factor.weights**2, 2).max()))
+    return top if not replaced or non_negative(factor.operator) else 2 * top
+
+
+def replaced_distance(plan: Measurements, power: int) -> Fraction:
+    """Bound the largest distance between the columns of two rows (R1).
+
+    This is |c - c'|_p^p. Both rows are inside the domain; over the noise scales.
+
+    Args:
+        plan: the plan.
+        power: p, 1 or 2.
+
+    Returns:
+        An exact fraction: the sum, over the factors beside the cells, of the largest distance in
+        their forms (R2, R6).
+
+    >>> block = Block((Factor(("age",), Prefix(4)),), Fraction(1))
+    >>> domain = Domain(age=["a", "b", "c", "d"])
+    >>> plan = Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
+    >>> replaced_distance(plan, 1)
+    Fraction(3, 1)
+    """
+    forms, unit = _summed_forms(plan, plan.domain.names, power)
+    apart = {rest: _apart(rest, power) for rest, *_ in forms}
+    kinds = _kinds(plan, forms, apart)
+    distance = np.zeros(
+        1, dtype=object
+    )  # Python's integers throughout, so that nothing wraps around
+    for beside, summed in forms.items():
+        rest, measure, _, ends = beside
+        norm, most = apart[rest]
+        if kinds is None:
+            always, whole = summed.get(frozenset(), 0), sum(summed.values())
+            least = always + sum(min(share, 0) for cells, share in summed.items() if cells)
+            far = np.array(
+                [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
+            )  # R2
+        else:
+            agree = _agreeing(summed, kinds)
+            whole = int(agree[-1])
+            far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
+        if measure is not None:  # R3
+            worth, low = (
+                _worth(plan, beside) ** power,
+                min(plan.domain.measure(measure).low_units, 0),
+            )
+            beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
+            far = np.maximum(far * worth, np.array([beyond], dtype=object))
+        distance = distance + far
+    return Fraction(int(distance.max()), unit)
+
+
+def _kinds(
+    plan: Measurements,
+    forms: Mapping[_Beside, Mapping[frozenset[str], int]],
+    apart: Mapping[frozenset[Factor], tuple[int, int]],
+) -> dict[str, object] | None:
+    """Group the attributes into kinds (R4).
+
+    Sets with equal numbers of each kind are merged. None if sets make no difference.
+    """
+    sizes = {
+        name: plan.domain.cells(name)
+        for name in sorted(
+            {name for summed in forms.values() for cells in summed for name in cells}
+        )
+    }
+    if all(2 * norm >= most for norm, most in apart.values()) and all(
+        u >= 0 for summed in forms.values() for cells, u in summed.items() if cells
+    ):
+        return None  # rows that agree in nothing are farthest
+    for kinds in (
+        tuple(sizes),
+        tuple(sizes.values()),
+        tuple(size.bit_length() for size in sizes.values()),
+    ):
+        if len(forms) * math.prod(kinds.count(kind) + 1 for kind in {*kinds}) <= _MOST_SETS:
+            return dict(zip(sizes, kinds, strict=True))
+    return None
+
+
+def _agreeing(
+    summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
+) -> npt.NDArray[np.object_]:
+    """Bound the sum of the forms of two rows by the attributes they agree in (R4).
+
+    For each number of attributes of each kind; all attributes come last.
+    """
+    counts = Counter(kinds.values())
+    axis_of = {kind: axis for axis, kind in enumerate(counts)}
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for cells, share in summed.items():
+        number = [0] * len(counts)
+        for name in cells:
+            number[axis_of[kinds[name]]] += 1
+        alike.setdefault(tuple(number), []).append(share)
+    table = np.zeros([count + 1 for count in counts.values()], dtype=object)
+    for chosen, shares in alike.items():
+        table[chosen] = (
+            max(shares)
+            if len(shares) == math.prod(map(math.comb, counts.values(), chosen))
+            else max(0, *shares)
+        )
+    for axis, count in enumerate(counts.values()):
+        pascal = np.array(
+            [[math.comb(most, number) for number in range(count + 1)] for most in range(count + 1)],
+            dtype=object,
+        )
+        table = np.moveaxis(np.tensordot(pascal, table, (1, axis)), 0, axis)
+    return np.asarray(table.reshape(-1))
+
+
+@lru_cache(maxsize=256)
+def _apart(factors: frozenset[Factor], power: int) -> tuple[int, int]:
+    """Return the largest column norm of a product of factors, and a bound (R5).
+
+    The bound is on the distance of two of its columns.
+    """
+    parts = [_common(factor, power) for factor in factors]
+    norm = math.prod(top for top, *_ in parts)
+    if len(parts) == 1:
+        return norm, parts[0][2]
+    return norm, 2 * (
+        norm - min(map(math.prod, product(*((top, least) for top, least, _ in parts))))
+    )
+
+
+def _common(factor: Factor, power: int) -> tuple[int, int, int]:
+    """Return bounds on a factor's columns: norm, overlap, distance (R5).
+
+    The largest norm, a lower bound on what two columns have in common, and a bound on their
+    distance.
+    """
+    operator, weights = factor.operator, factor.weights
+    while isinstance(operator, (Coarse, Ordered)):
+        operator = operator.operator  # of the same columns
+    size, norms, most = (
+        operator.size,
+        column_sums(operator, weights**power, power),
+        largest_entry(operator),
+    )
+    if size <= _MOST_CELLS and operator.rows * size <= _MOST_ENTRIES and norms.max() < _EXACT_FLOAT:
+        matrix = dense(operator)
+        scaled = matrix * weights[:, None]
+        several = scaled[np.count_nonzero(matrix, axis=1) > 1]
+        common = None
+        if power == 2 or (most <= 1 and non_negative(operator)):
+            common = (
+                (scaled if power == 2 else matrix).T.astype(np.float64) @ scaled.astype(np.float64)
+            ).astype(np.int64)
+        elif len(several) * size**2 <= _MOST_COMPARED:
+            both = np.abs(several).sum(axis=0)
+            common = np.array(
+                [
+                    (norm + both - np.abs(several - column[:, None]).sum(axis=0)) // 2
+                    for norm, column in zip(both, several.T, strict=True)
+                ]
+            )
+            np.fill_diagonal(common, norms)
+        if common is not None:
+            return (
+                int(norms.max()),
+                int(common.min()),
+                int((norms[:, None] + norms - 2 * common).max()),
+            )
+    everywhere = (
+        apply(operator, np.ones(size, dtype=np.int64)) == most * size
+    )  # rows that are the same for every cell
+    top, shared = int(norms.max()), int((weights[everywhere] ** power).sum()) * most**power
+    least = shared if power == 1 or non_negative(operator) else 2 * shared - top
+    return top, least, 2 * (top - least)

@@ -1,0 +1,19 @@
+"""From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
+
+from leastnoise._trusted.reading._location import (
+    check_unit,
+    dataset_name,
+    join_facts,
+    ledger_beside,
+    protected_tables,
+    source_location,
+)
+from leastnoise._trusted.reading._locations import CSV, DatabaseTable, Joined, source_from_location
+from leastnoise._trusted.reading._read import (
+    ReadRequest,
+    check_source,
+    csv_delimiter,
+    read,
+    read_keys,
+)
+from leastnoise._trusted.reading._units import CUT, MOST_CUT, ROWS, usage_domain

@@ -1,0 +1,466 @@
+"""Sources and columns: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them.
+
+Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The
+label (E2) refers to PROOFS-reading.md.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.domain import READ_AS_IT_IS, Holds, Measure, PerCellBound, Reading, Rule
+from leastnoise._trusted.reading._values import stamp_text
+
+# Rows in a chunk: large enough for the fixed costs to vanish, small enough for a chunk of wide text
+# to stay within some tens of MiB.
+CHUNK = 2**16
+
+
+# Stands for a value that no rule reads, such as a list; whatever it was, it follows the policy
+# ``outside``.
+STRANGE = object()
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Column:
+    """Values of a chunk: one a row, or the distinct ones and which of them each row has.
+
+    Attributes:
+        data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
+            which marks its nulls itself. Text is Python text or bytes; bytes that are not UTF-8 are
+            a value without a string form.
+        null: where the row's value is missing; None where it cannot be.
+        index: None if the values are those of the rows in order; else for each row the place of its
+            value, -1 for a null.
+        zoned: whether time stamps of an array are those of UTC, because their type has a time zone;
+            else they are of no zone.
+    """
+
+    data: Array | Sequence[object]
+    null: BoolArray | None = None
+    index: IntArray | None = None
+    zoned: bool = False
+
+    def rows(self, encoded: IntArray, missing: int) -> IntArray:
+        """Return what each row is encoded as, given what each value of ``data`` and a null are encoded as; ``encoded`` is overwritten.
+
+        >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
+        [7, 7, 0, 5]
+        """
+        if self.index is not None:
+            encoded = np.append(encoded, missing)[self.index]
+        if self.null is not None:
+            encoded[self.null] = missing
+        return encoded
+
+
+Encoder = Callable[[Column], IntArray]
+Encoders = Sequence[tuple[str, Encoder]]
+Made = TypeVar("Made")
+
+
+class Chunk(NamedTuple, Generic[Made]):
+    """Some rows of a source.
+
+    Attributes:
+        rows: how many there are.
+        columns: what was made of each of their columns.
+        malformed: the lines of a CSV file, beside these rows, that are no record.
+    """
+
+    rows: int
+    columns: list[Made]
+    malformed: int = 0
+
+
+Chunks = Iterator[Chunk[Made]]
+
+
+def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
+    """Encode each distinct value once, by a function from values to what each is encoded as.
+
+    >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
+    [1, 2, 1]
+    """
+    missing = int(compute([None])[0])
+
+    def encode(column: Column) -> IntArray:
+        values, where = distinct(column.data)
+        encoded = compute(values)
+        return column.rows(encoded if where is None else encoded[where], missing)
+
+    return encode
+
+
+def distinct(
+    data: Array | Sequence[object],
+) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
+    """Return the distinct values, and for each value its index among these; in place of the indices None if all values are listed.
+
+    Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
+    types can have different texts.
+
+    >>> values, where = distinct(["b", "a", "b", None])
+    >>> values, where.tolist()
+    (['b', 'a', None], [0, 1, 0, 2])
+    """
+    if isinstance(data, np.ndarray):
+        different, where = np.unique(data, return_inverse=True)
+        if data.dtype.kind != "M":
+            return list(different), where.reshape(-1)
+        return [
+            None if np.isnat(value) else stamp_text(str(value)) for value in different
+        ], where.reshape(-1)
+    if not set(map(type, data)) <= {str, type(None)}:
+        return data, None
+    positions = {value: position for position, value in enumerate(dict.fromkeys(data))}
+    return list(positions), np.fromiter(
+        map(positions.__getitem__, data), dtype=np.intp, count=len(data)
+    )
+
+
+def constant_column(value: object, null: BoolArray) -> Column:
+    """Return the column that has the same value in every row that is not null."""
+    return Column([value], None, -null.astype(np.int64))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountRequest:
+    """What is to be counted, all of it public.
+
+    Attributes:
+        rules: of the attributes that are read, in the order of the domain.
+        sums: the measures that are read.
+        tables: for each measure that is summed, or None for rows, the attributes of its marginals.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: how many rows of a unit count.
+        max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        usage: whether also rows used, not used and cut are wanted.
+        unit_reading: how the values of the unit's column are read.
+        filled: a row that no attribute drops is used if in one of these tables the cells of all
+            attributes are below these numbers, behind which are hidden cells; none: it is used.
+        hidden: the number of the hidden cell of each attribute that has one.
+    """
+
+    rules: Mapping[str, Rule]
+    sums: Mapping[str, Measure]
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]]
+    unit_column: str | None
+    max_rows: int
+    max_per_cell: PerCellBound | None = None
+    usage: bool = False
+    unit_reading: Reading = READ_AS_IT_IS
+    filled: Sequence[Mapping[str, int]] = ()
+    hidden: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaField:
+    """A column as the schema of its source describes it; no value was looked at.
+
+    Attributes:
+        name: the column.
+        type: the Arrow type of its values; None where the source has none, as a CSV file.
+        type_name: how messages call its type.
+        readable: whether a rule reads values of that type.
+        required: whether the schema says that no row has a null there.
+        zone: the time zone of a column of instants, ``""`` where the schema does not name it; None
+            of every other column.
+    """
+
+    name: str
+    type: Any = None
+    type_name: str = ""
+    readable: bool = True
+    required: bool = False
+    zone: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Source:
+    """A source that has been opened: public facts, and a way to its private rows.
+
+    Attributes:
+        what: how messages call it.
+        fields: its columns, in order; a name that occurs twice is there twice.
+        total: the number of rows where it is known beforehand; shown as progress alone.
+        encoded: given columns and what encodes each, yields for each chunk its number of rows and
+            what was made of its columns.
+        engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they
+            can only be read.
+        delimiter: what stands between the fields of CSV files; None of other sources.
+        holds: what columns hold by their declared types, where that is known.
+    """
+
+    what: str
+    fields: tuple[SchemaField, ...]
+    total: int | None
+    encoded: Callable[[Encoders], Chunks[IntArray]]
+    engine: Any = None
+    delimiter: str | None = None
+    holds: Mapping[str, Holds] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def strange(self) -> dict[str, str]:
+        """The columns whose declared type no rule reads, with the type."""
+        return {field.name: field.type_name for field in self.fields if not field.readable}
+
+
+def by_columns(
+    chunks: Callable[[list[str]], Chunks[Column]],
+) -> Callable[[Encoders], Chunks[IntArray]]:
+    """Encode columns chunk by chunk, each by itself.
+
+    Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
+    in that order.
+
+    >>> source = by_columns(lambda names: iter([Chunk(2, [Column([5, None])])]))
+    >>> encode = by_value(lambda values: np.array(list(map(bool, values))))
+    >>> [(rows, codes.tolist()) for rows, (codes,), _ in source([("a", encode)])]
+    [(2, [True, False])]
+    """
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        names = list(dict.fromkeys(name for name, _ in wanted))
+        for rows, columns, malformed in chunks(names):
+            column = dict(zip(names, columns, strict=True))
+            yield Chunk(rows, [encode(column[name]) for name, encode in wanted], malformed)
+
+    return encoded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileKind:
+    """The names, reader and layout of one kind of file.
+
+    Attributes:
+        name: how messages call it.
+        endings: of its files' names, in lower case.
+        open: opens a file, reading its schema and no row; where rows are lines, also given a `CSV`
+            layout, or None.
+        rows_are_lines: whether a row is a line of text: then a layout may be said, columns have no
+            types, and lines can be counted.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    open: Callable[..., Source]
+    rows_are_lines: bool = False
+
+
+_NUMBERS = {
+    "float",
+    "double",
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+}
+# Bytes that are UTF-8 are text.
+_TEXTS = {
+    "string",
+    "large_string",
+    "string_view",
+    "binary",
+    "large_binary",
+    "binary_view",
+    "fixed_size_binary",
+}
+
+
+def arrow_fields(schema: Iterable[Any]) -> tuple[SchemaField, ...]:
+    """Return the columns of an Arrow schema.
+
+    >>> [(field.name, field.readable) for field in arrow_fields(pa.schema({"a": pa.int8(), "b": pa.list_(pa.int8())}))]
+    [('a', True), ('b', False)]
+    """
+    return tuple(
+        SchemaField(
+            name=field.name,
+            type=(type_of_values := value_type(field.type)),
+            type_name=str(field.type),
+            readable=_has_rule(field.type),
+            required=not field.nullable,
+            zone=getattr(type_of_values, "tz", None),
+        )
+        for field in schema
+    )
+
+
+def _has_rule(arrow_type: Any) -> bool:
+    """Whether `to_column` makes values of a type, which a null of it shows."""
+    import pyarrow as pa
+
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        null = arrow_type.wrap_array(pa.nulls(1, arrow_type.storage_type))
+    else:
+        null = pa.nulls(1, arrow_type)
+    data = to_column(null).data
+    return not (isinstance(data, list) and data == [STRANGE])
+
+
+def value_type(arrow_type: Any) -> Any:
+    """Return the Arrow type of single values: of a dictionary, of runs, or as an extension is read.
+
+    >>> value_type(pa.dictionary(pa.int8(), pa.timestamp("us", "UTC"))).tz
+    'UTC'
+    """
+    import pyarrow as pa
+
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        read_as = {"arrow.bool8": pa.bool_(), "arrow.uuid": pa.string()}
+        storage = value_type(arrow_type.storage_type)
+        return read_as.get(arrow_type.extension_name, storage)
+    if pa.types.is_dictionary(arrow_type) or pa.types.is_run_end_encoded(arrow_type):
+        return value_type(arrow_type.value_type)
+    return arrow_type
+
+
+def to_column(array: Any) -> Column:
+    """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
+
+    A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as
+    numpy and pandas have it.
+
+    >>> column = to_column(pa.array(["F", None, "F"]))
+    >>> column.data, column.index.tolist()
+    ([b'F'], [0, -1, 0])
+    """
+    import pyarrow as pa
+
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _of_extension(array)
+    if pa.types.is_dictionary(kind):
+        return _of_dictionary(array)
+    if pa.types.is_run_end_encoded(kind):
+        # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs,
+        # and begins within the first of its own
+        first, count = array.find_physical_offset(), array.find_physical_length()
+        ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
+        lengths = np.diff(ends.clip(max=len(array)), prepend=0)
+        return _repeated(
+            to_column(array.values.slice(first, count)), np.repeat(np.arange(count), lengths)
+        )
+    name = str(kind).partition("[")[0].partition("(")[0]
+    if name.startswith("decimal"):
+        # exact, from the whole numbers that they are stored as, little-endian; not by arithmetic,
+        # which would round to the digits of the context, nor by Arrow's texts, which are no numbers
+        # at some scales
+        stored = to_column(array.view(pa.binary(kind.bit_width // 8)))
+        wholes = [int.from_bytes(raw, "little", signed=True) for raw in stored.data]  # type: ignore[arg-type]  # of a binary array
+        exact = [
+            Decimal((int(whole < 0), tuple(map(int, str(abs(whole)))), -kind.scale))
+            for whole in wholes
+        ]
+        return Column(exact, None, stored.index)
+    if name in _TEXTS:
+        encoded = array.cast(pa.large_binary()).dictionary_encode()
+        return Column(
+            encoded.dictionary.to_pylist(), None, _numbers(encoded.indices, -1).astype(np.int64)
+        )
+    if name in {"date32", "date64", "timestamp"}:
+        unit = {"date32": "D", "date64": "ms"}.get(name) or kind.unit
+        # with a time zone the number is that of UTC
+        return since_1970(
+            array.view(pa.int32() if name == "date32" else pa.int64()),
+            unit,
+            zoned=name == "timestamp" and kind.tz is not None,
+        )
+    if name in _NUMBERS:
+        numbers = _numbers(array)
+    elif name == "bool":
+        numbers = _numbers(array.cast(pa.uint8())).view(np.bool_)
+    elif name == "halffloat":
+        numbers = _numbers(array.view(pa.int16())).view(np.float16)
+    else:
+        return constant_column(None if name == "null" else STRANGE, _null(array))
+    return Column(numbers, _null(array) if array.null_count else None)
+
+
+def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
+    """Return the column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
+
+    >>> since_1970(pa.array([1]), "D").data.tolist()
+    [datetime.date(1970, 1, 2)]
+    """
+    return Column(
+        _numbers(array.cast("int64")).view(f"M8[{unit}]"),
+        _null(array) if array.null_count else None,
+        zoned=zoned,
+    )
+
+
+def chunk_batches(
+    batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
+) -> Chunks[Column]:
+    """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
+
+    >>> batches = pa.table({"a": [1, 2]}).to_batches()
+    >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
+    [(2, [1, 2])]
+    """
+    for batch in batches:
+        for start in range(0, batch.num_rows, CHUNK):
+            part = batch.slice(start, CHUNK)
+            yield Chunk(part.num_rows, [read(part.column(name)) for name, read in wanted])
+
+
+def unsupported_column(missing: Any) -> Column:
+    """Return the column of a type that no rule reads: all that is known of its rows is which are null.
+
+    >>> unsupported_column(pa.array([True, False])).index.tolist()
+    [-1, 0]
+    """
+    return constant_column(STRANGE, _numbers(missing.cast("uint8")).view(np.bool_))
+
+
+def _null(array: Any) -> BoolArray:
+    return _numbers(array.is_null().cast("uint8")).view(np.bool_)
+
+
+def _numbers(array: Any, filler: int = 0) -> Array:
+    # What comes from the source itself cannot be written to. Arrow's own `to_numpy` would import
+    # pandas, which takes most of a second.
+    numbers: Array = np.from_dlpack(array.fill_null(filler) if array.null_count else array)
+    return numbers
+
+
+def _of_dictionary(array: Any) -> Column:
+    import pyarrow as pa
+
+    codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
+    stored = getattr(values.type, "storage_type", values.type)
+    if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
+        return _repeated(to_column(values), codes)
+    # only values that occur in the chunk: there may be many more
+    used, index = np.unique(codes, return_inverse=True)
+    missing = int(len(used) > 0 and used[0] < 0)
+    return _repeated(to_column(values.take(used[missing:])), index.reshape(-1) - missing)
+
+
+def _repeated(column: Column, positions: Array) -> Column:
+    """Return the column of the values at these positions; -1 is a null."""
+    indices = np.arange(len(column.data)) if column.index is None else column.index
+    if column.null is not None:
+        indices = np.where(column.null, -1, indices)
+    return Column(column.data, None, np.append(indices, -1)[positions], column.zoned)
+
+
+def _of_extension(array: Any) -> Column:
+    name, inner = array.type.extension_name, to_column(array.storage)
+    if name == "arrow.json":
+        return inner
+    if name == "arrow.bool8":
+        return Column(np.asarray(inner.data) != 0, inner.null)
+    if name == "arrow.uuid":
+        return Column([str(uuid.UUID(bytes=raw)) for raw in inner.data], None, inner.index)  # type: ignore[arg-type]  # of a binary array
+    return constant_column(STRANGE, _null(array.storage))

@@ -1,0 +1,99 @@
+"""What the columns of a source hold, by their declared types; no value is looked at.
+
+The types of CSV files and of Python objects are not known.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from leastnoise._trusted.domain import Holds
+
+
+def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
+    """Return what columns hold in every one of several files; of others nothing is known.
+
+    >>> in_all([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}])
+    {'a': 'numbers'}
+    """
+    first, *others = types
+    return {
+        name: holds
+        for name, holds in first.items()
+        if all(other.get(name) == holds for other in others)
+    }
+
+
+def held_by_arrow(schema: Iterable[Any]) -> dict[str, Holds]:
+    """Return what the columns of an Arrow schema hold, where that is known.
+
+    >>> held_by_arrow(pa.schema({"a": pa.int8(), "b": pa.date32(), "c": pa.list_(pa.int8())}))
+    {'a': 'numbers', 'b': 'dates'}
+    """
+    known = {field.name: _arrow_type(field.type) for field in schema}
+    return {name: holds for name, holds in known.items() if holds is not None}
+
+
+def _arrow_type(kind: Any) -> Holds | None:
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _arrow_type(kind.value_type)
+    if types.is_boolean(kind):
+        return "Booleans"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return "numbers"
+    if types.is_date(kind):
+        return "dates"
+    if types.is_timestamp(kind):
+        return "time stamps"
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "texts"
+    return None
+
+
+_NUMBERS = (
+    "tinyint",
+    "smallint",
+    "int",
+    "integer",
+    "bigint",
+    "hugeint",
+    "utinyint",
+    "usmallint",
+    "uinteger",
+    "ubigint",
+    "uhugeint",
+    "real",
+    "float",
+    "double",
+    "double precision",
+    "decimal",
+    "numeric",
+)
+_NAMED: dict[str, Holds] = {
+    **dict.fromkeys(_NUMBERS, "numbers"),
+    **dict.fromkeys(("boolean", "bool"), "Booleans"),
+    **dict.fromkeys(("varchar", "text", "string", "character varying", "enum"), "texts"),
+    "date": "dates",
+}
+
+
+def held_by_names(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
+    """Return what the columns of a database hold, by the names of their types, where that is known.
+
+    >>> held_by_names([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
+    {'a': 'numbers', 'b': 'time stamps'}
+    """
+    held: dict[str, Holds] = {}
+    for name, kind in kinds:
+        word = kind.lower()
+        bare = re.sub(r"\(.*\)$", "", word)
+        if word.endswith("]"):
+            continue
+        if bare.startswith("timestamp"):
+            held[name] = "time stamps"
+        elif bare in _NAMED:
+            held[name] = _NAMED[bare]
+    return held

@@ -1,0 +1,217 @@
+"""Whole columns to cells and amounts, by the tables of their rules.
+
+Guarantees: what becomes of a row depends on that row and on the public domain alone: not on other
+    rows, on how the rows are cut into
+chunks, or on the order of earlier rows. Nothing is remembered from one chunk to the next, and rows
+share one reading of their value only where their values are the same bytes, the same text, or equal
+numbers of one numpy type (E2, E3 of PROOFS-reading.md).
+"""
+
+import zoneinfo
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.domain import (
+    Clocked,
+    Cuts,
+    Forms,
+    Measure,
+    Reading,
+    Rule,
+    Steps,
+    ValueCount,
+)
+from leastnoise._trusted.reading._column import Column, Encoder, by_value
+from leastnoise._trusted.reading._values import (
+    NO_DAY,
+    counted_seconds,
+    counts_in_utc,
+    is_null,
+    null_numbers,
+    number_reader,
+    stamps,
+    text,
+    time_reader,
+    wall,
+    without_zeros,
+)
+
+_ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
+
+
+def cell_encoder(rule: Rule) -> Encoder:
+    """Make the function from a column of an attribute to cells, -1 where the row is to be dropped.
+
+    >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
+    [0, 1, -1, 3]
+    >>> cell_encoder(rule_of(Categories(["F", "M"], outside="other")))(Column(["M", "x", ""])).tolist()
+    [1, 2, -1]
+    >>> quarters = rule_of(Dates("2024-01-01", "2024-12-31", "quarter"))
+    >>> cell_encoder(quarters)(Column(["2024-05-01", "2024-01-01T00:30", "x", None])).tolist()
+    [1, 0, -1, -1]
+    """
+    if isinstance(rule.table, Forms):
+        return _categorical(rule, rule.table)
+    if rule.clock is not None:
+        return _timed(rule, rule.clock)
+    return _numeric(
+        lambda numbers, strange: _placed(rule, numbers, strange, np.isnan(numbers)), rule.reading
+    )
+
+
+def amount_encoder(measure: Measure) -> Encoder:
+    """Make the function from a column of a measure to int64 amounts in units: within its bounds where there is a value, else 0.
+
+    >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
+    [3, 200, 0, 0, 0]
+    """
+    low, high = measure.low_units, measure.high_units
+    numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
+
+    def amounts(numbers: Array, strange: BoolArray) -> IntArray:
+        given = ~(strange | np.isnan(numbers))
+        if isinstance(measure, ValueCount):
+            return given.astype(np.int64)
+        # beyond the doubles is beyond the bounds, which an infinity says as well
+        with np.errstate(over="ignore"):
+            units = np.where(given, numbers, 0.0) * denominator / numerator
+        return np.rint(np.clip(units, low, high)).astype(np.int64) * given
+
+    return _numeric(amounts, measure.reading)
+
+
+def unreadable_encoder(reading: Reading) -> Encoder:
+    """Make the function from a column to 1 where a value is neither a null nor a number, else 0.
+
+    >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
+    [0, 1, 0, 0, 0, 1]
+    """
+    return _numeric(lambda _, strange: strange.astype(np.int64), reading)
+
+
+def _categorical(rule: Rule, table: Forms) -> Encoder:
+    """Encode by string form; text made of a whole number, a point and zeros is tried again without these."""
+
+    def cell(value: object) -> int:
+        if is_null(value):
+            return rule.null
+        if (form := text(value)) is None:
+            return rule.outside
+        form = rule.reading.form(form)
+        known = table.cells.get(form)
+        if known is None and isinstance(value, (str, bytes)):
+            known = table.wholes.get(without_zeros(form) or "")
+        return rule.outside if known is None else known
+
+    return by_value(
+        lambda values: np.fromiter(map(cell, values), dtype=np.int64, count=len(values))
+    )
+
+
+def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
+    """The cells of doubles, or of seconds. Bounds stay below 2^53, so an integer that is read as a double moves across none of them."""
+    table = rule.table
+    cells = (
+        table.cells[np.searchsorted(table.at, numbers, side="right")]
+        if isinstance(table, Cuts)
+        else _stepped(rule, numbers)
+    )
+    cells[strange] = rule.strange
+    cells[missing] = rule.null
+    return cells
+
+
+def _stepped(rule: Rule, numbers: Array) -> IntArray:
+    table = rule.table
+    if not isinstance(table, Steps):
+        raise InternalError("numbers have no cell among texts; please report this.")
+    if rule.clip:
+        numbers = np.clip(numbers, table.low, table.high)
+    doubles = numbers.dtype.kind == "f"
+    if doubles and table.rounding is not None:
+        numbers = _ROUNDING[table.rounding](numbers)
+    inside = (numbers >= table.low) & (numbers <= table.high)
+    if doubles:
+        inside &= numbers == np.floor(numbers)
+    # a double that is no whole number inside must not reach the conversion, whose result would be
+    # undefined
+    cells = (np.where(inside, numbers, table.low).astype(np.int64) - table.origin) // table.step
+    return np.where(inside, cells if table.again is None else cells % table.again, rule.outside)
+
+
+def _timed(rule: Rule, clocked: Clocked) -> Encoder:
+    """Encode by time: arrays of time stamps at once, other values one by one."""
+    clock = None if clocked.zone == "UTC" else zoneinfo.ZoneInfo(clocked.zone)
+
+    def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
+        strange = seconds == NO_DAY
+        shown = seconds if clock is None else wall(clock, seconds, zoned & ~strange)
+        return _placed(rule, shown, strange, missing)
+
+    read_time = time_reader(clocked, rule.reading)
+
+    def of_values(values: Sequence[object]) -> IntArray:
+        times = [read_time(value) for value in values]
+        pairs = [(NO_DAY, False) if time is None else time for time in times]
+        seconds = np.array([second for second, _ in pairs], dtype=np.int64)
+        zoned = np.array([utc for _, utc in pairs], dtype=np.bool_)
+        return place(seconds, zoned, np.array([time is None for time in times], dtype=np.bool_))
+
+    others = by_value(of_values)
+    counted_in = clocked.counted_in
+
+    def of_numbers(numbers: Array, _: BoolArray) -> IntArray:
+        doubles = numbers.astype(np.float64)
+        seconds = counted_seconds(doubles, str(counted_in))
+        zoned = np.full(len(seconds), counts_in_utc(str(counted_in)))
+        return place(seconds, zoned, np.isnan(doubles))
+
+    counted = None if counted_in is None else _numeric(of_numbers, rule.reading, others)
+
+    def encode(column: Column) -> IntArray:
+        seconds = stamps(column.data)
+        if seconds is None:
+            return others(column) if counted is None else counted(column)
+        missing = np.isnat(np.asarray(column.data))
+        return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
+
+    return encode
+
+
+def _numeric(
+    cells_of: Callable[[Array, BoolArray], IntArray],
+    reading: Reading,
+    of_others: Encoder | None = None,
+) -> Encoder:
+    """Encode by number: arrays at once, others one at a time or with ``of_others``."""
+    read = number_reader(reading)
+    nulls = null_numbers(reading)
+
+    def of_values(values: Sequence[object]) -> IntArray:
+        numbers = [read(value) for value in values]
+        strange = np.array([value is None for value in numbers], dtype=np.bool_)
+        known = np.array([0.0 if value is None else value for value in numbers], dtype=np.float64)
+        known[np.isin(known, nulls) & ~strange] = np.nan
+        return cells_of(known, strange)
+
+    others, missing = of_others or by_value(of_values), int(of_values([None])[0])
+
+    def encode(column: Column) -> IntArray:
+        data = column.data
+        # float32 goes by the decimal that it prints as, so through its distinct values; a date is
+        # not a number
+        if not isinstance(data, np.ndarray) or not (
+            data.dtype.kind in "biu" or data.dtype == np.float64
+        ):
+            return others(column)
+        numbers: Array = data.astype(
+            np.int64 if data.dtype.kind == "i" and not len(nulls) else np.float64
+        )
+        if len(nulls):
+            numbers[np.isin(numbers, nulls)] = np.nan
+        return column.rows(cells_of(numbers, np.isinf(numbers)), missing)
+
+    return encode

@@ -1,0 +1,640 @@
+"""Counting in an engine: it encodes, bounds contributions and counts, and only counts of cells come back (E7 of PROOFS-reading.md).
+
+An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The
+SQL is the same for all of them.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.domain import READ_AS_IT_IS, Keys, Reading, UnitCount, factor_measures
+from leastnoise._trusted.reading._column import (
+    Chunks,
+    Column,
+    CountRequest,
+    SchemaField,
+    Source,
+    by_columns,
+    chunk_batches,
+    unsupported_column,
+)
+from leastnoise._trusted.reading._column_types import held_by_names
+from leastnoise._trusted.reading._sql import (
+    Expression,
+    Held,
+    Value,
+    amount_of,
+    cell_of,
+    prepared,
+    sql,
+    unit_of,
+)
+from leastnoise._trusted.reading._units import MOST_CUT
+from leastnoise._trusted.table import Wanted, groups
+
+# More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
+# counts.
+MOST_CELLS = 2**26
+# Tables of counts are kept below 2^17 cells where smaller ones can be summed out of them, as for so
+# many rows.
+_ROWS = 2**20
+_KEY_BYTES = 16
+
+Run = Callable[[exp.Select], Any]
+Session = Callable[[str], AbstractContextManager[Run]]
+Entropy = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Engine:
+    """Where rows can be counted.
+
+    Attributes:
+        what: how messages call it.
+        relation: what stands after FROM.
+        values: for each column that can be used the expression of its value, and what that holds.
+        hashed: a keyed hash of a text, as an expression that orders by its bytes.
+        most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
+        session: given what messages call it, gives for as long as it is entered a function from a
+            query to a reader of Arrow batches, all on one snapshot of the data. It raises
+            InputError alone, without a word of the engine's own messages, which may quote a row.
+        sound: whether a text has no NUL and is UTF-8, as an expression; None if every text is so.
+        merges: whether it puts the expressions of a subquery wherever they are named, unless the
+            subquery has an OFFSET.
+        home: what relations that one query can have share, such as a server; None where none can.
+    """
+
+    what: str
+    relation: Expression
+    values: Mapping[str, Value]
+    hashed: Callable[[Expression], Expression]
+    most_sets: int
+    session: Session
+    sound: Callable[[Expression], Expression] | None = None
+    merges: bool = False
+    home: object = None
+
+    def counts(
+        self, wish: CountRequest, entropy_bytes: Entropy
+    ) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
+        """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
+
+        Returns:
+            Marginals that hold all that were wished for, and where that is wished the numbers of
+            rows that count for their unit and that the domain keeps, of the others of them, and of
+            those cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
+            rows are to be read. That depends on the wish and on the columns' types alone.
+
+        Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends on that
+            unit's rows and the key alone (E7).
+        """
+        order, sizes = list(wish.rules), [rule.size for rule in wish.rules.values()]
+        sets = sorted({names for wanted in wish.tables.values() for names in wanted})
+        proposed = groups(
+            [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
+        )
+        covers = [tuple(order[position] for position in group.attributes) for group in proposed]
+        counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+        rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
+        if rows is not None and wish.rules:
+            rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
+        if rows is not None and counts_units:
+            rows = _with_worth(rows, wish)
+        # A sum beyond 64 bits would make the engine fail, and so tell of a row: 2^32 rows of
+        # amounts below 2^30, as `Measure` has checked, stay within.
+        if (
+            rows is None
+            or sum(math.prod(wish.rules[name].size for name in cover) for cover in covers)
+            > MOST_CELLS
+        ):
+            return None
+        tables: dict[Wanted, IntArray] = {}
+        with self.session(self.what) as run:
+            for start in range(0, len(covers), self.most_sets):
+                some = covers[start : start + self.most_sets]
+                answer = run(_grouped(rows, some, wish)).read_all()
+                for cover in some:
+                    tables.update(_tables(answer, cover, wish))
+        return tables, self._usage(wish, entropy_bytes) if wish.usage else None
+
+    def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
+        """Count the units that have each key of the one attribute wished for, whose categories are not known yet.
+
+        None if the engine cannot do it by its SQL, which depends on public facts alone; an
+        `InputError` where it fails.
+        """
+        (rule,) = wish.rules.values()
+        rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
+        if rows is None or not isinstance(allowed, Keys):
+            return None
+        units_of: dict[str, int] = {}
+        query = exp.select("c0", "COUNT(*) AS n").from_(rows.subquery("kept")).group_by("c0")
+        with self.session(self.what) as run:
+            for batch in run(query):
+                for key, units in zip(
+                    batch.column("c0").to_pylist(), batch.column("n").to_pylist(), strict=True
+                ):
+                    if key in units_of:
+                        raise InternalError("A key was counted twice; please report this.")
+                    units_of[key] = int(units)
+        return {key: units for key, units in units_of.items() if allowed.allows(key)}
+
+    def joined(
+        self,
+        other: "Engine",
+        on: tuple[str, str],
+        mine: Sequence[str],
+        theirs: Sequence[str],
+        reading: Reading = READ_AS_IT_IS,
+    ) -> "Engine | None":
+        """Return an engine in which rows have the columns of their partner in a second table (E10).
+
+        They are joined on a column of each; columns but those wanted, of the first table and of the
+        second, are not named in a query. None where one query cannot have both tables, or their
+        keys have no SQL, which depends on public facts alone.
+
+        Guarantees: a row has nulls for columns of the second table, or the values of the one row
+            there whose key is its own.
+        """
+        keys = _key(self, on[0], reading), _key(other, on[1], reading)
+        if self.home is None or self.home != other.home or keys[0] is None or keys[1] is None:
+            return None
+
+        @contextmanager
+        def session(what: str) -> Iterator[Run]:
+            with (
+                other.session(what),
+                self.session(what) as run,
+            ):  # one may have to be entered for its relation to be there
+                yield run
+
+        named = {name: f"a{number}" for number, name in enumerate(mine) if name in self.values}
+        beside = {name: f"b{number}" for number, name in enumerate(theirs) if name in other.values}
+        with_key = [
+            _selected(
+                {**{short: table.values[name].it for name, short in columns.items()}, "k": key},
+                table.relation.copy(),
+            )
+            for table, columns, key in ((self, named, keys[0]), (other, beside, keys[1]))
+        ]
+        counted = exp.select("*", "COUNT(*) OVER (PARTITION BY k) AS times").from_(
+            with_key[1].subquery("every")
+        )
+        single = (
+            exp.select("*").from_(counted.subquery("counted")).where(sql("times = :one", one=1))
+        )
+        tables = {
+            **dict.fromkeys(named.values(), "one"),
+            **dict.fromkeys(beside.values(), "other"),
+        } or {"k": "one"}
+        chosen = [exp.alias_(exp.column(name, table), name) for name, table in tables.items()]
+        rows = exp.select(*chosen).from_(with_key[0].subquery("one"))
+        rows = rows.join(single.subquery("other"), on="one.k = other.k", join_type="left")
+        values = {
+            name: Value(other.values[name].held, exp.column(short))
+            for name, short in beside.items()
+        }
+        values |= {
+            name: Value(self.values[name].held, exp.column(short)) for name, short in named.items()
+        }
+        what = f"{self.what} joined with {other.what}"
+        return replace(
+            self,
+            what=what,
+            relation=rows.subquery("joined"),
+            values=values,
+            session=session,
+            home=None,
+        )
+
+    def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> tuple[int, int, int]:
+        rows = self._bounded_rows(wish, entropy_bytes)
+        if rows is None:
+            raise InternalError("An engine counted what it cannot count; please report this.")
+        used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
+        if wish.filled:
+            used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
+        unit = [] if wish.unit_column is None else ["u0"]
+        numbers = {
+            "n": exp.Count(this=exp.Star()),
+            "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
+        }
+        beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))" if unit else ":no"
+        by_unit = _selected(
+            {**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")
+        ).group_by(*unit)
+        sums = {
+            name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0)
+            for name in ("n", "k", "m")
+        }
+        with self.session(self.what) as run:
+            answer = run(_selected(sums, by_unit.subquery("by_unit"))).read_all()
+        every, kept, gone = (int(answer.column(name)[0].as_py()) for name in sums)
+        return kept, every - kept, gone
+
+    def _bounded_rows(
+        self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
+    ) -> exp.Select | None:
+        """Return the query of the rows that count for their unit, also if the domain drops them.
+
+        For unknown categories it has those with a key. Its columns are the cell ``ci`` of each
+        attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
+        units, and a column ``counts``: 1 for those that count, else 0.
+        None where a column has no SQL.
+        """
+        sources = [rule.reading.column or name for name, rule in wish.rules.items()]
+        sums = {
+            f"v{number}": measure
+            for number, measure in enumerate(wish.sums.values())
+            if factor_measures(measure)
+        }
+        added = [part.column for measure in sums.values() for part in factor_measures(measure)]
+        wanted = [*sources, *added, *([] if wish.unit_column is None else [wish.unit_column])]
+        if not set(wanted) <= set(self.values):
+            return None
+        # each value is computed once, and called by a name of ours
+        given = {name: f"r{number}" for number, name in enumerate(dict.fromkeys(wanted))}
+        values = {
+            name: Value(self.values[name].held, exp.column(short)) for name, short in given.items()
+        }
+        ready = [
+            prepared(rule, values[source])
+            for source, rule in zip(sources, wish.rules.values(), strict=True)
+        ]
+        columns: dict[str, Expression | None] = {}
+        for number, (rule, value) in enumerate(zip(wish.rules.values(), ready, strict=True)):
+            columns[f"c{number}"] = value and cell_of(
+                rule, Value(value.held, exp.column(f"p{number}")), self.sound
+            )
+        for name, measure in sums.items():
+            amounts = [amount_of(part, values[part.column]) for part in factor_measures(measure)]
+            columns[name] = (
+                None
+                if None in amounts
+                else reduce(
+                    lambda value, other: sql(":one * :other", one=value, other=other), amounts
+                )
+            )
+        if wish.usage:
+            columns["unreadable"] = _unreadable(wish, values)
+        columns |= (
+            {}
+            if wish.unit_column is None
+            else {"u0": unit_of(values[wish.unit_column], wish.unit_reading)}
+        )
+        if any(column is None for column in columns.values()):
+            return None
+        raw = _selected(
+            {short: self.values[name].it for name, short in given.items()}, self.relation.copy()
+        )
+        further = [
+            exp.alias_(value.it.copy(), f"p{number}")
+            for number, value in enumerate(ready)
+            if value is not None
+        ]
+        raw = exp.select("*", *further).from_(self._once(raw).subquery("raw"))
+        rows = _selected(columns, self._once(raw).subquery("prepared"))
+        if wish.unit_column is not None:
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("with_units"))
+                .where("NOT u0 IS NULL")
+            )
+        if any(isinstance(rule.table, Keys) for rule in wish.rules.values()):
+            rows = (
+                exp.select("*")
+                .from_(self._once(rows).subquery("with_keys"))
+                .where("NOT c0 IS NULL")
+            )
+        return (
+            rows
+            if wish.unit_column is None
+            else self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
+        )
+
+    def _once(self, query: exp.Select) -> exp.Select:
+        """Return a query whose expressions are computed once a row, not again wherever they are named."""
+        return query.offset(0) if self.merges else query
+
+    def _bounded(
+        self,
+        rows: exp.Select,
+        names: list[str],
+        wish: CountRequest,
+        entropy_bytes: Entropy,
+        *,
+        flagged: bool,
+    ) -> exp.Select:
+        """Keep at most ``max_rows`` rows of each unit.
+
+        Rows are numbered in the order of their codes; a keyed hash chooses among the numbers. If
+        ``flagged``, all rows stay, with ``counts`` 1 for those that would be kept, else 0.
+        """
+        key = entropy_bytes(_KEY_BYTES).hex()
+        rows = exp.select("*", "COUNT(*) OVER (PARTITION BY u0) AS every").from_(
+            rows.subquery("of_units")
+        )
+        rows = _numbered(rows, ["u0"], [name for name in names if name != "u0"] or ["u0"], "place")
+        hashed = self.hashed(sql(":key || u0 || ':' || CAST(place AS TEXT)", key=f"{key}:"))
+        if flagged:
+            rows = exp.select("*", exp.alias_(hashed, "hashed")).from_(rows.subquery("placed"))
+            rows = self._once(rows)
+        turns: list[str | Expression] = ["hashed" if flagged else hashed, "place"]
+        apart = ["u0"]
+        if wish.max_per_cell is not None:
+            alike, most = ["u0", *_cell(wish, wish.max_per_cell.attributes)], wish.max_per_cell.rows
+            rows = _numbered(rows, alike, turns, "within", None if flagged else most)
+            if flagged:
+                rows = _flagged(rows, "stays", sql("within <= :most", most=most))
+                apart.append("stays")
+        rows = _numbered(rows, apart, turns, "turn", None if flagged else wish.max_rows)
+        if not flagged:
+            return rows
+        counts = sql("turn <= :most", most=wish.max_rows)
+        if wish.max_per_cell is not None:
+            counts = exp.and_(counts, sql("stays = :one", one=1))
+        return _flagged(rows, "counts", counts)
+
+
+def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
+    """Add a column ``wi`` for each count of units i: 1 for a row that stands for its unit in a cell, else 0 (E12).
+
+    The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
+    first turn stands for it. Of these rows as many stay in each cell of ``max_per_cell`` as it
+    allows, and of those ``max_rows`` in all, chosen by their turns.
+    """
+    turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
+    for number, measure in enumerate(wish.sums.values()):
+        if not isinstance(measure, UnitCount):
+            continue
+        most = wish.max_rows if measure.attributes else 1
+        cell = ["u0", *_cell(wish, measure.attributes)]
+        rows = _numbered(rows, cell, turns, f"in_cell{number}")
+        published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
+        first = exp.and_(sql(f"in_cell{number} = :one", one=1), _filled(wish, published))
+        if wish.max_per_cell is not None:
+            rows = _flagged(rows, f"alone{number}", first)
+            alike = ["u0", f"alone{number}", *_cell(wish, wish.max_per_cell.attributes)]
+            rows = _numbered(rows, alike, turns, f"bounded{number}")
+            within = sql(f"bounded{number} <= :most", most=wish.max_per_cell.rows)
+            first = exp.and_(sql(f"alone{number} = :one", one=1), within)
+        rows = _flagged(rows, f"first{number}", first)
+        rows = _numbered(rows, ["u0", f"first{number}"], turns, f"cell{number}")
+        stands = exp.and_(
+            sql(f"first{number} = :one", one=1), sql(f"cell{number} <= :most", most=most)
+        )
+        rows = _flagged(rows, f"w{number}", stands)
+    return rows
+
+
+def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
+    """Add a column that is 1 where a condition holds, else 0."""
+    flag = sql("CASE WHEN :condition THEN :one ELSE :no END", condition=condition, one=1, no=0)
+    return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
+
+
+def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
+    """Return the keys by which units are told apart, as SQL; None if the column has no such SQL."""
+    value = engine.values.get(name)
+    return None if value is None else unit_of(value, reading)
+
+
+def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
+    """Return 1 where a measure has a value that is no number (in typed columns an infinity), else 0."""
+    columns = {part.column for measure in wish.sums.values() for part in factor_measures(measure)}
+    infinite = [values[column].is_infinite() for column in sorted(columns)]
+    return sql(
+        "CASE WHEN :infinite THEN :yes ELSE :no END",
+        infinite=exp.or_(exp.false(), *infinite),
+        yes=1,
+        no=0,
+    )
+
+
+def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
+    """Return the query for these columns, or for a constant if there are none, as a query must have a column."""
+    return exp.select(
+        *[
+            exp.alias_(it.copy(), name)
+            for name, it in (columns or {"nothing": sql(":zero", zero=0)}).items()
+        ]
+    ).from_(source)
+
+
+def _kept(wish: CountRequest) -> list[Expression]:
+    """Return the conditions that no attribute drops the row."""
+    return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
+
+
+def _missing(wish: CountRequest) -> list[Expression]:
+    """Return in how many hidden cells a row is, as an expression; none if there are no such cells."""
+    if not wish.hidden:
+        return []
+    parts = (
+        sql(f"CASE WHEN {column} = :hidden THEN 1 ELSE 0 END", hidden=hidden)
+        for column, hidden in zip(_cell(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+    )
+    return [reduce(lambda one, other: sql(":one + :other", one=one, other=other), parts)]
+
+
+def _filled(wish: CountRequest, table: Mapping[str, int]) -> Expression:
+    """Return the condition that a row is in no hidden cell of a table."""
+    columns = _cell(wish, [*table])
+    return exp.and_(
+        exp.true(),
+        *(
+            sql(f"{column} < :hidden", hidden=hidden)
+            for column, hidden in zip(columns, table.values(), strict=True)
+        ),
+    )
+
+
+def _cell(wish: CountRequest, attributes: Sequence[str]) -> list[str]:
+    return [f"c{list(wish.rules).index(name)}" for name in attributes]
+
+
+def _numbered(
+    rows: exp.Select,
+    alike: Sequence[str],
+    order: Sequence[str | Expression],
+    name: str,
+    most: int | None = None,
+) -> exp.Select:
+    """Number the rows that agree in some columns, in an order; keep those numbered up to ``most``."""
+    turns = exp.Order(
+        expressions=[
+            exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order
+        ]
+    )
+    number = exp.Window(
+        this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns
+    )
+    numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
+    return (
+        numbered
+        if most is None
+        else exp.select("*")
+        .from_(numbered.subquery(f"by_{name}"))
+        .where(sql(f"{name} <= :most", most=most))
+    )
+
+
+def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountRequest) -> exp.Select:
+    """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
+    counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+    rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)" if counts_units else "COUNT(*)"
+    numbers = [f"{rows_that_count} AS n"]
+    for number, measure in enumerate(wish.sums.values()):
+        amount = f"v{number} * counts" if counts_units else f"v{number}"
+        if isinstance(measure, UnitCount):
+            amount = f"w{number}"
+        numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
+    sets = [_cell(wish, cover) for cover in covers]
+    used = sorted({name for names in sets for name in names}, key=lambda name: int(name[1:]))
+    query = exp.select(*used, *numbers).from_(rows.subquery("kept"))
+    if len(sets) > 1:
+        return query.group_by(
+            exp.GroupingSets(
+                expressions=[
+                    exp.Tuple(expressions=[exp.column(name) for name in names]) for names in sets
+                ]
+            )
+        )
+    return query.group_by(*sets[0]) if sets[0] else query
+
+
+def _tables(
+    answer: Any, cover: tuple[str, ...], wish: CountRequest
+) -> Iterator[tuple[Wanted, IntArray]]:
+    """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
+    import pyarrow as pa
+
+    of_cover, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
+    # a row is of this marginal if its columns have a cell, and those of all others are null
+    for column in answer.column_names:
+        if column.startswith("c"):
+            of_cover &= answer.column(column).is_null().to_numpy() != (column in columns)
+    answer = answer.filter(pa.array(of_cover))
+    shape = tuple(wish.rules[name].size for name in cover)
+    cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
+    where = (
+        np.ravel_multi_index(cells, shape) if cover else np.zeros(answer.num_rows, dtype=np.int64)
+    )
+    if len(np.unique(where)) != len(where):
+        raise InternalError("A cell was counted twice; please report this.")
+    numbers: dict[str | None, str] = {
+        None: "n",
+        **{name: f"s{number}" for number, name in enumerate(wish.sums)},
+    }
+    for measure, column in numbers.items():
+        if measure in wish.tables:
+            counts = np.zeros(math.prod(shape), dtype=np.int64)
+            counts[where] = answer.column(column).cast(pa.int64()).to_numpy()
+            yield (measure, cover), counts
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What becomes of the columns of a type.
+
+    Attributes:
+        read: makes a column of the array that comes.
+        held: what an engine's value of it holds; None: its rows are read.
+        selected: what is sent for in place of a column, so that no value makes it fail; None: the
+            column.
+        value: the expression of what it holds; None: what is sent for.
+        arrow: the alias of the Arrow type that its values have in a schema; None if it has none.
+    """
+
+    read: Callable[[Any], Column]
+    held: Held | None = None
+    selected: Callable[[Expression], Expression] | None = None
+    value: Callable[[Expression], Expression] | None = None
+    arrow: str | None = None
+
+    def sent(self, name: str) -> Expression:
+        """Return the expression that is sent for in place of a column of exactly this name."""
+        column = exp.column(exp.to_identifier(name, quoted=True))
+        return column if self.selected is None else self.selected(column)
+
+
+INSTANTS = "instants"
+"""In place of an alias: time stamps with a time zone."""
+UNREAD = Type(unsupported_column, selected=lambda column: sql(":it IS NULL", it=column))
+
+
+def values_of(types: Mapping[str, Type]) -> dict[str, Value]:
+    """Return the columns that an engine can encode, and what each holds.
+
+    >>> values_of({"a": Type(to_column, "integer"), "b": UNREAD})["a"].held
+    'integer'
+    """
+    return {
+        name: Value(kind.held, replace(kind, selected=kind.value or kind.selected).sent(name))
+        for name, kind in types.items()
+        if kind.held
+    }
+
+
+def engine_source(
+    engine: Engine, types: Mapping[str, Type], fields: Sequence[SchemaField], session: Session
+) -> Source:
+    """Return the source whose rows an engine can count.
+
+    Args:
+        engine: the engine.
+        types: what becomes of each column.
+        fields: the columns, in order; a name may come twice.
+        session: like the engine's, but the batches of its answers need not be held at once.
+    """
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        query = _selected(
+            {f"c{number}": types[name].sent(name) for number, name in enumerate(columns)},
+            engine.relation.copy(),
+        )
+        with session(engine.what) as run:
+            yield from chunk_batches(
+                run(query), [(number, types[name].read) for number, name in enumerate(columns)]
+            )
+
+    return Source(
+        what=engine.what,
+        fields=tuple(fields),
+        total=None,
+        encoded=by_columns(chunks),
+        engine=engine,
+        holds=held_by_names((field.name, field.type_name) for field in fields),
+    )
+
+
+def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
+    """Return a column of an engine, from the name of its type and what becomes of it.
+
+    An instant has no zone of its own in the schema of an engine.
+    """
+    import pyarrow as pa
+
+    instants = kind.arrow == INSTANTS
+    arrow_type = None
+    if instants:
+        arrow_type = pa.timestamp("us", "UTC")
+    elif kind.arrow is not None:
+        arrow_type = pa.type_for_alias(kind.arrow)
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=type_name,
+        readable=kind is not UNREAD,
+        required=required,
+        zone="" if instants else None,
+    )

@@ -1,0 +1,609 @@
+"""Files: CSV, plain or compressed by gzip, from bytes to lines to fields (E1, E2); Parquet; and several files as one source.
+
+1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
+  What follows the last LF is a line if
+   it is not empty.
+2. A line is a record, whatever it holds: nothing in one line has an effect on another, and a field
+  cannot hold a line break.
+3. A line is cut at its delimiters. A field that begins with ``"`` must end with ``"``, may hold
+  delimiters, and ``""`` within it means one
+   ``"``.
+4. A line is dropped if it does not have as many fields as the header has names, has a field that is
+  quoted otherwise, or is longer than
+   ``LONGEST`` bytes. An empty line is a null where there is one column.
+
+Lines without quotes, and lines in which quotes only surround whole fields, are cut by arithmetic on
+the places of all delimiters at once. The others are cut one by one.
+
+Of several files, only names decide which these are, never what files hold. Folders below the path
+that are called ``key=value`` give every row of the files in them a column ``key`` of that text, as
+Hive and Spark write them.
+"""
+
+import codecs
+import glob
+import gzip
+import os
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import InputError, InternalError, message
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.domain import Holds
+from leastnoise._trusted.reading._column import (
+    CHUNK,
+    STRANGE,
+    Chunk,
+    Chunks,
+    Column,
+    Encoders,
+    FileKind,
+    SchemaField,
+    Source,
+    arrow_fields,
+    by_columns,
+    chunk_batches,
+    to_column,
+)
+from leastnoise._trusted.reading._column_types import held_by_arrow, in_all
+from leastnoise._trusted.reading._locations import (
+    BROKEN_HEADER,
+    CSV,
+    CSV_FILE,
+    EMPTY_HEADER,
+    LONG_HEADER,
+    MISQUOTED_HEADER,
+    NO_CSV,
+    NO_CSV_LAYOUT,
+    NO_PARQUET,
+    NO_TEXT_HEADER,
+    NOT_WHOLE,
+    ONE_FILE_TWICE,
+    OTHER_COLUMNS,
+    OTHER_ENCODING,
+    PARQUET_FILE,
+    SAME_FILE_IN_TWO_FORMS,
+    find_files,
+)
+
+# The most bytes of a line, without its LF.
+LONGEST = 2_000_000
+BLOCK = 2**20
+NO_RECORD = b'"\n'
+"""A line that is no record of any file, as its quote does not close."""
+_LF, _CR, _QUOTE = 10, 13, 34
+
+Bytes = npt.NDArray[np.uint8]
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+# A field of fewer bytes is told apart as one whole number of so many, in which a 1 stands behind
+# its last byte.
+WORD = 8
+_END = np.array([1 << 8 * length for length in range(WORD)], dtype=np.uint64)
+# The header must end within this many bytes.
+_HEADER = 2**20
+_DELIMITERS = ",;\t|"
+# In a header: a name in quotes, which may lack its end; and where a name in quotes begins.
+_QUOTED_NAME = re.compile(r'(?:^|(?<=[,;\t|]))"[^"]*(?:""[^"]*)*(?:"|$)')
+_NAME_START = r'(?:^|%s)"'
+_DAMAGED = (OSError, EOFError, zlib.error)
+
+
+def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    r"""Read lines in blocks, each of which ends with LF.
+
+    What reads gives at most so many further bytes, none at the end. In place of a line that is too
+    long to be kept stands ``NO_RECORD``.
+
+    >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
+    [b'a,1\n', b'b,2\n']
+    """
+    rest, dropping = b"", False
+    while block := read(BLOCK):
+        if dropping:
+            _, feed, block = block.partition(b"\n")
+            dropping = not feed
+            if feed:
+                yield NO_RECORD
+        start, feed, rest = (rest + block).rpartition(b"\n")
+        if feed:
+            yield start + feed
+        if len(rest) > LONGEST:
+            rest, dropping = b"", True
+    if dropping:
+        yield NO_RECORD
+    if rest:
+        yield rest + b"\n"
+
+
+def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
+    """Cut one line, without its end, by the rule: fields without their quotes; None if it is quoted wrongly or has too many.
+
+    >>> split_line(b'1,"a ""b"", c",,x"y', b",")
+    [b'1', b'a "b", c', b'', b'x"y']
+    >>> split_line(b'1,"a"b', b","), split_line(b'"a', b",")
+    (None, None)
+    """
+    field = re.compile(
+        rb'"([^"]*+(?:""[^"]*+)*+)"|(?:[^"%b][^%b]*+)?' % ((re.escape(delimiter),) * 2)
+    )
+    fields: list[bytes] = []
+    at = 0
+    while len(fields) < most:
+        match = field.match(line, at)
+        if match is None:
+            return None
+        fields.append(match[0] if match[1] is None else match[1].replace(b'""', b'"'))
+        at = match.end()
+        if at == len(line):
+            return fields
+        if line[at : at + 1] != delimiter:
+            return None
+        at += 1
+    return None
+
+
+def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
+    r"""Return why a line, without its LF, is no record of so many fields; None for a record.
+
+    >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
+    ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
+    """
+    if len(line) > LONGEST or line == NO_RECORD[:-1]:
+        return f"it is longer than {LONGEST:,} bytes, or a quote and nothing else"
+    line = line.removesuffix(b"\r")
+    fields = split_line(line, delimiter)
+    if fields is None:
+        closed = re.sub(rb'"[^"]*+"', b"", line.replace(b'""', b""))
+        return "a quote does not close" if b'"' in closed else "text stands behind a closing quote"
+    if len(fields) != width:
+        many = f"{len(fields):,} field{'s' * (len(fields) != 1)}"
+        return f"it has {many}, and the header has {width:,}"
+    return None
+
+
+def parse_lines(
+    block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
+) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
+    r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
+
+    Returns:
+        The number of records, the bytes that their fields are in, and for each field wanted where
+        it begins and ends in each record.
+
+    >>> rows, text, ((begins, ends),) = parse_lines(b'1,F\n2\n3,"M"\n', b",", 2, [1])
+    >>> rows, [text[begin:end].tobytes() for begin, end in zip(begins, ends)]
+    (2, [b'F', b'M'])
+    """
+    buffer = np.frombuffer(block, dtype=np.uint8)
+    marks = np.flatnonzero((buffer == ord(delimiter)) | (buffer == _LF))
+    last = np.flatnonzero(buffer[marks] == _LF)
+    feeds, fields = marks[last], np.diff(last, prepend=-1)
+    starts = np.append(0, feeds[:-1] + 1)
+    stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
+    short = feeds - starts <= LONGEST
+    regular = short & (fields == width)
+    lines = np.flatnonzero(regular)
+    # a field is between two marks of its line, or its start or end
+    between = marks[np.repeat(regular, fields)].reshape(-1, width)[:, :-1]
+    begins = np.column_stack([starts[lines], between + 1])
+    ends = np.column_stack([between, stops[lines]])
+    quotes = np.flatnonzero(buffer == _QUOTE)
+    if len(quotes):
+        within = np.searchsorted(quotes, ends) - np.searchsorted(quotes, begins)
+        wrapped = (
+            (within == 2)
+            & (ends - begins >= 2)
+            & (buffer[begins] == _QUOTE)
+            & (buffer[ends - 1] == _QUOTE)
+        )
+        plain = (wrapped | (within == 0)).all(axis=1)
+        hard = np.zeros(len(feeds), dtype=np.bool_)
+        hard[np.searchsorted(feeds, quotes)] = True
+        hard[lines[plain]] = False
+        split_lines = {
+            line: split_line(block[starts[line] : stops[line]], delimiter, width)
+            for line in np.flatnonzero(hard & short).tolist()
+        }
+        records = {
+            line: of_line
+            for line, of_line in split_lines.items()
+            if of_line is not None and len(of_line) == width
+        }
+        # their fields stand behind the block, and the lines in their order again
+        texts = [field for of_line in records.values() for field in of_line]
+        lengths = np.array([len(field) for field in texts], dtype=np.int64)
+        behind = len(block) + np.cumsum(lengths)
+        order = np.argsort(np.append(lines[plain], np.array([*records], dtype=np.int64)))
+        begins = np.vstack([(begins + wrapped)[plain], (behind - lengths).reshape(-1, width)])[
+            order
+        ]
+        ends = np.vstack([(ends - wrapped)[plain], behind.reshape(-1, width)])[order]
+        buffer = np.frombuffer(b"".join([block, *texts]), dtype=np.uint8)
+    return len(begins), buffer, [(begins[:, position], ends[:, position]) for position in wanted]
+
+
+def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
+    """Apply a function without memory to each item, in threads, and yield the results in order.
+
+    A few items are computed ahead; the caller's thread takes them one by one.
+
+    >>> list(parallel_map(abs, [-1, 2, -3]))
+    [1, 2, 3]
+    """
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    waiting: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
+    r"""Return the column of fields, given by where they begin and end in a text with `WORD` further bytes at its end.
+
+    >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
+    >>> column.data, column.index.tolist()
+    ([b'F', b'M'], [0, 1, 0])
+    """
+    import pyarrow as pa
+
+    lengths = ends - begins
+    if lengths.max(initial=0) >= WORD:
+        starts = np.concatenate(([0], np.cumsum(lengths)))
+        gathered = text[np.repeat(begins - starts[:-1], lengths) + np.arange(starts[-1])]
+        parts = [None, pa.py_buffer(starts.astype(np.int32)), pa.py_buffer(gathered)]
+        return to_column(pa.Array.from_buffers(pa.binary(), len(begins), parts))
+    ends_at = _END[lengths]
+    words = np.ndarray(len(text) - WORD + 1, "<u8", text, strides=(1,))[begins]
+    keys = (words & (ends_at - 1)) | ends_at
+    # not pa.array, which loads pandas
+    encoded = pa.Array.from_buffers(
+        pa.from_numpy_dtype(keys.dtype), len(keys), [None, pa.py_buffer(keys)]
+    ).dictionary_encode()
+    # the bytes below the highest bit, which stands behind the last of them, so that zeros at the
+    # end are told from none
+    data = [
+        key.to_bytes(WORD, "little")[: key.bit_length() // 8]
+        for key in encoded.dictionary.to_pylist()
+    ]
+    return Column(data, None, np.from_dlpack(encoded.indices).astype(np.int64))
+
+
+def open_csv(path: Path, layout: CSV | None = None) -> Source:
+    """Open a CSV file, plain or compressed; only its header is read.
+
+    Without a layout it is UTF-8 with a header, and the delimiter is the one of comma, semicolon,
+    tab and bar that the header holds most of. An `InputError` if it cannot be opened, or its first
+    line is not a header.
+    """
+    what = message(CSV_FILE, path=str(path))
+    layout = layout or CSV(path)
+    headed = isinstance(layout.header, bool)
+    characters = layout.characters
+    if characters is not None and (type(characters) is not str or len(characters) != 256):
+        raise InternalError("an encoding must be one character for each byte; please report this.")
+    # a file without a header begins with a row, which has no say in anything
+    line = _first_line(path, what, layout) if headed else ""
+    mark = layout.delimiter or _delimiter_of(line, path)
+    delimiter = mark.encode()
+    if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
+        raise InternalError("a delimiter must be one byte that ends no line; please report this.")
+    names = _names_in(line, mark, what) if isinstance(layout.header, bool) else [*layout.header]
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        positions = [names.index(name) for name in columns]
+
+        def in_columns(block: bytes) -> Chunk[Column]:
+            rows, text, fields = parse_lines(block, delimiter, len(names), positions)
+            text = np.append(text, np.zeros(WORD, dtype=np.uint8))
+            read = [to_texts(text, *field) for field in fields]
+            if characters is not None:
+                read = [
+                    replace(column, data=[_text(raw, characters) for raw in column.data])
+                    for column in read
+                ]
+            return Chunk(rows, read, block.count(b"\n") - rows)
+
+        try:
+            with opened_file(path) as opened:
+                if headed:
+                    opened.readline(_HEADER + 1)
+                yield from parallel_map(in_columns, whole_lines(opened.read))
+        except _DAMAGED:
+            raise InputError(message(NOT_WHOLE, what=what)) from None
+
+    fields = tuple(SchemaField(name=name) for name in names)
+    return Source(what=what, fields=fields, total=None, encoded=by_columns(chunks), delimiter=mark)
+
+
+def _delimiter_of(header: str, path: Path) -> str:
+    """Return the delimiter that a header holds most of, outside of quoted names."""
+    outside_quotes = _QUOTED_NAME.sub("", header)
+    candidates = ("\t" if ".tsv" in path.name.lower() else "") + _DELIMITERS
+    return max(candidates, key=outside_quotes.count)
+
+
+def _names_in(header: str, delimiter: str, what: str) -> list[str]:
+    """Cut a header into the names of columns, or say by an `InputError` why it is none."""
+    fields = split_line(header.encode(), delimiter.encode())
+    reason = ""
+    if any(ord(character) < 32 and character not in {"\t", delimiter} for character in header):
+        reason = NO_TEXT_HEADER
+    elif fields is None:
+        *_, last_name = re.split(_NAME_START % re.escape(delimiter), header)
+        is_open = last_name.replace('""', "").count('"') == 0
+        reason = BROKEN_HEADER if is_open else MISQUOTED_HEADER
+    elif not any(fields):
+        reason = EMPTY_HEADER
+    if fields is None or reason:
+        raise InputError(message(reason, what=what))
+    return [field.decode() for field in fields]
+
+
+def _text(raw: Any, characters: str) -> object:
+    """Decode bytes one by one; with a byte that has no character (U+FFFE) they are no value."""
+    decoded = codecs.charmap_decode(raw, "replace", characters)[
+        0
+    ]  # so that it cannot fail, whatever the bytes are
+    return STRANGE if "\ufffd" in decoded else decoded
+
+
+def opened_file(path: Path) -> Any:
+    """The bytes of a file, or those that it is compressed from."""
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def _first_line(path: Path, what: str, layout: CSV) -> str:
+    try:
+        with opened_file(path) as opened:
+            line: bytes = opened.readline(_HEADER)
+    except _DAMAGED:
+        raise InputError(message(NO_CSV, what=what)) from None
+    if len(line) == _HEADER:
+        raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
+    try:
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        return (
+            line.decode("utf-8-sig")
+            if layout.characters is None
+            else codecs.charmap_decode(line, "strict", layout.characters)[0]
+        )
+    except UnicodeDecodeError:
+        raise InputError(
+            message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())
+        ) from None
+
+
+CSV_FILES = FileKind(
+    name="CSV",
+    endings=(".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    open=open_csv,
+    rows_are_lines=True,
+)
+
+
+def open_parquet(path: Path) -> Source:
+    """Open a Parquet file; only its schema and number of rows are read."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    what = message(PARQUET_FILE, path=str(path))
+    try:
+        # the time stamps of old files, which 64 bits of nanoseconds do not hold
+        opened = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    except (pa.ArrowException, OSError):
+        raise InputError(message(NO_PARQUET, what=what)) from None
+    schema = opened.schema_arrow
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        try:
+            yield from chunk_batches(
+                opened.iter_batches(batch_size=CHUNK, columns=columns),
+                [(name, to_column) for name in columns],
+            )
+        except (pa.ArrowException, OSError):
+            # their own text may quote the file
+            raise InputError(message(NOT_WHOLE, what=what)) from None
+
+    return Source(
+        what=what,
+        fields=arrow_fields(schema),
+        total=opened.metadata.num_rows,
+        encoded=by_columns(chunks),
+        holds=held_by_arrow(schema),
+    )
+
+
+PARQUET_FILES = FileKind(name="Parquet", endings=(".parquet",), open=open_parquet)
+
+
+# All kinds of files that are read: another kind is one more entry.
+KINDS = (
+    CSV_FILES,
+    PARQUET_FILES,
+)
+# A folder of this value holds the rows without one.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
+    """Return two files whose names differ by their ending only; None if there are none.
+
+    >>> in_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
+    (PosixPath('a.csv'), PosixPath('a.csv.gz'))
+    """
+    by_stem: dict[Path, Path] = {}
+    for path in paths:
+        name = path.name.lower()
+        longest = max((ending for ending in endings if name.endswith(ending)), key=len, default="")
+        stem = path.with_name(f"_{name.removesuffix(longest)}")
+        if stem in by_stem:
+            return by_stem[stem], path
+        by_stem[stem] = path
+    return None
+
+
+def open_files(path: str | os.PathLike[str] | CSV) -> Source:
+    """Open the files that a path means, one after the other as one source.
+
+    Raises:
+        InputError: as for `find_files`; or a file is there twice, the files do not have the same
+            columns, or a layout is given of files that are no CSV.
+        InternalError: a file is neither the path's own nor below it, or below what a pattern begins
+            with; or is not of the kind that its name says.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("b.csv", "a.csv"):
+    ...         _ = Path(folder, name).write_text("age,sex")
+    ...     open_files(folder).names
+    ('age', 'sex')
+    """
+    layout = path if isinstance(path, CSV) else None
+    path = path.path if isinstance(path, CSV) else path
+    matched = find_files(path, KINDS)
+    kind = matched[0][1]  # of all
+    root = Path(os.fsdecode(path))
+    # itself, or what its pattern begins with, as they are without ".."
+    below = Path(
+        os.path.abspath(  # noqa: PTH100
+            root
+            if root.exists()
+            else next(up for up in (root, *root.parents) if not glob.has_magic(str(up)))
+        )
+    )
+    others = [file for file, _ in matched if not _absolute(file).is_relative_to(below)]
+    if (
+        others
+        or kind not in KINDS
+        or not all(file.name.lower().endswith(kind.endings) for file, _ in matched)
+    ):
+        raise InternalError(
+            "the files of a source must be below its path and of the kind that their names say; "
+            "please report this."
+        )
+    # of whom a row twice would be two
+    if len({(entry.st_dev, entry.st_ino) for entry in (file.stat() for file, _ in matched)}) < len(
+        matched
+    ):
+        raise InputError(message(ONE_FILE_TWICE, path=os.fsdecode(path)))
+    if twins := in_two_forms([file for file, _ in matched], kind.endings):
+        first_form, second_form = map(str, twins)
+        raise InputError(message(SAME_FILE_IN_TWO_FORMS, first=first_form, second=second_form))
+    if layout is not None and not kind.rows_are_lines:
+        raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
+
+    def open_one(file: Path) -> Source:
+        opened = kind.open(file, layout) if kind.rows_are_lines else kind.open(file)
+        return with_folders(opened, folder_values(_absolute(file).relative_to(below)))
+
+    if len(matched) == 1:
+        return open_one(matched[0][0])
+    # of all files only these facts are kept, not the files themselves: there may be more than a
+    # process may hold open
+    first: Source | None = None
+    fields: dict[str, SchemaField] = {}
+    types: list[Mapping[str, Holds]] = []
+    total: int | None = 0
+    for file, _ in matched:
+        opened = open_one(file)
+        first = opened if first is None else first
+        if sorted(opened.names) != sorted(first.names):
+            raise InputError(message(OTHER_COLUMNS, what=opened.what, first=first.what))
+        fields |= {
+            field.name: _common_field(fields.get(field.name, field), field)
+            for field in opened.fields
+        }
+        types.append(opened.holds)
+        total = None if total is None or opened.total is None else total + opened.total
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        for file, _ in matched:
+            yield from open_one(file).encoded(wanted)
+
+    return Source(
+        what=f"the source of {len(matched)} files {os.fsdecode(path)!r}",
+        fields=tuple(fields[name] for name in (first.names if first else ())),
+        total=total,
+        encoded=encoded,
+        delimiter=first.delimiter if first else None,
+        holds=in_all(types),
+    )
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed
+
+
+def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
+    """Return what the schemas of two files say of one column together."""
+    if not other.readable:
+        first = replace(first, type_name=other.type_name, readable=False)
+    return replace(
+        first,
+        required=first.required and other.required,
+        zone=first.zone if other.zone is None or first.zone else other.zone,
+    )
+
+
+def folder_values(below: Path) -> dict[str, str | None]:
+    """Return the columns that the folders of a file give its rows, by names such as ``year=2024``.
+
+    Args:
+        below: the file's path, from the path of the source on.
+
+    >>> folder_values(Path("year=2024/region=01/part-0.parquet"))
+    {'year': '2024', 'region': '01'}
+    """
+    values: dict[str, str | None] = {}
+    for folder in below.parts[:-1]:
+        name, mark, value = folder.partition("=")
+        if mark and name:
+            values[_unescaped(name)] = None if value == _NO_VALUE else _unescaped(value)
+    return values
+
+
+def _unescaped(text: str) -> str:
+    """Return a text in which ``%20`` and the like stand for bytes of UTF-8."""
+    raw = re.sub(rb"%([0-9A-Fa-f]{2})", lambda code: bytes.fromhex(code[1].decode()), text.encode())
+    return raw.decode(errors="replace")
+
+
+def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
+    """Add columns that have one text in all rows of a file; those that the file itself has stay.
+
+    Guarantees: a row has the text that the path of its file says, so it depends on no other row.
+    """
+    added = {name: value for name, value in values.items() if name not in source.names}
+    if not added:
+        return source
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        own = [pair for pair in wanted if pair[0] not in added]
+        for rows, columns, malformed in source.encoded(own):
+            everywhere = np.zeros(rows, dtype=np.int64)
+            next_column = iter(columns)
+            made = [
+                encode(Column([added[name]], None, everywhere))
+                if name in added
+                else next(next_column)
+                for name, encode in wanted
+            ]
+            yield Chunk(rows, made, malformed)
+
+    fields = [SchemaField(name=name, type_name="text of folders' names") for name in added]
+    return replace(source, fields=(*source.fields, *fields), encoded=encoded)

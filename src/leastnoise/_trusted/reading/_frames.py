@@ -1,0 +1,388 @@
+"""Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from leastnoise._trusted.check import InputError, message
+from leastnoise._trusted.domain import Holds
+from leastnoise._trusted.reading._column import (
+    CHUNK,
+    STRANGE,
+    Chunk,
+    Chunks,
+    Column,
+    SchemaField,
+    Source,
+    arrow_fields,
+    by_columns,
+    chunk_batches,
+    to_column,
+    unsupported_column,
+)
+from leastnoise._trusted.reading._column_types import held_by_arrow, held_by_names
+from leastnoise._trusted.reading._locations import (
+    NAMES_TWICE,
+    NO_DUCKDB,
+    NO_FRAME,
+    STORED,
+    DatabaseTable,
+)
+from leastnoise._trusted.reading._values import unless_it_raises
+
+# datetime is exact: a duration and a time of day have no string form in the rule
+_HELD = (
+    nw.Boolean,
+    nw.String,
+    nw.Categorical,
+    nw.Enum,
+    nw.Object,
+    nw.Date,
+    nw.Datetime,
+    nw.Binary,
+    nw.Unknown,
+)
+# The Arrow types of those that have one of their own; what is not here has none.
+_ARROW = {
+    nw.Boolean: "bool",
+    nw.String: "string",
+    nw.Categorical: "string",
+    nw.Enum: "string",
+    nw.Binary: "binary",
+    nw.Date: "date32",
+    nw.Float32: "float",
+    nw.Float64: "double",
+    **{
+        getattr(nw, f"{sign}Int{bits}"): f"{sign}int{bits}".lower()
+        for sign in ("", "U")
+        for bits in (8, 16, 32, 64)
+    },
+}
+
+
+def open_frame(frame: Any) -> Source | None:
+    """Open a data frame, eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals; only its schema is read.
+
+    None if this is not a frame that narwhals knows; an `InputError` if a column name is there
+    twice.
+    """
+    try:
+        native = nw.from_native(frame, pass_through=False)
+    except TypeError:
+        return None
+    except Exception:  # noqa: BLE001 - every library has its own error for it
+        raise InputError(NAMES_TWICE) from None
+    what = f"the {native.implementation.name.lower()} data frame"
+    if native.implementation.is_pyarrow():
+        return _open_table(native.to_native(), what)
+    lazy = isinstance(native, nw.LazyFrame)
+    try:
+        # pandas allows names that are not text; no domain can name them
+        names = tuple(
+            name
+            for name in (native.collect_schema() if lazy else native.columns)
+            if isinstance(name, str)
+        )
+        kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
+    except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
+        raise InputError(message(NO_FRAME, what=what)) from None
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        try:
+            wanted = native.select(columns or native.columns)
+            eager = wanted.collect() if lazy else wanted
+        except Exception:  # noqa: BLE001 - a lazy query can fail in many ways, and its text may quote a row
+            raise InputError(message(NO_FRAME, what=what)) from None
+        for start in range(0, len(eager), CHUNK):
+            part = eager[start : start + CHUNK]
+            yield Chunk(len(part), [_column(part[name]) for name in columns])
+
+    dtypes = {} if lazy else {name: _native_dtype(native[name]) for name in names}
+    holds = _held(kinds)
+    if native.implementation.is_pandas_like():
+        objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
+        holds = {name: held for name, held in holds.items() if name not in objects}
+        periods = [name for name, dtype in dtypes.items() if type(dtype).__name__ == "PeriodDtype"]
+        holds |= dict.fromkeys(periods, "time stamps")
+    return Source(
+        what=what,
+        fields=tuple(_frame_field(name, kinds[name], dtypes.get(name)) for name in names),
+        total=None if lazy else len(native),
+        encoded=by_columns(chunks),
+        holds=holds,
+    )
+
+
+@unless_it_raises(None)
+def _native_dtype(series: Any) -> Any:
+    """Return the type of a column as its own library has it; None if it has none."""
+    return getattr(series.to_native(), "dtype", None)
+
+
+def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
+    """Return a column of a data frame, of a type as narwhals and as its own library have it."""
+    import pyarrow as pa
+
+    zone, arrow_type = None, None
+    if isinstance(kind, nw.Datetime):
+        zone = kind.time_zone
+        arrow_type = pa.timestamp(kind.time_unit, zone)
+    elif isinstance(kind, nw.Decimal):
+        arrow_type = pa.decimal128(38, 10)
+    elif getattr(native_dtype, "tz", None) is not None:
+        # of pandas, which narwhals does not name in every version
+        zone = str(native_dtype.tz)
+        arrow_type = pa.timestamp("us", "UTC")
+    elif alias := next((alias for known, alias in _ARROW.items() if isinstance(kind, known)), None):
+        arrow_type = pa.type_for_alias(alias)
+    is_held = kind.is_numeric() or isinstance(kind, _HELD)
+    is_refused = _is_unreadable(native_dtype)
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=str(native_dtype if is_refused else kind),
+        readable=is_held and not is_refused,
+        # numpy's whole numbers and Booleans in pandas have no null
+        required=isinstance(native_dtype, np.dtype) and native_dtype.kind in "biu",
+        zone=zone,
+    )
+
+
+def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
+    """Return what columns hold by their types, where that is known."""
+    held: dict[str, Holds] = {}
+    for name, kind in kinds.items():
+        if kind.is_numeric():
+            held[name] = "numbers"
+        elif isinstance(kind, nw.Boolean):
+            held[name] = "Booleans"
+        elif isinstance(kind, nw.String):
+            held[name] = "texts"
+        elif isinstance(kind, nw.Datetime):
+            held[name] = "time stamps"
+        elif isinstance(kind, nw.Date):
+            held[name] = "dates"
+    return held
+
+
+def _is_unreadable(kind: Any) -> bool:
+    """Return whether no value of a type of pandas has a form: complex numbers, durations, shapes."""
+    name = type(kind).__name__
+    if name == "CategoricalDtype":
+        return kind.categories is not None and _is_unreadable(kind.categories.dtype)
+    if isinstance(kind, np.dtype):
+        return kind.kind in "cmV"
+    return name == "GeometryDtype"
+
+
+def _open_table(table: Any, what: str) -> Source:
+    """Open a PyArrow table, whose arrays are taken as they are."""
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        yield from chunk_batches(table.to_batches(), [(name, to_column) for name in columns])
+
+    return Source(
+        what=what,
+        fields=arrow_fields(table.schema),
+        total=table.num_rows,
+        encoded=by_columns(chunks),
+        holds=held_by_arrow(table.schema),
+    )
+
+
+@unless_it_raises(nw.Unknown())
+def _kind(series: Any) -> Any:
+    """Return the type as narwhals names it; `Unknown` where it has none, such as for decimals of negative scale."""
+    return series.dtype
+
+
+def _column(series: Any) -> Column:
+    """Take a column without ever failing on a value."""
+    if _has_intervals(getattr(series.to_native(), "dtype", None)):
+        return _of_pandas(series.to_native())
+    try:
+        # Python objects keep their own types: 1, True and 1.0 are different to the rule
+        if not isinstance(_kind(series), nw.Object) and getattr(
+            series.to_native(), "dtype", None
+        ) != np.dtype(object):
+            array = series.to_arrow()
+            return to_column(array.combine_chunks() if hasattr(array, "combine_chunks") else array)
+    except Exception:  # noqa: BLE001, S110 - no Arrow type for it, or a value that has no Arrow form; take Python's values
+        pass
+    try:
+        return Column(series.to_list())
+    except Exception:  # noqa: BLE001 - some value has no Python form; take the others one by one
+        return Column([unless_it_raises(STRANGE)(series.item)(row) for row in range(len(series))])
+
+
+def _has_intervals(kind: Any) -> bool:
+    """Return whether a type is one of pandas for periods or intervals, or for categories of these."""
+    if type(kind).__name__ == "CategoricalDtype":
+        return _has_intervals(kind.categories.dtype)
+    return type(kind).__name__ in {"PeriodDtype", "IntervalDtype"}
+
+
+def _of_pandas(values: Any) -> Column:
+    """Take periods of pandas by their starts, and intervals by their texts.
+
+    Intervals are taken one by one: pandas takes -0.0 for 0.0 where it tells them apart, so that
+    the text of one row would be that of another.
+    """
+    if type(values.dtype).__name__ == "IntervalDtype":
+        return Column([_form(value) for value in values])
+    codes, different = values.factorize()
+    column = Column([_form(value) for value in different])
+    return Column(column.data, None, codes.astype(np.int64))
+
+
+def _form(value: Any) -> object:
+    """Return what stands for a value of pandas, `STRANGE` where it has no form."""
+    name = type(value).__name__
+    if name == "Period":
+        return unless_it_raises(STRANGE)(lambda: value.start_time)()
+    return str(value) if name == "Interval" else value
+
+
+_AS_TEXT = {"HUGEINT", "UHUGEINT", "UUID", "JSON"}
+_READ = {
+    *_AS_TEXT,
+    *(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")),
+    "INTEGER",
+    "UINTEGER",
+}
+_READ |= {"BOOLEAN", "FLOAT", "DOUBLE", "VARCHAR", "BLOB", "DATE", '"NULL"'}
+_PARAMETRIC = ("DECIMAL", "ENUM", "TIMESTAMP")
+# Arrow types by what DuckDB calls its own, as they are sent.
+_OF_DUCKDB = {
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "UTINYINT": "uint8",
+    "USMALLINT": "uint16",
+    "UINTEGER": "uint32",
+    "UBIGINT": "uint64",
+    "HUGEINT": "int64",
+    "UHUGEINT": "uint64",
+    "BOOLEAN": "bool",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "VARCHAR": "string",
+    "ENUM": "string",
+    "UUID": "string",
+    "JSON": "string",
+    "BLOB": "binary",
+    "DATE": "date32",
+    '"NULL"': "null",
+}
+
+
+def open_database(source: DatabaseTable, path: str) -> Source:
+    """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at."""
+    import duckdb
+
+    what = message(STORED, table=source.table, engine="DuckDB")
+    table = ".".join(map(_quoted, source.parts))
+    try:
+        connection = duckdb.connect(path, read_only=True)
+        described = connection.execute(f"DESCRIBE {table}").fetchall()
+        required = {str(name) for name, _, nullable, *_ in described if nullable == "NO"}
+        query = f"SELECT * FROM {table}"  # noqa: S608 - the name is quoted
+        return open_relation(connection.sql(query), what, required)
+    except duckdb.Error:
+        raise InputError(message(NO_DUCKDB, what=what, connection=source.connection)) from None
+
+
+def open_relation(
+    relation: Any, what: str = "the DuckDB relation", required: Collection[str] = ()
+) -> Source:
+    """Open a DuckDB relation; it runs on the connection that it belongs to.
+
+    Args:
+        relation: the relation.
+        what: how messages call it.
+        required: the columns that are declared NOT NULL.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    names = tuple(str(name) for name in relation.columns)
+    types = dict(zip(names, map(str, relation.types), strict=True))
+    unread = {
+        name: kind
+        for name, kind in types.items()
+        if kind.endswith("]") or not (kind in _READ or kind.startswith(_PARAMETRIC))
+    }
+
+    def sent(name: str) -> str:
+        quoted = _quoted(name)
+        return (
+            f"({quoted} IS NULL)"
+            if name in unread
+            else f"CAST({quoted} AS VARCHAR)"
+            if types[name] in _AS_TEXT
+            else quoted
+        )
+
+    def chunks(columns: list[str]) -> Chunks[Column]:
+        wanted = (
+            ", ".join(f"{sent(name)} AS c{number}" for number, name in enumerate(columns))
+            or "0 AS c0"
+        )
+        try:
+            batches = pa.RecordBatchReader.from_stream(relation.project(wanted))
+            yield from chunk_batches(
+                batches,
+                [
+                    (number, unsupported_column if name in unread else to_column)
+                    for number, name in enumerate(columns)
+                ],
+            )
+        except (duckdb.Error, pa.ArrowException):
+            # their own text may quote a row
+            raise InputError(
+                f"{what} cannot be computed. Run it by itself first, to see its own error."
+            ) from None
+
+    fields = tuple(_duckdb_field(name, types, unread, required) for name in names)
+    return Source(
+        what=what,
+        fields=fields,
+        total=None,
+        encoded=by_columns(chunks),
+        holds=held_by_names(types.items()),
+    )
+
+
+def _duckdb_field(
+    name: str, types: Mapping[str, str], unread: Collection[str], required: Collection[str]
+) -> SchemaField:
+    """Return a column of DuckDB; time stamps with a zone have that of whoever asks."""
+    import pyarrow as pa
+
+    type_name = types[name]
+    zoned = type_name == "TIMESTAMP WITH TIME ZONE"
+    family = type_name.partition("(")[0]
+    if name in unread:
+        arrow_type = None
+    elif family.startswith("TIMESTAMP"):
+        arrow_type = pa.timestamp("us", "UTC" if zoned else None)
+    elif family == "DECIMAL":
+        precision, scale = map(int, type_name.removeprefix("DECIMAL(").rstrip(")").split(","))
+        arrow_type = pa.decimal128(precision, scale)
+    else:
+        arrow_type = pa.type_for_alias(_OF_DUCKDB[family])
+    return SchemaField(
+        name=name,
+        type=arrow_type,
+        type_name=type_name,
+        readable=name not in unread,
+        required=name in required,
+        zone="" if zoned else None,
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

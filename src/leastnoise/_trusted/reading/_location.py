@@ -1,0 +1,117 @@
+"""Names and places of data, by which their ledger is chosen, and the unit that a second table needs. Nothing is read."""
+
+import glob
+from pathlib import Path
+from typing import Any
+
+from leastnoise._trusted.check import InputError, message
+from leastnoise._trusted.domain import READ_AS_IT_IS, Reading
+from leastnoise._trusted.reading._locations import (
+    CSV,
+    NOT_OF_THE_UNIT,
+    READ_OTHERWISE,
+    DatabaseTable,
+    Joined,
+)
+
+
+def source_location(source: Any) -> Any:
+    """Return the absolute path of files, with their layout if one was given, as plain values; None for any other source.
+
+    >>> source_location("/data/people.csv"), source_location({"age": [1]})
+    ('/data/people.csv', None)
+    """
+    if isinstance(source, CSV):
+        return source.located()
+    if isinstance(source, Joined):
+        both = [source_location(source.data), source_location(source.second)]
+        return None if None in both else {"joined": both, **source.terms()}
+    return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
+
+
+def dataset_name(source: Any) -> str | None:
+    """Return the usual name of a data set in its ledger; None for data without a name.
+
+    It is the name of a table, a file, a folder, or the folder where a pattern begins.
+
+    >>> dataset_name("/data/people.csv.gz"), dataset_name("/data/visits/*.csv"), dataset_name({"age": [1]})
+    ('people', 'visits', None)
+    """
+    source = protected_tables(source)[0]
+    if isinstance(source, DatabaseTable):
+        return source.parts[-1]
+    source = source.path if isinstance(source, CSV) else source
+    if not isinstance(source, (str, Path)):
+        return None
+    folder = _folder_of_pattern(Path(source))
+    return (folder or Path(source)).name.split(".")[0] or "data"
+
+
+def ledger_beside(source: Any) -> Path:
+    """Return the usual file of the ledger: beside a file or folder, where a pattern begins, or for a table in the working folder.
+
+    >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
+    ('/data/people.ledger', '/data/visits/visits.ledger')
+    """
+    name = f"{dataset_name(source)}.ledger"
+    if isinstance(source, DatabaseTable):
+        return Path(name)
+    folder = _folder_of_pattern(Path(source))
+    return Path(source).with_name(name) if folder is None else folder / name
+
+
+def join_facts(source: Any) -> dict[str, Any]:
+    """Return what a release says of a second table; empty if there is none.
+
+    >>> join_facts(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
+    {'table': 'patients', 'on': 'patient_id', 'key': 'patient_id', 'public': False}
+    """
+    if not isinstance(source, Joined):
+        return {}
+    return {
+        "table": dataset_name(source.second) or "",
+        "on": source.own,
+        "key": source.key,
+        "public": source.public,
+    }
+
+
+def protected_tables(source: Any) -> tuple[Any, ...]:
+    """Return the tables whose rows are protected: the one table, or both tables of a join, without a public one.
+
+    >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
+    (('visits.csv',), ('visits.csv', 'patients.csv'))
+    """
+    return (
+        (source.data, source.second)[: 1 if source.public else 2]
+        if isinstance(source, Joined)
+        else (source,)
+    )
+
+
+def _folder_of_pattern(path: Path) -> Path | None:
+    if not glob.has_magic(str(path)) or path.exists():
+        return None
+    first = next(
+        folder for folder in reversed([path, *path.parents]) if glob.has_magic(folder.name)
+    )
+    return first.parent.absolute()
+
+
+def check_unit(
+    joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
+) -> None:
+    """Refuse a unit that rows of a second table, which is not public, need not belong to.
+
+    >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: a table that is joined must be of the unit's own rows, or public: ...
+    """
+    if joined.public is True:
+        return
+    if unit_column == joined.own:
+        if unit_reading == joined.reading:
+            return
+        raise InputError(message(READ_OTHERWISE, own=joined.own))
+    got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
+    raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=got))

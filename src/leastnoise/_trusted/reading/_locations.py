@@ -1,0 +1,490 @@
+"""Where data are, as users say it: files that a path means, layouts of CSV files, tables of databases, joins; and messages about them.
+
+Nothing of a file is read. Not trusted: what a layout, a join or a name must be for a release to be
+private is checked where it is used, and so is whether files are below their path, of the kind that
+their names say, and there once.
+"""
+
+import codecs
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leastnoise._trusted.check import InputError, did_you_mean, message, refuse
+from leastnoise._trusted.domain import READ_AS_IT_IS, Reading, attribute_name
+
+if TYPE_CHECKING:
+    from leastnoise._trusted.reading._column import FileKind
+
+_VARIABLE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_NO_URL = (
+    "The environment variable {name} must hold the URL of the database, such as "
+    "postgresql://user@host/name "
+    "or duckdb:///data/visits.duckdb; it is not set."
+)
+# Messages about sources, with names of what the user called them; nothing of a row gets here.
+CSV_FILE = "the CSV file {path!r}"
+PARQUET_FILE = "the Parquet file {path!r}"
+STORED = "the table {table!r} of {engine}"
+EMPTY_HEADER = (
+    "{what} must begin with a line of column names; its first line is empty. "
+    "Take out the lines before the names, or give the names yourself: header = [...] under "
+    "[source], --header of `init`."
+)
+BROKEN_HEADER = (
+    "{what} must begin with one line of column names; its first line ends within a quoted name, as "
+    "one with a line break in it does. "
+    "Write the names on one line, or give them yourself: header = [...] under [source], --header "
+    "of `init`."
+)
+MISQUOTED_HEADER = (
+    "{what} must begin with a line of column names; a name in its first line goes on behind its "
+    "closing quote. "
+    "Say another delimiter if there is one, or give the names yourself: header = [...] under "
+    "[source], --header of `init`."
+)
+NO_TEXT_HEADER = (
+    "{what} must begin with a line of column names; its first line has control characters, as no "
+    "text has them. "
+    "Check that the file is text whose lines end with LF or CRLF, and save it as UTF-8."
+)
+LONG_HEADER = "{what} must begin with a line of column names of at most {most} bytes; its first line is longer."
+NO_CSV = "{what} cannot be read. Check that it is a file you may read and, if it ends in .gz, that it is compressed by gzip."
+OTHER_ENCODING = (
+    "{what} must be text in {encoding}; its first line is not. "
+    'Say its encoding, for example [source] encoding = "latin-1" (of `init`: --encoding latin-1), '
+    "or save it as UTF-8 or Parquet."
+)
+NOT_WHOLE = "{what} cannot be read to its end. Check that it is whole and is not being written."
+NO_PARQUET = "{what} cannot be read as Parquet. Check that the file is whole and is a Parquet file."
+ONE_FILE_TWICE = "the files of a source must be different ones; {path!r} means one twice, by a link. Leave the link out."
+SAME_FILE_IN_TWO_FORMS = (
+    "the files of a source must hold each row once; {first!r} and {second!r} differ by their "
+    "endings only, so they are taken for the same rows in two forms. Name the files of one form, "
+    "such as '*.csv', or move one of the two away."
+)
+NO_CSV_LAYOUT = "delimiter, encoding and header are about CSV files; got {path!r}. Leave them out."
+OTHER_COLUMNS = (
+    "the files of a source must have the same columns; {what} has others than {first}. "
+    "Name the files that belong together, or make one file of them."
+)
+NAMES_TWICE = "the data frame must have column names that differ from each other. Rename or drop one of those that occur twice."
+NO_FRAME = "{what} cannot be computed. Collect it first, to see its own error."
+NO_SPARK = "{what} cannot be computed. Run an action on it by itself first, such as count(), to see its own error."
+NO_DUCKDB = (
+    "{what} cannot be read. Check that {connection} holds the path of a DuckDB database that no "
+    "other program has open "
+    "for writing, and that the table is there."
+)
+NO_POSTGRES = (
+    "{what} cannot be read. Check that {connection} is the URL of a server that runs and lets you "
+    "in, "
+    "and that you may read the table there."
+)
+NO_SOURCE = (
+    "the source must be a path to {endings} files, a pandas, Polars, PyArrow, Spark or Ibis "
+    "table, a DuckDB relation or a "
+    "DatabaseTable; got an object of type {kind!r}."
+)
+STRANGE_COLUMN = "the column {name!r} of {what} must hold numbers, text or dates; its type is {kind}. Convert it to one of these."
+NO_ZONE = (
+    "the column {name!r} of {what} holds instants{zone}, and [domain.{attribute}] does not say of "
+    "which time zone its days are. "
+    "Write for example zone = {advised} beside by in dates."
+)
+NO_MATCH = "{name!r} can match no value of the column {column!r} of {what}, which holds {holds}"
+NOT_OF_THE_UNIT = (
+    "a table that is joined must be of the unit's own rows, or public: a row of it would be in "
+    "the rows of several units. It is "
+    "joined on {own!r}, and {got}. Make {own!r} the unit, or say public = true if everyone may "
+    "know what that table holds."
+)
+READ_OTHERWISE = (
+    "a table that is joined must have its keys read as the unit is; the keys of {own!r} are read "
+    "otherwise. Give the privacy unit and the join the same reading."
+)
+_OTHER_KIND = "the source must be a file that ends in {endings}; got {path!r}. Convert it, or read it into a data frame."
+_NO_FILE = "the source must be a file that exists; there is no file {path!r}."
+
+
+@dataclass(frozen=True, slots=True)
+class CSV:
+    """CSV files with what has to be said of them.
+
+    Args:
+        path: of a file, a folder, or a pattern.
+        delimiter: one character of ASCII between fields; None: the one of comma, semicolon, tab and
+            bar that the header holds most of.
+        encoding: ``"utf-8"``, or an encoding of one byte a character such as ``"latin-1"`` or
+            ``"cp1252"``.
+        header: True: the first line has the names of the columns; or their names, where every line
+            is a row.
+
+    Raises:
+        InputError: one of these cannot be used.
+
+    >>> ln.CSV("umsatz.csv", delimiter=";", encoding="latin-1").delimiter
+    ';'
+    """
+
+    path: str | os.PathLike[str]
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool | tuple[str, ...] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, (str, os.PathLike)):
+            raise InputError(
+                "the path of CSV files must be a path; got an object of type "
+                f"{type(self.path).__name__!r}."
+            )
+        mark = self.delimiter
+        if mark is not None and not (
+            isinstance(mark, str) and len(mark) == 1 and mark.isascii() and mark not in '"\r\n\0'
+        ):
+            raise refuse(
+                "delimiter",
+                mark,
+                "one ASCII character that is no quote and no line break, such as ';'",
+            )
+        object.__setattr__(self, "encoding", _encoding(self.encoding))
+        if self.header is False:
+            raise InputError(
+                "header must be true, or the list of the columns' names where the file has no "
+                "line of names; got false. "
+                'Write for example header = ["id", "age", "sex"]: how many columns there are is '
+                "not learned from a row."
+            )
+        if self.header is not True:
+            if (
+                isinstance(self.header, str)
+                or not isinstance(self.header, (list, tuple))
+                or not self.header
+            ):
+                raise refuse("header", self.header, "true or a list of names")
+            object.__setattr__(
+                self,
+                "header",
+                tuple(attribute_name("a name in header", name) for name in self.header),
+            )
+
+    @property
+    def characters(self) -> str | None:
+        """The character of each byte, U+FFFE for none; None where the text is UTF-8 as it stands."""
+        return None if self.encoding == "utf-8" else _characters(self.encoding)
+
+    def located(self) -> dict[str, object]:
+        """Return the arguments as plain values, with the absolute path; `CSV` takes them back."""
+        full = str(Path(self.path).expanduser().absolute())
+        header = self.header if isinstance(self.header, bool) else list(self.header)
+        return {
+            "path": full,
+            "delimiter": self.delimiter,
+            "encoding": self.encoding,
+            "header": header,
+        }
+
+
+def _encoding(name: object) -> str:
+    allowed = "'utf-8', or one with a byte for every character, such as 'latin-1', 'iso8859-15' or 'cp1252'"
+    try:
+        known = (
+            codecs.lookup(name).name.removesuffix("-sig") if isinstance(name, str) else ""
+        )  # the mark of UTF-8 is skipped anyhow
+    except (LookupError, ValueError):
+        known = ""
+    if known != "utf-8" and not _characters(known):
+        raise refuse("encoding", name, allowed, "Save the file as UTF-8, or as Parquet.")
+    return known
+
+
+@cache
+def _characters(encoding: str) -> str:
+    """Return the character of each byte, U+FFFE for none; empty for encodings of several bytes a character, or unlike ASCII below 128."""
+    try:
+        alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
+        if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):  # lines are cut at bytes
+            pairs = bytes(chain.from_iterable(product(range(256), repeat=2))).decode(
+                encoding, "replace"
+            )
+            if pairs == "".join(chain.from_iterable(product(alone, repeat=2))):
+                return "".join(alone).replace("\ufffd", "\ufffe")
+    except (LookupError, ValueError):
+        pass
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseTable:
+    """A table or view of a database, and where the way to it is found.
+
+    Args:
+        table: its name as it is stored, ``"visits"`` or ``"public.visits"``.
+        connection: ``"env:NAME"``: the environment variable that holds the URL of the database,
+            ``postgresql://...``, or ``duckdb://`` and the path of a database file. The URL itself,
+            which may hold a password, is in no spec, plan, log or release.
+
+    Raises:
+        InputError: a name of another form, or a connection that is not an environment variable's
+            name.
+
+    >>> ln.DatabaseTable("public.visits", "env:VISITS_URL").parts
+    ('public', 'visits')
+    """
+
+    table: str
+    connection: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.table, str) or not 1 <= len(self.parts) <= 2 or not all(self.parts):
+            raise refuse("table", self.table, "a name such as 'visits' or 'public.visits'")
+        if not isinstance(self.connection, str) or not _VARIABLE.fullmatch(self.connection):
+            # what was given may be a URL with a password, so it is not shown
+            raise InputError(
+                "connection must be 'env:' and the name of an environment variable that holds the "
+                "URL, as in 'env:VISITS_URL'."
+            )
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Schema, if it is named, and table."""
+        return tuple(self.table.split("."))
+
+    def url(self) -> str:
+        """Return the URL of the database, for the adapter alone; an `InputError` if the environment does not have the variable."""
+        name = self.connection.removeprefix("env:")
+        address = os.environ.get(name)
+        if not address:
+            raise InputError(message(_NO_URL, name=name))
+        return address
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Joined:
+    """A table with the columns of a second one beside its own: visits with their patients.
+
+    Each row of the first table has the columns of its partner: the one row of the second table with
+    the same key. Where there is none, or several, those columns are null, so that the attributes'
+    policies for nulls say what becomes of the row. Keys are compared as units are, by their string
+    forms, in which 17.0 is 17; a null is no key.
+
+    Args:
+        data: the first table, whose rows are counted: anything that `leastnoise.release` takes.
+        second: the other table, likewise.
+        on: the column that both have; or ``{"patient": "id"}`` where the first calls it ``patient``
+            and the second ``id``.
+        columns: of the second table, those that are wanted; None: all but its key.
+        public: whether everyone may know what the second table holds. If not, the privacy unit must
+            be the column of the first table that they are joined on, so that a row of the second
+            table belongs to the unit of the rows it is joined to.
+        reading: which spellings of a key are nulls, and whether blanks and capitals count; that of
+            the unit (``Privacy.unit_reading``), if the second table is not public.
+
+    Raises:
+        InputError: one of these cannot be used.
+
+    Guarantees: of a second table that is not public, the rows of a unit are protected with its rows
+        in the first one: whatever becomes of both changes no row of another unit, and at most
+        ``max_rows`` of its own. A public one is the same in all neighbours.
+
+    >>> ln.Joined("visits.csv", "patients.csv", on="patient_id")
+    Joined(on='patient_id', columns=None, public=False)
+    """
+
+    data: Any
+    second: Any
+    on: str | Mapping[str, str]
+    columns: tuple[str, ...] | None = None
+    public: bool = False
+    reading: Reading = READ_AS_IT_IS
+    own: str = field(init=False)
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, Joined) or isinstance(self.second, Joined):
+            raise InputError(
+                "Two tables can be joined; got a join of a join. Join the others before, in a "
+                "file or a view."
+            )
+        pair = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
+        if len(pair) != 1:
+            raise refuse(
+                "on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }"
+            )
+        for field_name, name in zip(("own", "key"), pair[0], strict=True):
+            object.__setattr__(
+                self, field_name, attribute_name("the column that tables are joined on", name)
+            )
+        if self.columns is not None:
+            if (
+                isinstance(self.columns, str)
+                or not isinstance(self.columns, (list, tuple))
+                or not self.columns
+            ):
+                raise refuse("columns", self.columns, "a list of columns of the second table")
+            object.__setattr__(
+                self,
+                "columns",
+                tuple(
+                    attribute_name("a column of the second table", name) for name in self.columns
+                ),
+            )
+        if isinstance(self.reading, Mapping):
+            object.__setattr__(self, "reading", Reading(**self.reading))
+        if type(self.reading) is not Reading or self.reading.column is not None:
+            raise refuse("reading", self.reading, "a Reading without a column")
+        if not isinstance(self.public, bool):
+            raise refuse("public", self.public, "true or false")
+        if self.public and self.data is not None and _the_same(self.data, self.second):
+            raise InputError(
+                "The second table is the data themselves, so it is not public. Leave public out."
+            )
+
+    def __repr__(self) -> str:
+        # tables would show their rows
+        return f"Joined(on={self.on!r}, columns={self.columns!r}, public={self.public!r})"
+
+    def terms(self) -> dict[str, Any]:
+        """Return the arguments without the tables, as plain values."""
+        columns = None if self.columns is None else list(self.columns)
+        reading = {} if self.reading == READ_AS_IT_IS else {"reading": self.reading.to_json()}
+        return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
+
+
+def source_from_location(recorded: Any, moved: Any = None) -> Any:
+    """Return the source that `source_location` wrote down.
+
+    Args:
+        recorded: what it wrote.
+        moved: where the data are by now, if not there; a path has the same layout, and the same
+            second table beside it.
+
+    >>> source_from_location("/data/people.csv"), source_from_location(source_location(ln.CSV("/data/people.csv", ";"))).delimiter
+    ('/data/people.csv', ';')
+    """
+    if isinstance(recorded, dict) and "joined" in recorded and not isinstance(moved, Joined):
+        (first, second), terms = (
+            recorded["joined"],
+            {key: value for key, value in recorded.items() if key != "joined"},
+        )
+        return Joined(source_from_location(first, moved), source_from_location(second), **terms)
+    if isinstance(recorded, dict) and (moved is None or isinstance(moved, (str, Path))):
+        return CSV(**{**recorded, "path": moved or recorded["path"]})
+    return recorded if moved is None else moved
+
+
+def _the_same(first: Any, second: Any) -> bool:
+    """Return whether two tables are known to be the same, however their paths are written."""
+    paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
+    if all(isinstance(path, (str, Path)) for path in paths):
+        first, second = (Path(path).expanduser().resolve() for path in paths)
+    return first is second or (
+        type(first) is type(second) and isinstance(first, (Path, DatabaseTable)) and first == second
+    )
+
+
+def file_endings(kinds: "Sequence[FileKind]") -> str:
+    """Return the endings of the names of files, as a message lists them."""
+    names = [ending for kind in kinds for ending in kind.endings]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def find_files(
+    path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
+) -> "list[tuple[Path, FileKind]]":
+    """Return the files that a path means, sorted by name: a file; all below a folder; or those that match ``*``, ``?``, ``[...]``, ``**``.
+
+    In a folder and with ``**``, names of files and folders that begin with a point or an underscore
+    are left out: engines mark their own files so.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InputError(
+            f"the source must be a path to {file_endings(kinds)} files; got an object of type "
+            f"{type(path).__name__!r}."
+        )
+    root = Path(os.fsdecode(path))
+    if root.is_dir():
+        matched = [
+            file
+            for file in sorted(root.rglob("*"))
+            if file.is_file() and not _hidden(file.relative_to(root))
+        ]
+        what = message("The folder {path!r}", path=str(root))
+    elif glob.has_magic(str(root)) and not root.is_file():
+        matches = (Path(name) for name in sorted(glob.glob(str(root), recursive=True)))  # noqa: PTH207 - the pattern may be absolute
+        matched = [
+            file
+            for file in matches
+            if file.is_file() and not ("**" in root.parts and _hidden(file))
+        ]
+        what = message("The pattern {path!r}", path=str(root))
+    else:
+        return [(root, _kind(root, kinds))]
+    if not matched:
+        raise InputError(
+            message("the source must be files that exist. {what} has none.", what=what)
+        )
+    pairs = [(file, _kind(file, kinds)) for file in matched]
+    names = [kind.name for kind in kinds if any(kind is other for _, other in pairs)]
+    if len(names) > 1:
+        both = " and ".join(names)
+        raise InputError(
+            f"the files of a source must be of one kind. {what} has both {both} files: name one "
+            "kind, as in '*.csv'."
+        )
+    return pairs
+
+
+def _hidden(file: Path) -> bool:
+    return any(part.startswith((".", "_")) and part not in {".", ".."} for part in file.parts)
+
+
+def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
+    kind = next((known for known in kinds if file.name.lower().endswith(known.endings)), None)
+    if kind is None:
+        raise InputError(message(_OTHER_KIND, endings=file_endings(kinds), path=str(file)))
+    if not file.is_file():
+        near = (
+            did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])
+            if file.parent.is_dir()
+            else ""
+        )
+        raise InputError(
+            message(_NO_FILE + (" {advice}" if near else ""), path=str(file), advice=near)
+        )
+    return kind
+
+
+_NAMES_MAY_FOLLOW = (
+    "If lines stand before the names, leave these lines out, or give the names yourself: header = "
+    "[...] under [source]."
+)
+
+
+def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
+    """Return the message about a column that is not there, or is there more than once.
+
+    Args:
+        what: how messages call the source.
+        names: the columns that it has.
+        name: the column that is needed.
+        in_header: whether the names are the first line of a text.
+    """
+    if (times := names.count(name)) > 1:
+        return (
+            f"{what} must have one column {name!r}; it has {times} of that name. Rename the others."
+        )
+    listed = ", ".join(repr(known) for known in names[:20]) + (", ..." if len(names) > 20 else "")
+    near = did_you_mean(name, names)
+    if len(names) == 1 and name in names[0]:
+        mark = max(",;|\t", key=names[0].count).replace("\t", "\\t")
+        near = f'Is another character between its fields? Say which, for example [source] delimiter = "{mark}".'
+    elif in_header and (len(names) == 1 or "" in names):
+        near = _NAMES_MAY_FOLLOW
+    return f"{what} has no column {name!r}; it has {listed}." + (f" {near}" if near else "")

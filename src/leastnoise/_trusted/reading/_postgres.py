@@ -1,0 +1,190 @@
+"""Tables of PostgreSQL: counted by the server, or read over Arrow through ADBC; all queries of a table see one snapshot of it."""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from decimal import Context, Decimal
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+
+from leastnoise._trusted.check import InputError, message
+from leastnoise._trusted.reading._column import Column, Source, since_1970, to_column
+from leastnoise._trusted.reading._engine import (
+    INSTANTS,
+    UNREAD,
+    Engine,
+    Type,
+    engine_field,
+    engine_source,
+    values_of,
+)
+from leastnoise._trusted.reading._locations import NO_POSTGRES, STORED, DatabaseTable
+from leastnoise._trusted.reading._sql import Expression, sql
+
+# Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are
+# a single pass over its rows.
+_MOST_SETS = 100
+_LATEST = 2**63 - 1
+_GREATEST = sys.float_info.max
+# Half of the least double, which is rounded to 0, in all its digits.
+_NEAR = str(Context(prec=800).power(2, -1075))
+_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required FROM pg_attribute
+WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
+_START = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "SET LOCAL standard_conforming_strings = on",
+)
+
+
+def _days(column: Expression) -> Expression:
+    """Return days since 1970; infinite dates become days far beyond every domain."""
+    written = "CASE WHEN :it IS NULL THEN NULL WHEN ISFINITE(:it) THEN CAST(:it - CAST('1970-01-01' AS DATE) AS INT)"
+    return sql(
+        f"{written} WHEN :it > '1970-01-01' THEN {2**31 - 1} ELSE {1 - 2**31} END", it=column
+    )
+
+
+def _microseconds(column: Expression) -> Expression:
+    """Return microseconds since 1970, in UTC if there is a time zone; a time that 64 bits do not hold becomes the last, or the first."""
+    written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
+    written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
+    return sql(written, it=column, last=_LATEST, first=-_LATEST)
+
+
+def _as_double(column: Expression) -> Expression:
+    """Return a decimal of any length as a double.
+
+    CASE keeps decimals beyond the doubles, or below the least one, from being an error: they become
+    the greatest double, or 0. An infinity stays one.
+    """
+    written = "CASE WHEN :it = CAST('NaN' AS DECIMAL) THEN CAST('NaN' AS DOUBLE)"
+    written += " WHEN CAST(:it AS TEXT) IN ('Infinity', '-Infinity')"
+    written += " THEN CAST(CAST(:it AS TEXT) AS DOUBLE)"
+    written += " WHEN ABS(:it) <= CAST(:near AS DECIMAL) THEN :zero"
+    written += " WHEN ABS(:it) <= CAST('1e300' AS DECIMAL) THEN CAST(:it AS DOUBLE)"
+    written += " WHEN :it > 0 THEN :greatest WHEN :it <= 0 THEN -:greatest ELSE NULL END"
+    return sql(written, it=column, near=_NEAR, zero=0.0, greatest=_GREATEST)
+
+
+_as_text = partial(sql, "CAST(:it AS TEXT)")
+_TEXT = Type(
+    to_column,
+    "text",
+    lambda it: _as_text(it=it),
+    lambda it: sql('CAST(:it AS TEXT) COLLATE "C"', it=it),
+    arrow="string",
+)
+_TEXTS = ("text", "character varying", "character")
+_DECIMAL = Type(
+    lambda array: Column([None if text is None else Decimal(text) for text in array.to_pylist()]),
+    "double",
+    lambda it: _as_text(it=it),
+    _as_double,
+    arrow="double",
+)
+_TYPES = {
+    "smallint": Type(to_column, "integer", arrow="int16"),
+    "integer": Type(to_column, "integer", arrow="int32"),
+    "bigint": Type(to_column, "integer", arrow="int64"),
+    "boolean": Type(to_column, "boolean", arrow="bool"),
+    "double precision": Type(to_column, "double", arrow="double"),
+    "real": Type(to_column, arrow="float"),
+    "numeric": _DECIMAL,
+    **dict.fromkeys(_TEXTS, _TEXT),
+    "uuid": Type(to_column, selected=lambda it: _as_text(it=it), arrow="string"),
+    "date": Type(partial(since_1970, unit="D"), "day", _days, arrow="date32"),
+    "timestamp without time zone": Type(
+        partial(since_1970, unit="us"), "stamp", _microseconds, arrow="timestamp[us]"
+    ),
+    "timestamp with time zone": Type(
+        partial(since_1970, unit="us", zoned=True), "instant", _microseconds, arrow=INSTANTS
+    ),
+}
+
+
+def open_postgres(source: DatabaseTable) -> Source:
+    """Open a table or view of a server; only its columns' names and types are read.
+
+    An `InputError`, without a word of the server's own, which may hold a password, if it cannot be
+    reached or has no such table.
+    """
+    relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
+    if len(source.parts) == 2:
+        relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
+    what, url = message(STORED, table=source.table, engine="PostgreSQL"), source.url()
+    session = _session(source, url)
+    with session(what) as run:
+        described = run(
+            _COLUMNS.format(exp.Literal.string(relation.sql("postgres")).sql("postgres"))
+        ).read_all()
+        columns = described.to_pylist()
+        (encoding,) = (
+            run("SELECT current_setting('server_encoding') AS encoding")
+            .read_all()
+            .column("encoding")
+            .to_pylist()
+        )
+    if not columns:
+        raise InputError(
+            f"{what} does not exist, or has no columns. Write its name as it is stored, with its "
+            "schema: public.visits."
+        )
+    types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
+    engine = Engine(
+        what=what,
+        relation=relation,
+        values=values_of(types),
+        hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),
+        most_sets=_MOST_SETS,
+        session=session,
+        merges=True,
+        home=url,
+    )
+    fields = [
+        engine_field(row["name"], row["kind"], types[row["name"]], required=row["required"] is True)
+        for row in columns
+    ]
+    return engine_source(engine, types, fields, session)
+
+
+def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
+    """Return what becomes of columns; text is counted only if the server's is Unicode, so that no text fails to be converted."""
+    types = _TYPES if unicode else {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
+    return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
+
+
+def _session(
+    source: DatabaseTable, url: str
+) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
+    """Return a maker of transactions that only read, each on one snapshot."""
+    import pyarrow as pa
+
+    try:
+        import adbc_driver_postgresql.dbapi as driver
+    except ImportError:
+        raise InputError(
+            "Tables of PostgreSQL need the extra 'postgres': pip install 'leastnoise[postgres]'."
+        ) from None
+
+    @contextmanager
+    def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
+        try:
+            with driver.connect(url) as connection, connection.cursor() as cursor:
+
+                def run(query: str | exp.Select) -> Any:
+                    cursor.execute(query if isinstance(query, str) else query.sql("postgres"))
+                    return cursor.fetch_record_batch()
+
+                for sentence in _START:
+                    cursor.execute(sentence)
+                yield run
+        except (driver.Error, pa.ArrowException, OSError):
+            # its own text may quote the password, the query or a row
+            raise InputError(
+                message(NO_POSTGRES, what=what, connection=source.connection)
+            ) from None
+
+    return session

@@ -1,0 +1,718 @@
+"""Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-reading.md).
+
+Rows may have the columns of their partner in a second table beside their own (E10).
+"""
+
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from itertools import chain
+from os import urandom
+from typing import Any
+
+import numpy as np
+
+from leastnoise._trusted.check import InputError, LeastNoiseError, message, refuse, whole
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.check.progress import RowProgress, row_progress
+from leastnoise._trusted.domain import (
+    DROP,
+    READ_AS_IT_IS,
+    Domain,
+    Keys,
+    Kind,
+    Measure,
+    PerCellBound,
+    Reading,
+    Rule,
+    UnitCount,
+    factor_measures,
+    type_fault,
+)
+from leastnoise._trusted.reading._column import (
+    Chunk,
+    Chunks,
+    Column,
+    CountRequest,
+    Encoders,
+    Source,
+)
+from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder, unreadable_encoder
+from leastnoise._trusted.reading._location import check_unit
+from leastnoise._trusted.reading._locations import (
+    CSV,
+    NO_MATCH,
+    NO_SOURCE,
+    NO_ZONE,
+    STRANGE_COLUMN,
+    DatabaseTable,
+    Joined,
+    no_column,
+)
+from leastnoise._trusted.reading._units import MOST_CUT, Units, key_reader, numbering, usage_table
+from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
+from leastnoise._trusted.table import Table
+
+# In place of the partner of a row, or of its key, where there is none; and of a partner whose key
+# comes more than once.
+NONE, SEVERAL = -1, -2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What is wanted of a source.
+
+    Args:
+        attributes: those to read, None for all of the domain; the others are not looked at and drop
+            no row.
+        measures: those to read, None for all of the domain.
+        tables: for each measure that is summed, or None for rows, the attributes of every marginal
+            that will be asked of the table; None where that is not known. A source that is an
+            engine then encodes, bounds and counts the rows itself, if it can.
+        usage: also count how many rows are used and how many are not, as the table's ``usage``.
+        published: the attributes of every table that is published: a row is used if it fills the
+            columns of one of them; None: if no attribute drops it.
+    """
+
+    attributes: Sequence[str] | None = None
+    measures: Sequence[str] | None = None
+    tables: Mapping[str | None, Sequence[tuple[str, ...]]] | None = None
+    usage: bool = False
+    published: Sequence[tuple[str, ...]] | None = None
+
+
+def read(
+    source: Any,
+    domain: Domain,
+    *,
+    wanted: ReadRequest | None = None,
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    max_per_cell: PerCellBound | None = None,
+    unit_reading: Reading = READ_AS_IT_IS,
+    progress: RowProgress | None = None,
+) -> Table:
+    """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
+
+    Args:
+        source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern
+            (``visits/*.csv``) of them; a pandas, Polars (also lazy), PyArrow, Spark or Ibis table;
+            a DuckDB relation; a `DatabaseTable`; or two of these `Joined`.
+        domain: the public domain; its attributes are columns of the source, its measures name
+            theirs.
+        wanted: what is wanted of it; None for everything that the domain names.
+        unit_column: the column whose values are the privacy units; None: each row is a unit.
+        max_rows: how many rows a unit may keep; the others are left out by a random choice. 1 if
+            each row is a unit.
+        max_per_cell: how many of them in one cell of attributes that are read; None: all.
+        unit_reading: how the values of the unit's column are read.
+        progress: shows after each chunk how far reading is; numbers of rows are private, so
+            nothing else is told them (E13).
+
+    Returns:
+        The encoded table. A row that the policies of the domain drop is not in it.
+
+    Raises:
+        InputError: a source that is missing, of a type or kind not supported, or without a column
+            that is needed. Never because of a row, and never with a value of one.
+
+    Guarantees: each row is encoded, or dropped, by a function of that row alone. If each row is a
+        unit, adding or removing a row of the source changes at most one row of the table. With
+        ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
+        of the table that count as rows, rows that are dropped as outside the domain included, and
+        no more in one cell than ``max_per_cell`` allows: the proof is at `Units.keep`. It changes
+        each count of units by 1 in at most ``max_rows`` cells, and no more of these in one cell
+        than ``max_per_cell`` allows. A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
+
+    Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
+    malformed line of a CSV file is dropped
+        by itself.
+
+    >>> import duckdb
+    >>> read(duckdb.sql("SELECT 'F' AS sex"), Domain(sex=["F", "M"]))
+    <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+    """
+    if not isinstance(domain, Domain):
+        raise refuse("domain", domain, "a Domain")
+    shown = row_progress(progress)
+    most = whole("max_rows", max_rows, 1)
+    _check_bounds(unit_column, most, max_per_cell)
+    wanted = wanted or ReadRequest()
+    sizes = {
+        name: domain.cells(name)
+        for name in (domain.names if wanted.attributes is None else wanted.attributes)
+    }
+    sums = {
+        name: domain.measure(name)
+        for name in (domain.measures if wanted.measures is None else wanted.measures)
+    }
+    units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
+    counts = {
+        name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
+    }
+    _check_counts(counts, sizes, units)
+    opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
+    rules = {name: domain.rule(name) for name in sizes}
+    if opened.engine is not None and wanted.tables is not None:
+        request = CountRequest(
+            rules=rules,
+            sums=sums,
+            tables=wanted.tables,
+            usage=wanted.usage,
+            unit_column=unit_column,
+            unit_reading=unit_reading,
+            max_rows=most,
+            max_per_cell=max_per_cell,
+            filled=_filled_tables(domain, wanted),
+            hidden=_hidden_cells(domain, [*sizes]),
+        )
+        counted = _counted_in_engine(opened.engine, domain, request)
+        if counted is not None:
+            return counted
+    factors = [factor_measures(measure) for measure in sums.values() if factor_measures(measure)]
+    encoders = [
+        *map(cell_encoder, rules.values()),
+        *map(amount_encoder, chain.from_iterable(factors)),
+        *([] if units is None else [units.number]),
+    ]
+    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, wanted)]
+    # small codes of the rows that are kept so far, and which rows of the source they were
+    types = [
+        *(np.min_scalar_type(size - 1) for size in sizes.values()),
+        *(np.dtype(np.int64) for _ in factors),
+    ]
+    columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
+    inside = [np.zeros(0, dtype=np.bool_)]
+    readable, malformed_lines = [np.zeros(0, dtype=np.bool_)], 0
+    for rows, encoded, malformed in opened.encoded(requests):
+        codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        malformed_lines += malformed
+        amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
+        inside.append(
+            np.logical_and.reduce(
+                [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
+            )
+        )  # E4
+        for chunks, column, kind in zip(columns, [*codes, *amounts], types, strict=True):
+            chunks.append(column[inside[-1]].astype(kind))
+        if units is not None:
+            units.add(next(numbers), codes)
+        readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
+        if shown is not None:
+            shown.show(sum(map(len, inside)), opened.total)
+    kept_here = np.concatenate(inside)
+    keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
+    counting = keep[kept_here]
+    coded = dict(zip(sizes, columns, strict=False))
+    worth = _worth(units, kept_here, coded, counts, most, _hidden_cells(domain, [*sizes]))
+    filled_rows = _is_filled(coded, _filled_tables(domain, wanted))
+    stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
+    whole_columns = (_whole_column(parts, stay) for parts in columns)
+    cells = {name: next(whole_columns) for name in sizes}
+    values = {name: next(whole_columns) for name in sums if name not in counts}
+    if counts:  # a row that only stands for its unit adds nothing to sums (T6)
+        values = {name: amounts * counting[stay] for name, amounts in values.items()}
+        values |= {name: value[stay] for name, value in worth.items()}
+    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
+    usage = _usage_counts(used, keep, units, malformed_lines) if wanted.usage else None
+    return Table(
+        domain,
+        cells,
+        values,
+        unit_column=unit_column,
+        max_rows=most,
+        max_per_cell=max_per_cell,
+        rows=int(np.count_nonzero(stay)),
+        counting=counting[stay].astype(np.int64) if counts else None,
+        usage=usage and usage_table(usage, unit_column, most),
+    )
+
+
+def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
+    """Return for each published table the hidden cells that a row of it is not in.
+
+    None at all where every row is in some table, so that there is nothing to look at.
+    """
+    tables = [
+        {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
+        for names in wanted.published or ()
+    ]
+    return () if {} in tables else tuple(tables)
+
+
+def _check_counts(
+    counts: Mapping[str, Sequence[str]], sizes: Mapping[str, int], units: Units | None
+) -> None:
+    """Refuse counts of units without units, or of attributes that are not read."""
+    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
+        raise refuse(
+            "a count of units",
+            ", ".join(counts),
+            "in a table whose rows have units, and of attributes that are read",
+        )
+
+
+def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
+    """Return the number of the hidden cell of each of these attributes that has one."""
+    return {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
+
+
+def _is_filled(
+    coded: Mapping[str, Sequence[Array]], tables: Sequence[Mapping[str, int]]
+) -> BoolArray | None:
+    """Return for each row inside the domain whether it is in a published table; None: all are."""
+    if not tables:
+        return None
+    names = {name for table in tables for name in table}
+    cells = {name: np.concatenate(coded[name]) for name in names}
+    in_table = [
+        np.logical_and.reduce([cells[name] < hidden for name, hidden in table.items()])
+        for table in tables
+    ]
+    filled: BoolArray = np.logical_or.reduce(in_table)
+    return filled
+
+
+def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
+    """Return for each row whether it is inside the domain and in a published table."""
+    in_tables = inside.copy()
+    if filled is not None:
+        in_tables[inside] = filled
+    return in_tables
+
+
+def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
+    """Return the table of what an engine counted; None if its rows are to be read."""
+    counted = engine.counts(request, urandom)
+    if counted is None:
+        return None
+    tables, used = counted
+    return Table.counted(
+        domain,
+        list(request.rules),
+        list(request.sums),
+        tables,
+        unit_column=request.unit_column,
+        max_rows=request.max_rows,
+        max_per_cell=request.max_per_cell,
+        usage=used and usage_table(used, request.unit_column, request.max_rows),
+    )
+
+
+def _unreadable(factors: Sequence[Sequence[Measure]], wanted: ReadRequest) -> Encoders:
+    """Return what finds the values of measures that are no number, for the table of usage."""
+    summed = {part.column: part.reading for factor in factors for part in factor}
+    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
+
+
+def _usage_counts(
+    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
+) -> tuple[int, int, int]:
+    """Return how many rows are used, not used and cut (E8).
+
+    Args:
+        used: which rows the domain keeps, with a number or a null in every measure.
+        counting: which rows count for their unit.
+        units: None where every row is a unit; then a line that is no record is a row not used.
+        malformed_lines: how many lines are no record.
+    """
+    many = int(np.count_nonzero(used))
+    unused = int(np.count_nonzero(counting)) - many
+    if units is None:
+        return many, unused + malformed_lines, 0
+    return many, unused, units.cut(counting, MOST_CUT)
+
+
+def _check_bounds(
+    unit_column: str | None, max_rows: int, max_per_cell: PerCellBound | None
+) -> None:
+    """Refuse bounds on the rows of a unit where each row is a unit."""
+    advice = "Name the unit_column whose rows are to be bounded."
+    if unit_column is None and max_rows != 1:
+        raise refuse("max_rows", max_rows, "1 where each row is a unit", advice)
+    if unit_column is None and max_per_cell is not None:
+        raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", advice)
+
+
+def _worth(
+    units: Units | None,
+    inside: BoolArray,
+    coded: Mapping[str, Sequence[Array]],
+    counts: Mapping[str, Sequence[str]],
+    most: int,
+    hidden: Mapping[str, int],
+) -> dict[str, IntArray]:
+    """Return for each count of units which rows inside the domain stand for their unit in a cell (E12).
+
+    Args:
+        units: the units of all rows.
+        inside: which rows are inside the domain.
+        coded: the chunks of the cells of these rows, by attribute.
+        counts: of each count of units the attributes whose values together are a cell.
+        most: cells in which a unit counts; without attributes there is one cell.
+        hidden: the number of the hidden cell of each attribute that has one.
+    """
+    worth: dict[str, IntArray] = {}
+    if units is not None:
+        rows = int(np.count_nonzero(inside))
+        in_hidden = {name: np.concatenate(coded[name]) == cell for name, cell in hidden.items()}
+        missing = sum(in_hidden.values(), np.zeros(rows, dtype=np.int64))
+        for name, attributes in counts.items():
+            cells = [np.concatenate(coded[attribute]) for attribute in attributes]
+            published = np.ones(rows, dtype=np.bool_)
+            for attribute in {*attributes} & {*hidden}:
+                published &= ~in_hidden[attribute]
+            cells_of_unit = most if attributes else 1
+            worth[name] = units.worth(
+                inside, cells, cells_of_unit, urandom, missing=missing, published=published
+            )
+    return worth
+
+
+def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
+    column: Array = np.concatenate(parts)[chosen]
+    parts.clear()  # the chunks are not needed again, and a large table must not be held twice
+    return column
+
+
+def check_source(
+    source: Any,
+    domain: Domain,
+    attributes: Sequence[str],
+    measures: Sequence[str],
+    unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
+) -> None:
+    """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
+
+    Nothing that was opened is given away.
+
+    >>> check_source("/nowhere.csv", Domain(sex=["F", "M"]), ["sex"], [], None)
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: the source must be a file that exists; there is no file '/nowhere.csv'.
+    """
+    opened, names = opened_for(source, domain, attributes, measures, unit_column, unit_reading)
+    for name in names:
+        if name in opened.strange:
+            raise InputError(
+                message(STRANGE_COLUMN, name=name, what=opened.what, kind=opened.strange[name])
+            )
+    pairs: list[tuple[str, str, Kind | Measure]] = []
+    for name in attributes:
+        kind = domain.kind(name)
+        pairs.append((name, kind.reading.column or name, kind))
+    for name in measures:
+        pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
+    for name, column, asked in pairs:
+        holds = opened.holds.get(column)
+        fault = None if holds is None else type_fault(asked, holds)
+        if fault is not None:
+            pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
+            raise InputError(f"{pair}: {fault}.")
+
+
+def opened_for(
+    source: Any,
+    domain: Domain,
+    attributes: Sequence[str],
+    measures: Sequence[str],
+    unit_column: str | None,
+    unit_reading: Reading = READ_AS_IT_IS,
+) -> tuple[Source, list[str]]:
+    """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
+
+    An `InputError` as for `read`; or the unit is not what a second table that is not public is
+    joined on.
+    """
+    if isinstance(source, Joined):
+        check_unit(source, unit_column, unit_reading)
+    wanted = [
+        *(domain.kind(name).reading.column or name for name in attributes),
+        *(part.column for name in measures for part in factor_measures(domain.measure(name))),
+        *([] if unit_column is None else [unit_column]),
+    ]
+    opened = open_source(source, wanted)
+    for name in wanted:
+        if opened.names.count(name) != 1:
+            untyped = all(field.type is None and field.readable for field in opened.fields)
+            raise InputError(no_column(opened.what, opened.names, name, in_header=untyped))
+    for attribute, name in zip(attributes, wanted, strict=False):
+        _check_zone(opened, domain, attribute, name)
+    if unit_column is not None and unit_column in opened.strange:  # units could not be told apart
+        raise InputError(
+            message(
+                STRANGE_COLUMN, name=unit_column, what=opened.what, kind=opened.strange[unit_column]
+            )
+        )
+    return opened, wanted
+
+
+def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
+    """Refuse days of a column of instants where it is not said in which time zone they are days."""
+    (field,) = (field for field in opened.fields if field.name == name)
+    if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
+        return
+    of_schema = f" of the time zone {field.zone}" if field.zone else ""
+    advised = f'"{field.zone}"' if "/" in field.zone else '"UTC"'
+    raise InputError(
+        message(
+            NO_ZONE,
+            name=name,
+            what=opened.what,
+            zone=of_schema,
+            attribute=attribute,
+            advised=advised,
+        )
+    )
+
+
+def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
+    """Open a source as for `read`; of its rows none is read, and of two tables an engine joins the columns wanted alone, None for all."""
+    # the libraries that read are imported when something is read: the command line starts without
+    # them
+    if isinstance(source, (str, os.PathLike, CSV)):
+        from leastnoise._trusted.reading._files import open_files
+
+        return open_files(source)
+    if isinstance(source, DatabaseTable):
+        if (url := source.url()).startswith("duckdb://"):
+            from leastnoise._trusted.reading._frames import open_database
+
+            return open_database(source, url.removeprefix("duckdb://"))
+        from leastnoise._trusted.reading._postgres import open_postgres
+
+        return open_postgres(source)
+    if isinstance(source, Joined):
+        return joined_source(source, open_source(source.data), open_source(source.second), wanted)
+    if type(source).__name__ == "DataFrame" and type(source).__module__.startswith("pyspark."):
+        from leastnoise._trusted.reading._spark import open_spark
+
+        return open_spark(source)
+    if type(source).__name__ == "DuckDBPyRelation":
+        from leastnoise._trusted.reading._frames import open_relation
+
+        return open_relation(source)
+    from leastnoise._trusted.reading._frames import open_frame
+
+    opened = open_frame(source)
+    if opened is None:
+        from leastnoise._trusted.reading._files import KINDS
+        from leastnoise._trusted.reading._locations import file_endings
+
+        # its repr may show rows
+        raise InputError(
+            message(NO_SOURCE, endings=file_endings(KINDS), kind=type(source).__name__)
+        )
+    return opened
+
+
+def csv_delimiter(source: Any) -> str | None:
+    """Return what stands between the names in the header of CSV files; None of any other source.
+
+    >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
+    True
+    """
+    try:
+        return open_source(source).delimiter
+    except LeastNoiseError:  # whoever reads it says what is wrong
+        return None
+
+
+def read_keys(
+    source: Any,
+    domain: Domain,
+    attribute: str,
+    *,
+    unit_column: str | None = None,
+    max_rows: int = 1,
+    unit_reading: Reading = READ_AS_IT_IS,
+    progress: RowProgress | None = None,
+) -> Table:
+    """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
+
+    The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each;
+    which of its keys, no value decides. All else is as for `leastnoise._trusted.reading.read`: nothing is
+    refused because of a row, or with a value of one.
+
+    Guarantees: adding or removing all rows of a unit changes the numbers of at most ``max_rows``
+        keys, each by 1.
+
+    Edge cases: rows without a key, or whose unit is null, are dropped first, so they take no key's
+    place.
+
+    >>> frame = pd.DataFrame({"agent": ["curl", " curl", None, "wget"]})
+    >>> read_keys(frame, ln.Domain(agent=ln.Unknown(9, reading=ln.Reading(trim=True))), "agent")
+    <Table of private rows over Domain(agent=Unknown(9, reading=Reading(trim=True)))>
+    """
+    rule = domain.keys(attribute)
+    shown = row_progress(progress)
+    opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
+    table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
+    bound = None if unit_column is None else PerCellBound(1, attribute)
+    if opened.engine is not None:
+        wish = CountRequest(
+            rules={attribute: rule},
+            sums={},
+            tables={},
+            unit_column=unit_column,
+            max_rows=max_rows,
+            max_per_cell=bound,
+            unit_reading=unit_reading,
+        )
+        there = opened.engine.keys(wish, urandom)
+        if there is not None:
+            return table(list(there), np.array(list(there.values()), dtype=np.int64))
+    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
+    numbers: dict[Hashable, int] = {}
+    encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
+    parts, read = [np.zeros(0, dtype=np.int64)], 0
+    counts = np.zeros(0, dtype=np.int64)
+    for rows, (keys, *unit), _ in opened.encoded([*zip(names, encoders, strict=True)]):
+        if units is None:
+            counts = np.append(counts, np.zeros(len(numbers) - len(counts), dtype=np.int64))
+            counts += np.bincount(keys[keys != NONE], minlength=len(numbers))
+        else:
+            units.add(unit[0], [keys])
+            parts.append(keys)
+        read += rows
+        if shown is not None:
+            shown.show(read, opened.total)
+    if units is not None:
+        every = np.concatenate(parts)
+        counts = np.bincount(
+            every[units.keep(max_rows, urandom, every != NONE)], minlength=len(numbers)
+        )
+    # keys that a second table has and no row may be behind the last that is counted
+    return table(
+        [str(key) for key, units_of in zip(numbers, counts.tolist(), strict=False) if units_of],
+        counts[counts > 0].astype(np.int64),
+    )
+
+
+def _key_of(rule: Rule) -> Callable[[object], str | None]:
+    """Return the function from a value to its key by this rule, None where it has none."""
+
+    def key(value: object) -> str | None:
+        form = None if is_null(value) else text(value)
+        form = None if form is None else rule.reading.form(form)
+        if form is None or is_spelled_null(form, rule.reading):
+            return None
+        return form if isinstance(rule.table, Keys) and rule.table.allows(form) else None
+
+    return key
+
+
+def joined_source(
+    joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
+) -> Source:
+    """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
+
+    Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that
+    they are joined on is not there, or holds what cannot be compared.
+
+    Guarantees: a row has nulls for columns of the second table, or the values of the one row there
+        whose key is its own.
+    """
+    for opened, name in ((first, joined.own), (second, joined.key)):
+        if (times := opened.names.count(name)) != 1:
+            raise InputError(
+                f"{opened.what} must have one column {name!r} to be joined on; it has {times} of "
+                "that name."
+            )
+        if name in opened.strange:
+            raise InputError(
+                f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
+                f"is {opened.strange[name]}."
+            )
+    joined_names = (
+        [name for name in second.names if name != joined.key]
+        if joined.columns is None
+        else list(joined.columns)
+    )
+    missing = [name for name in joined_names if name not in second.names]
+    if missing:
+        raise InputError(
+            f"{second.what} has no column {missing[0]!r}, which the join names. Correct its "
+            "columns."
+        )
+
+    def encoded(wanted: Encoders) -> Chunks[IntArray]:
+        beside = [pair for pair in wanted if pair[0] not in first.names]
+        if not beside:
+            yield from first.encoded(wanted)
+            return
+        partners = PartnerRows(second, joined.key, beside, joined.reading)
+        mine = [pair for pair in wanted if pair[0] in first.names]
+        keys = (joined.own, partners.of)
+        for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
+            ours, theirs = iter(cells), iter(partners.beside(partner))
+            columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
+            yield Chunk(rows, columns, malformed)
+
+    asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
+    beside = [name for name in asked if name in joined_names and name not in first.names]
+    engine = None if beside else first.engine
+    if beside and first.engine is not None and second.engine is not None:
+        mine = [name for name in asked if name in first.names]
+        engine = first.engine.joined(
+            second.engine, (joined.own, joined.key), mine, beside, joined.reading
+        )
+    of_second = {field.name: field for field in second.fields}
+    # without a partner a row has nulls there
+    partners_fields = [replace(of_second[name], required=False) for name in joined_names]
+    return Source(
+        what=f"{first.what} joined with {second.what}",
+        fields=(*first.fields, *partners_fields),
+        total=first.total,
+        encoded=encoded,
+        engine=engine,
+        delimiter=first.delimiter,
+        holds={
+            **{name: second.holds[name] for name in joined_names if name in second.holds},
+            **first.holds,
+        },
+    )
+
+
+class PartnerRows:
+    """The rows of the second table, by their keys.
+
+    Args:
+        second: the table.
+        key: its column of keys.
+        wanted: columns of it, and what encodes each.
+        reading: how keys are read.
+    """
+
+    def __init__(
+        self, second: Source, key: str, wanted: Encoders, reading: Reading = READ_AS_IT_IS
+    ) -> None:
+        numbers: dict[Hashable, int] = {}
+        key_of = key_reader(reading)
+        every = [*wanted, (key, numbering(numbers, key_of))]
+        chunks = [
+            [np.zeros(0, dtype=np.int64)] * len(every),
+            *(chunk.columns for chunk in second.encoded(every)),
+        ]
+        *columns, keys = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
+        # behind the last row what a null becomes, which place -1 finds
+        self._columns = [
+            np.append(column, encode(Column([None])))
+            for column, (_, encode) in zip(columns, wanted, strict=True)
+        ]
+        self._find = numbering(numbers, key_of, known=True)
+        self.times = np.bincount(keys[keys >= 0], minlength=len(numbers))
+        self._row = np.full(
+            len(numbers) + 1, NONE, dtype=np.int64
+        )  # the last is that of a key that is not there
+        self._row[keys[keys >= 0]] = np.flatnonzero(keys >= 0)
+        self._row[:-1][self.times > 1] = SEVERAL
+
+    def of(self, keys: Column) -> IntArray:
+        """For each row of a chunk its partner, `NONE` or `SEVERAL`."""
+        return self._row[self._find(keys)]
+
+    def beside(self, partner: IntArray) -> list[IntArray]:
+        """What the wanted columns of partners were encoded as, and what a null is where there is none."""
+        return [column[np.maximum(partner, -1)] for column in self._columns]

@@ -1,0 +1,169 @@
+"""Data frames of Spark, on the session they belong to: counted by its executors, or collected over Arrow, a partition at a time."""
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sqlglot import exp
+
+from leastnoise._trusted.check import InputError, message
+from leastnoise._trusted.reading._column import Source, since_1970, to_column
+from leastnoise._trusted.reading._engine import (
+    INSTANTS,
+    UNREAD,
+    Engine,
+    Run,
+    Type,
+    engine_field,
+    engine_source,
+    values_of,
+)
+from leastnoise._trusted.reading._locations import NO_SPARK
+from leastnoise._trusted.reading._sql import Expression, sql
+
+# Settings under which the text of a query means something else.
+_OTHERWISE = ("spark.sql.parser.escapedStringLiterals", "spark.sql.parser.quotedRegexColumnNames")
+# A decimal of so many digits is the double nearest to it, however it is computed.
+_DIGITS = 15
+
+
+def open_spark(frame: Any) -> Source:
+    """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect; only its schema is looked at, or an `InputError` says why not."""
+    what = "the Spark data frame"
+    try:
+        schema = [
+            (str(field.name), str(field.dataType.simpleString()), field.nullable is False)
+            for field in frame.schema.fields
+        ]
+        spark = frame.sparkSession
+        plain = all(str(spark.conf.get(name, "false")).lower() == "false" for name in _OTHERWISE)
+    except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
+        raise InputError(message(NO_SPARK, what=what)) from None
+    types = {name: _type(type_name) for name, type_name, _ in schema}
+    view = f"leastnoise_{uuid.uuid4().hex}"
+
+    @contextmanager
+    def session(
+        what: str, batches: Callable[[Any], Any] = lambda rows: rows.toArrow().to_reader()
+    ) -> Iterator[Run]:
+        try:
+            frame.createOrReplaceTempView(view)
+            try:
+                yield lambda query: batches(spark.sql(query.sql("spark")))
+            finally:
+                spark.catalog.dropTempView(view)
+        except Exception:  # noqa: BLE001 - the errors of two libraries, whose text may quote a row
+            raise InputError(message(NO_SPARK, what=what)) from None
+
+    engine = Engine(
+        what=what,
+        relation=exp.to_table(view),
+        values=values_of(types),
+        hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
+        most_sets=1,
+        session=session,
+        sound=lambda it: sql("IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it),
+        home=spark,
+    )
+    fields = [
+        engine_field(name, type_name, types[name], required=required)
+        for name, type_name, required in schema
+    ]
+    source = engine_source(engine, types, fields, partial(session, batches=_batches))
+    return source if plain else replace(source, engine=None)
+
+
+def _batches(frame: Any) -> Iterator[Any]:
+    """All rows, of which the driver holds those of one partition; at once where the executors cannot run Python."""
+    import pyarrow as pa
+
+    def packed(batches: Iterable[Any]) -> Iterator[Any]:
+        # sent to the executors as it stands here, as they do not have this package
+        import pyarrow as pa
+
+        for batch in batches:
+            sink = pa.BufferOutputStream()
+            # a partition can be 16 million rows, which the driver holds packed three times over
+            with pa.ipc.new_stream(
+                sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+            ) as writer:
+                writer.write_batch(batch)
+            yield pa.record_batch(
+                [pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["packed"]
+            )
+
+    try:
+        with warnings.catch_warnings():
+            # about versions of pandas, of which nothing is used
+            warnings.simplefilter("ignore")
+            rows = frame.mapInArrow(packed, "packed binary").toLocalIterator()
+        first = next(rows, None)
+    except Exception:  # noqa: BLE001 - whatever keeps them from it; a frame that fails will do so again
+        yield from frame.toArrow().to_batches()
+        return
+    while first is not None:
+        yield from pa.ipc.open_stream(first[0])
+        first = next(rows, None)
+
+
+def _type(kind: str) -> Type:
+    """What becomes of a type, by its name. Text with a collation of its own has another type."""
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if kind.startswith("decimal("):
+        few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
+        return (
+            Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"), arrow="double")
+            if few
+            else Type(to_column, arrow="double")
+        )
+    return (
+        Type(to_column, selected=lambda it: exp.cast(it, "BINARY"), arrow="string")
+        if kind.startswith("string")
+        else UNREAD
+    )
+
+
+def _since(column: Expression) -> Expression:
+    first = exp.Anonymous(
+        this="TO_TIMESTAMP_NTZ", expressions=[exp.Literal.string("1970-01-01 00:00:00")]
+    )
+    return exp.Anonymous(this="TIMESTAMPDIFF", expressions=[exp.var("MICROSECOND"), first, column])
+
+
+# Sent for is what neither a time zone nor bytes that are no text can make fail.
+_TYPES = {
+    **{
+        name: Type(to_column, "integer", value=lambda it: exp.cast(it, "BIGINT"), arrow=alias)
+        for name, alias in (
+            ("tinyint", "int8"),
+            ("smallint", "int16"),
+            ("int", "int32"),
+            ("bigint", "int64"),
+        )
+    },
+    "boolean": Type(to_column, "boolean", arrow="bool"),
+    "double": Type(to_column, "double", arrow="double"),
+    "float": Type(to_column, arrow="float"),
+    "binary": Type(to_column, arrow="binary"),
+    "string": Type(
+        to_column, "text", lambda it: exp.cast(it, "BINARY"), lambda it: it, arrow="string"
+    ),
+    "date": Type(
+        partial(since_1970, unit="D"),
+        "day",
+        lambda it: sql("UNIX_DATE(:it)", it=it),
+        arrow="date32",
+    ),
+    "timestamp": Type(
+        partial(since_1970, unit="us", zoned=True),
+        "instant",
+        lambda it: sql("UNIX_MICROS(:it)", it=it),
+        arrow=INSTANTS,
+    ),
+    "timestamp_ntz": Type(partial(since_1970, unit="us"), "stamp", _since, arrow="timestamp[us]"),
+}

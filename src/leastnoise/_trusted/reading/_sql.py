@@ -1,0 +1,533 @@
+"""The tables of rules as SQL: expressions of one row's values, in which no value can make a query fail (E7).
+
+Closed by default: whatever has no expression here (a type of column, a long table, an unusual text)
+is None, and its rows are read instead. Expressions are trees of sqlglot, which writes and quotes
+them for each engine. The labels refer to PROOFS-reading.md.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Literal
+
+import sqlglot
+from sqlglot import exp
+
+from leastnoise._trusted.domain import (
+    READ_AS_IT_IS,
+    Clocked,
+    Forms,
+    Keys,
+    Measure,
+    Reading,
+    Rule,
+    Steps,
+    ValueCount,
+)
+from leastnoise._trusted.reading._values import (
+    DAY,
+    EXCEL_OF_1970,
+    IN_A_SECOND,
+    MILLISECONDS_A_DAY,
+    changes_of_clock,
+    counts_in_utc,
+    null_numbers,
+    without_zeros,
+)
+
+# The base class of sqlglot's expressions has had several names.
+Expression = Any
+# What a column holds, whatever its engine calls the type: whole numbers of at most 64 bits;
+# doubles; Booleans; text compared by its bytes; days since 1970; microseconds since then on a clock
+# without a time zone, of UTC, and on the clock of an attribute. These are whole numbers of 64 bits
+# too.
+Held = Literal["integer", "double", "boolean", "text", "day", "stamp", "instant", "clock"]
+# A longer list of cases is slower than reading the rows.
+MOST_CASES = 4096
+# Beyond this a number read as a double is no longer itself.
+_EXACT = 2**53
+_LONGEST = 400
+_MICROSECONDS = 10**6
+_CONTROLS = "".join(map(chr, (*range(1, 32), *range(127, 160))))
+_INFINITIES = ("Infinity", "-Infinity")
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f\\]*")
+_WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
+# A way of reading that this file does not know of could change what the others mean.
+_READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "ignore_case"}
+
+
+def sql(written: str, **parts: Any) -> Expression:
+    """Return an expression that is written as text, in which ``:name`` stands for a part.
+
+    Args:
+        written: SQL that all engines share.
+        parts: expressions; whole numbers, of 64 bits; doubles, by the shortest text that means
+            them; or texts.
+
+    >>> sql("CASE WHEN :it < :low THEN :low ELSE :it END", it=exp.column("a"), low=3).sql()
+    "CASE WHEN a < CAST('3' AS BIGINT) THEN CAST('3' AS BIGINT) ELSE a END"
+    """
+    return _parsed(written).transform(
+        lambda node: _part(parts[node.name]) if isinstance(node, exp.Placeholder) else node
+    )
+
+
+def _part(given: Any) -> Expression:
+    if isinstance(given, str):
+        return exp.Literal.string(given)
+    if isinstance(given, (int, float)):
+        return exp.cast(
+            exp.Literal.string(repr(given)), "BIGINT" if isinstance(given, int) else "DOUBLE"
+        )
+    return (
+        exp.Paren(this=given.copy())
+        if isinstance(given, (exp.Binary, exp.Not, exp.Neg))
+        else given.copy()
+    )
+
+
+@cache
+def _parsed(written: str) -> Expression:
+    return sqlglot.parse_one(written)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A column as an engine sees it: what it holds, and the expression of its value.
+
+    Attributes:
+        held: what it holds.
+        it: the expression.
+    """
+
+    held: Held
+    it: Expression
+
+    def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
+        """Whether it is null by the rule (also a NaN, an empty text, and the least number as a time), or one of these numbers."""
+        also = {
+            "double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"),
+            "text": "",
+            "stamp": -(2**63),
+            "instant": -(2**63),
+        }
+        null = sql(
+            ":it IS NULL OR :it = :also" if self.held in also else ":it IS NULL",
+            it=self.it,
+            also=also.get(self.held),
+        )
+        return (
+            exp.or_(null, *(sql(":it = :one", it=self.double, one=number) for number in nulls))
+            if nulls
+            else null
+        )
+
+    def is_infinite(self) -> Expression:
+        """Whether it is an infinity, which is no number."""
+        if self.held != "double":
+            return exp.false()
+        infinities = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in _INFINITIES)
+        return exp.or_(*(sql(":it = :infinity", it=self.it, infinity=one) for one in infinities))
+
+    @property
+    def number(self) -> "Value | None":
+        """The value as a number; None if rows must be read."""
+        if self.held == "boolean":
+            return Value(
+                "integer",
+                sql(
+                    "CASE WHEN :it THEN :yes WHEN NOT :it THEN :no ELSE NULL END",
+                    it=self.it,
+                    yes=1,
+                    no=0,
+                ),
+            )
+        return self if self.held in {"integer", "double", "clock"} else None
+
+    @property
+    def double(self) -> Expression:
+        """A number as a double."""
+        return exp.cast(self.it.copy(), "DOUBLE") if self.held == "integer" else self.it
+
+
+def prepared(rule: Rule, value: Value) -> Value | None:
+    """Return the value that the expression of a cell names, often many times, so that a query computes it first; None if rows must be read.
+
+    A text is compared as it stands: one whose blanks or capitals are to be left out of account is
+    read.
+
+    >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
+    'a'
+    """
+    table, reading = rule.table, rule.reading
+    if {field.name for field in fields(reading)} != _READING:
+        return None
+    if rule.clock is not None:
+        if value.held in {"day", "stamp", "instant"}:
+            return _on_the_clock(rule.clock, value)
+        # an infinity is no time, and is not taken to an end of the days
+        has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
+        return _counted(rule.clock, value, reading) if has_number else None
+    if value.held == "text":
+        return None if reading.trim or reading.ignore_case else value
+    if not isinstance(table, Keys):
+        return value
+    if value.held == "boolean":
+        return Value(
+            "text",
+            sql("CASE WHEN :it THEN 'true' WHEN NOT :it THEN 'false' ELSE NULL END", it=value.it),
+        )
+    form = _key_form(value)
+    return form and Value("text", form)
+
+
+def cell_of(
+    rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None
+) -> Expression | None:
+    """Return the cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None if rows must be read.
+
+    For unknown categories it is the key that a value is, null where it is none; there ``sound``
+    says whether a text of the engine has no NUL and is UTF-8, None if every text is so.
+
+    >>> cell_of(rule_of(Coded(2)), Value("text", exp.column("a"))) is None
+    True
+    """
+    if isinstance(rule.table, Forms):
+        return _category(rule, rule.table, value)
+    if isinstance(rule.table, Keys):
+        return _key(rule.reading, rule.table, value, sound)
+    number = value.number
+    if number is None or (rule.clock is not None) != (number.held == "clock"):
+        return None
+    if isinstance(rule.table, Steps):
+        cell = _stepped(rule, rule.table, number)
+    elif len(rule.table.at) > MOST_CASES:
+        return None
+    else:
+        clock, cuts, cells = (
+            number.held == "clock",
+            rule.table.at.tolist(),
+            rule.table.cells.tolist(),
+        )
+        cell = (
+            _searched(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
+            if clock
+            else _searched(number.double, cuts, cells)
+        )
+    # of a time nulls that are numbers were looked for before it was taken to the clock
+    nulls = [] if rule.clock is not None else null_numbers(rule.reading).tolist()
+    return sql(
+        "CASE WHEN :missing THEN :null WHEN :infinite THEN :strange ELSE :cell END",
+        missing=number.is_missing(nulls),
+        null=rule.null,
+        infinite=number.is_infinite(),
+        strange=rule.strange,
+        cell=cell,
+    )
+
+
+def _category(rule: Rule, table: Forms, value: Value) -> Expression | None:
+    forms = {form: cell for form, cell in table.cells.items() if form}
+    # a form without a letter is null, whatever its spelling
+    if (
+        len(forms) > MOST_CASES
+        or table.cells[""] != rule.null
+        or not all(map(_PLAIN.fullmatch, forms))
+    ):
+        return None
+    if value.held == "text":
+        cell = _case(value.it, forms.items(), _without_zeros(table, value.it, rule.outside))
+    elif value.held == "integer":
+        known = [
+            (int(form), cell)
+            for form, cell in forms.items()
+            if _WHOLE.fullmatch(form) and str(int(form)) == form
+        ]
+        cell = _case(
+            value.it,
+            [(number, cell) for number, cell in known if number >> 63 in {0, -1}],
+            _part(rule.outside),
+        )
+    elif value.held == "boolean":
+        yes, no = (forms.get(form, rule.outside) for form in ("true", "false"))
+        cell = sql("CASE WHEN :it THEN :yes ELSE :no END", it=value.it, yes=yes, no=no)
+    else:
+        return None
+    return sql(
+        "CASE WHEN :missing THEN :null ELSE :cell END",
+        missing=value.is_missing(),
+        null=rule.null,
+        cell=cell,
+    )
+
+
+def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
+    """Return CASE it WHEN ... for pairs of a constant and a cell."""
+    built = exp.Case(this=it.copy())
+    for constant, cell in pairs:
+        built = built.when(_part(constant), _part(cell), copy=False)
+    return built.else_(otherwise, copy=False) if built.args.get("ifs") else otherwise
+
+
+def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
+    """Text made of a whole number, a point and zeros: without its zeros it ends with the point, and with them in a zero."""
+    again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
+    again += [("-0.", table.wholes["0"])] if "0" in table.wholes else []
+    if not again:
+        return _part(outside)
+    kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
+    fits = f":it LIKE '%.0%' AND LENGTH(:it) <= {_LONGEST} AND :kept <> :it"
+    matched = _case(kept, again, _part(outside))
+    return sql(
+        f"CASE WHEN {fits} THEN :cell ELSE :outside END",
+        it=it,
+        kept=kept,
+        cell=matched,
+        outside=outside,
+    )
+
+
+def _key(
+    reading: Reading, keys: Keys, value: Value, sound: Callable[[Expression], Expression] | None
+) -> Expression | None:
+    nulls = sorted({"", *map(reading.form, reading.nulls)})
+    if not all(map(_PLAIN.fullmatch, nulls)):
+        return None
+    fits = [sql(":it <> :one", it=value.it, one=null) for null in nulls]
+    fits.append(
+        sql(
+            f"LENGTH(:it) <= {keys.longest} AND TRANSLATE(:it, :controls, '') = :it",
+            it=value.it,
+            controls=_CONTROLS,
+        )
+    )
+    fits += [] if sound is None else [sound(value.it)]
+    return sql("CASE WHEN :fits THEN :it ELSE NULL END", fits=exp.and_(*fits), it=value.it)
+
+
+def rounded(it: Expression) -> Expression:
+    """Round a double below 2^53 to the nearest whole number, ties to the even one."""
+    floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
+    rest = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
+    up = sql(
+        ":rest > :half OR :rest = :half AND :floor % :two <> :zero",
+        rest=rest,
+        half=0.5,
+        floor=floor,
+        two=2,
+        zero=0,
+    )
+    return sql(":floor + CASE WHEN :up THEN :one ELSE :zero END", floor=floor, up=up, one=1, zero=0)
+
+
+_ROUNDING: dict[str, Callable[[Expression], Expression]] = {
+    "down": lambda it: sql("CAST(FLOOR(:it) AS BIGINT)", it=it),
+    "up": lambda it: sql("CAST(CEIL(:it) AS BIGINT)", it=it),
+    "nearest": rounded,
+}
+
+
+def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
+    scale = _MICROSECONDS if number.held == "clock" else 1
+    low, high, it = table.low * scale, (table.high + 1) * scale - 1, number.it
+    kind: type[int | float] = float if number.held == "double" else int
+    whole = kind is int or table.rounding is not None
+    if rule.clip:
+        it = clipped(it, kind(low), kind(high))
+    elif kind is float and whole:
+        # a step beyond the bounds on either side stays beyond them
+        it = clipped(it, kind(low - 1), kind(high + 1))
+    if kind is float and whole:
+        it, kind = _ROUNDING[str(table.rounding)](it), int
+    cell = sql(
+        ":it - :origin",
+        it=it if whole else exp.cast(it.copy(), "BIGINT"),
+        origin=table.origin * scale,
+    )
+    if table.step > 1:
+        # of the multiple below it, so that no engine rounds
+        cell = sql("CAST((:it - :it % :step) / :step AS BIGINT)", it=cell, step=table.step * scale)
+    cell = cell if table.again is None else sql(":it % :again", it=cell, again=table.again)
+    cell = (
+        cell
+        if whole
+        else sql(
+            "CASE WHEN :it = FLOOR(:it) THEN :cell ELSE :outside END",
+            it=it,
+            cell=cell,
+            outside=rule.outside,
+        )
+    )
+    inside = sql(":it >= :low AND :it <= :high", it=it, low=kind(low), high=kind(high))
+    return (
+        cell
+        if rule.clip
+        else sql(
+            "CASE WHEN :inside THEN :cell ELSE :outside END",
+            inside=inside,
+            cell=cell,
+            outside=rule.outside,
+        )
+    )
+
+
+def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
+    """Return ``values[k]`` where k is the number of thresholds at or below a number, found by bisection."""
+    if not at:
+        return _part(values[0])
+    middle = len(at) // 2
+    less, more = (
+        _searched(it, at[:middle], values[: middle + 1]),
+        _searched(it, at[middle + 1 :], values[middle + 1 :]),
+    )
+    return (
+        exp.Case()
+        .when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False)
+        .else_(more, copy=False)
+    )
+
+
+def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
+    """Return microseconds on the attribute's clock of a time that is a number; None if rows must be read."""
+    if clock.counted_in is None:
+        return None
+    # a day around the days of every clock, as `_on_the_clock` has it
+    first, last = float(clock.first - 3), float(clock.last + 4)
+    if counts_in_utc(clock.counted_in):
+        a_second = float(IN_A_SECOND[clock.counted_in])
+        near = clipped(value.double, first * DAY * a_second, last * DAY * a_second)
+        seconds = sql("FLOOR(:near) / :second", near=near, second=a_second)
+    else:
+        near = clipped(value.double, first + EXCEL_OF_1970, last + EXCEL_OF_1970)
+        days = sql(":near - :origin", near=near, origin=EXCEL_OF_1970)
+        milliseconds = rounded(sql(":days * :day", days=days, day=MILLISECONDS_A_DAY))
+        seconds = sql("CAST(:it AS DOUBLE) / :second", it=milliseconds, second=1000.0)
+    microseconds = sql("CAST(FLOOR(:it) AS BIGINT) * :times", it=seconds, times=_MICROSECONDS)
+    missing = value.is_missing(null_numbers(reading).tolist())
+    it = sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=missing, it=microseconds)
+    held: Held = "instant" if counts_in_utc(clock.counted_in) else "stamp"
+    return _on_the_clock(clock, Value(held, it))
+
+
+def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
+    """Return microseconds since 1970 on the attribute's clock; a time far from its days becomes another one beyond the same end."""
+    first, last, day = clock.first, clock.last, DAY * _MICROSECONDS
+    if value.held == "day":
+        it = sql(
+            ":near * :day",
+            near=clipped(exp.cast(value.it.copy(), "BIGINT"), first - 1, last + 1),
+            day=day,
+        )
+    else:
+        # no clock is a day from UTC
+        it = clipped(value.it, (first - 2) * day, (last + 3) * day)
+    if value.held == "instant":
+        changes = changes_of_clock(clock.zone, (first - 2) * DAY, (last + 3) * DAY)
+        if changes is None:
+            return None
+        seconds, ahead = ([second * _MICROSECONDS for second in some] for some in changes)
+        it = sql(":it + :ahead", it=it, ahead=_searched(it, seconds, ahead))
+    return Value(
+        "clock", sql("CASE WHEN :missing THEN NULL ELSE :it END", missing=value.is_missing(), it=it)
+    )
+
+
+def amount_of(measure: Measure, value: Value) -> Expression | None:
+    """Return the amount of a measure in units, as a 64-bit integer; None if rows must be read.
+
+    >>> amount_of(Measure("pay", 0, 10), Value("text", exp.column("pay"))) is None
+    True
+    """
+    number = value.number
+    numerator, denominator = measure.unit.numerator, measure.unit.denominator
+    if number is None or max(numerator, denominator) >= _EXACT:
+        return None
+    low, high = measure.low_units, measure.high_units
+    written, missing = (
+        "CASE WHEN :missing THEN :none ELSE :units END",
+        exp.or_(number.is_missing(null_numbers(measure.reading).tolist()), number.is_infinite()),
+    )
+    if isinstance(measure, ValueCount):
+        return sql(written, missing=missing, none=0, units=1)
+    if number.held == "integer" and measure.unit == 1:
+        return sql(written, missing=missing, none=0, units=clipped(number.it, low, high))
+    # what no product can carry over the doubles, and no quotient below them, before either is
+    # computed
+    far = 4.0 * measure.largest * numerator / denominator
+    units = sql(
+        ":it * :by / :unit",
+        it=clipped(number.double, -far, far),
+        by=float(denominator),
+        unit=float(numerator),
+    )
+    units, zero = rounded(clipped(units, float(low), float(high))), min(max(0, low), high)
+    units = sql(
+        "CASE WHEN ABS(:it) < :least THEN :zero ELSE :units END",
+        it=number.double,
+        least=1e-200,
+        zero=zero,
+        units=units,
+    )
+    return sql(written, missing=missing, none=0, units=units)
+
+
+def clipped(it: Expression, low: float, high: float) -> Expression:
+    """Clip a number that is not null, by CASE, of which engines promise that branches that do not apply are not computed."""
+    return sql(
+        "CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END",
+        it=it,
+        low=low,
+        high=high,
+    )
+
+
+def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
+    """Return the key of a unit, null where a row is of none (E6); None if rows must be read.
+
+    >>> unit_of(Value("integer", exp.column("id"))).sql()
+    'CASE WHEN (id IS NULL) THEN NULL ELSE CAST(id AS TEXT) END'
+    """
+    form = _key_form(value)
+    nulls = sorted(set(reading.nulls))
+    if form is None or {field.name for field in fields(reading)} != _READING:
+        return None
+    if value.held == "text":
+        if reading.trim or reading.ignore_case or not all(map(_PLAIN.fullmatch, nulls)):
+            return None
+        form = _whole_form(form)
+    missing = value.is_missing()
+    for null in nulls:
+        missing = exp.or_(
+            missing, sql(":form = :null", form=form, null=without_zeros(null) or null)
+        )
+    return sql("CASE WHEN :missing THEN NULL ELSE :form END", missing=missing, form=form)
+
+
+def _key_form(value: Value) -> Expression | None:
+    if value.held == "integer":
+        return exp.cast(value.it.copy(), "TEXT")
+    return value.it.copy() if value.held == "text" else None
+
+
+def _whole_form(it: Expression) -> Expression:
+    """Return a text, or the whole number that it is with zeros behind a point; see `without_zeros`."""
+    kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
+    body = sql("TRIM(TRAILING '.' FROM :kept)", kept=kept)
+    digits = sql("TRIM(LEADING '-' FROM :body)", body=body)
+    fits = sql(
+        ":it LIKE '%.%0' AND LENGTH(:it) <= :longest AND :kept = :body || '.'"
+        " AND :digits <> '' AND TRANSLATE(:digits, '0123456789', '') = ''"
+        " AND (:body = :digits OR :body = '-' || :digits)",
+        it=it,
+        longest=_LONGEST,
+        kept=kept,
+        body=body,
+        digits=digits,
+    )
+    return sql(
+        "CASE WHEN :fits THEN CASE WHEN :body = '-0' THEN '0' ELSE :body END ELSE :it END",
+        fits=fits,
+        body=body,
+        it=it,
+    )

@@ -1,0 +1,459 @@
+"""What one value is, by the rule written in `leastnoise._domain`: null, number, text, time. Nothing here raises because of a value (E5)."""
+
+import bisect
+import datetime as dt
+import math
+import re
+import zoneinfo
+from collections.abc import Callable
+from decimal import Decimal
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._trusted.domain import BLANKS, MINUS, Clocked, Reading, number_pattern
+
+# What most texts that are numbers look like where the decimal mark is the point.
+_SIMPLE = re.compile(
+    r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE
+)
+_NAN = re.compile(f"[{BLANKS}]*+[+-]?nan[{BLANKS}]*+", re.IGNORECASE)
+_WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
+_NO_DIGIT = re.compile("[^0-9]")
+_MOST_OFFSET_HOURS, _MOST_OFFSET_MINUTES = 23, 59
+# Longer text is not a number anybody means, and reading it could take very long.
+_LONGEST = 400
+# A number with more digits before or after the point is no category and need not be written out.
+_DIGITS = 40
+DAY = 86_400
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# Units of time stamps, in parts of a second.
+_PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# What has no day stands here.
+NO_DAY = -(2**62)
+# Times that are numbers: what is counted from 1970 on, in a second; and the number of that day
+# where days are counted from 1899-12-30 on. Beyond these numbers is no calendar.
+IN_A_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6}
+EXCEL_OF_1970 = 25_569.0
+MILLISECONDS_A_DAY = 86_400_000.0
+MOST_DAYS, MOST_SECONDS = 1e7, 1e12
+
+Given = ParamSpec("Given")
+Read = TypeVar("Read")
+Else = TypeVar("Else")
+
+
+def unless_it_raises(
+    otherwise: Else,
+) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
+    """Make a function of a private value return something else where the value makes it raise (E5).
+
+    Args:
+        otherwise: what it gives then.
+
+    >>> unless_it_raises(None)(int)("x") is None
+    True
+    """
+
+    def made(function: Callable[Given, Read]) -> Callable[Given, Read | Else]:
+        @wraps(function)
+        def quiet(*args: Given.args, **named: Given.kwargs) -> Read | Else:
+            try:
+                return function(*args, **named)
+            except Exception:  # noqa: BLE001 - whatever a private value does, it is merely not of that kind
+                return otherwise
+
+        return quiet
+
+    return made
+
+
+@unless_it_raises(False)
+def is_null(value: object) -> bool:
+    """Whether a value is missing.
+
+    >>> [is_null(value) for value in (None, float("nan"), "", 0, "nan")]
+    [True, True, True, False, False]
+    """
+    if isinstance(value, (str, bytes)):
+        return not value[:1]
+    if value is None:
+        return True
+    if isinstance(value, (float, np.floating)):
+        return bool(value != value)  # noqa: PLR0124 - NaN
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    # pandas marks missing values by objects of its own; the package does not import it
+    return type(value).__name__ in {"NAType", "NaTType"}
+
+
+@unless_it_raises(None)
+def number(value: object) -> float | None:
+    """Read a value that is no text as a number: its double, NaN for a null, None for no number.
+
+    A float32 becomes the double of the decimal that it prints as; a number beyond all doubles
+    becomes an infinity, and an infinity is no number.
+
+    >>> number(np.float32(0.7)), number(True), number(None), number([]), number(10**400)
+    (0.7, 1.0, nan, None, inf)
+    >>> number(float("inf"))
+    """
+    if is_null(value):
+        return float("nan")
+    if isinstance(value, (float, np.floating, Decimal)) and not math.isfinite(value):
+        return None
+    if isinstance(value, (np.float32, np.float16)):
+        return float(str(value))
+    if isinstance(value, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    return None
+
+
+def is_spelled_null(form: str, reading: Reading) -> bool:
+    """Whether a text, as its reading compares it, is a null or one of the spellings of it.
+
+    >>> is_spelled_null("NA", Reading(nulls=["NA"])), is_spelled_null("na", Reading(nulls=["NA"]))
+    (True, False)
+    """
+    return not form or form in map(reading.form, reading.nulls)
+
+
+def null_numbers(reading: Reading) -> FloatArray:
+    """Return the numbers that mean a null, written as the reading writes numbers.
+
+    >>> null_numbers(Reading(nulls=["-9", "NA", "1.000,5"], decimal=",", thousands=".")).tolist()
+    [-9.0, 1000.5]
+    """
+    numbers = map(text_number(reading), reading.nulls)
+    return np.array(
+        [null for null in numbers if null is not None and not math.isnan(null)], dtype=np.float64
+    )
+
+
+def text_number(reading: Reading) -> Callable[[str], float | None]:
+    """Make the function that reads a text as a number: NaN for ``nan``, None for no number.
+
+    The forms are those of the table in docs/spec.md. They are the same under every reading; the
+    reading adds its decimal mark, its mark of thousands and its currency signs.
+
+    >>> read = text_number(Reading())
+    >>> [read(form) for form in ("17.50", "(5)", "5-", "2e3", " 7 ", "inf", "1,5", "--5", "NaN")]
+    [17.5, -5.0, -5.0, 2000.0, 7.0, None, None, None, nan]
+    """
+    pattern = number_pattern(reading)
+    # which remembers nothing, so that any of them reads a text by itself
+    if type(pattern) is not re.Pattern:
+        raise InternalError("the numbers of a reading must be a pattern; please report this.")
+    has_point = reading.decimal == "."
+
+    def read(form: str) -> float | None:
+        if len(form) > _LONGEST:
+            return None
+        if has_point and _SIMPLE.fullmatch(form):
+            return float(form)
+        match = pattern.fullmatch(form)
+        if match is None:
+            return float("nan") if _NAN.fullmatch(form) else None
+        groups = match.groupdict()
+        whole, part = groups["whole"], groups["part"]
+        signs = [groups[f"sign{place}"] for place in range(1, 5) if groups[f"sign{place}"]]
+        symbols = [place for place in range(1, 5) if groups[f"money{place}"]]
+        in_brackets = groups["opened"] is not None
+        if not (whole or part) or in_brackets != (groups["closed"] is not None):
+            return None
+        if len(signs) + in_brackets > 1 or len(symbols) > 1:
+            return None
+        digits = _NO_DIGIT.sub("", whole or "0")
+        size = float(f"{digits}.{part or '0'}{groups['power'] or ''}")
+        return -size if in_brackets or signs in (["-"], [MINUS]) else size
+
+    return read
+
+
+def number_reader(reading: Reading) -> Callable[[object], float | None]:
+    """Make the function that reads any value as a number; see `number` and `text_number`.
+
+    >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
+    >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5), read("")
+    (1234.5, -5.0, None, nan, 0.5, nan)
+    """
+    number_of_text = text_number(reading)
+
+    @unless_it_raises(None)
+    def read(value: object) -> float | None:
+        # text first: it is what most columns that are not arrays hold
+        if isinstance(value, bytes):
+            value = value.decode()
+        if not isinstance(value, str):
+            return number(value)
+        form = reading.form(value)
+        return float("nan") if is_spelled_null(form, reading) else number_of_text(form)
+
+    return read
+
+
+@unless_it_raises(None)
+def text(value: object) -> str | None:
+    """The string form of a value that is not null, None if it has none.
+
+    Values that are equal and of one type have the same form, and so has the same instant in every
+    time zone; bytes that are UTF-8 are that text.
+
+    >>> text(17.0), text(0.5), text(True), text(dt.date(2024, 5, 1)), text(dt.datetime(2024, 5, 1, 13, 45)), text([1])
+    ('17', '0.5', 'true', '2024-05-01', '2024-05-01 13:45:00', None)
+    """
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value)) if abs(int(value)) < 10**_DIGITS else None
+    if isinstance(value, (float, np.floating)):
+        double = float(str(value)) if isinstance(value, (np.float32, np.float16)) else float(value)
+        return (
+            str(int(double)) if double.is_integer() and abs(double) < 10**_DIGITS else repr(double)
+        )
+    if isinstance(value, Decimal):
+        return _decimal_text(value)
+    if isinstance(value, dt.datetime):
+        return stamp_text(str(_stamp(value)))
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, np.datetime64):
+        return stamp_text(
+            str(
+                value.astype("M8[s]")
+                if np.datetime_data(value.dtype)[0] in {"Y", "M", "W", "h", "m"}
+                else value
+            )
+        )
+    return str(value) if isinstance(value, UUID) else None
+
+
+def _decimal_text(value: Decimal) -> str | None:
+    if not value.is_finite():
+        return "-inf" if value < 0 else "inf"
+    if not value:
+        return "0"
+    if not -_DIGITS <= value.adjusted() < _DIGITS:  # before it is written out, however long that is
+        return None
+    plain = format(value, "f")
+    whole, _, part = plain.partition(".")
+    # 1.0 and 1 are equal, and have one form
+    part = part.rstrip("0")
+    return None if len(part) > _DIGITS else f"{whole}.{part}" if part else whole
+
+
+def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
+    """Return a date or time as numpy's, in UTC if it has a time zone; by whole numbers, so that no year is beyond those of Python."""
+    if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
+        return np.datetime64(value.to_datetime64())
+    if isinstance(value, dt.datetime):
+        return np.datetime64(value.replace(tzinfo=None), "us") - np.timedelta64(
+            value.utcoffset() or dt.timedelta(), "us"
+        )
+    return np.datetime64(value)
+
+
+def stamp_text(iso: str) -> str:
+    """Bring an ISO time stamp to the form of the rule: a space, no zeros after the fraction, midnight left out.
+
+    >>> stamp_text("2024-05-01T00:00:00.000000"), stamp_text("2024-05-01T12:30:00.500000"), stamp_text("2024-05-01T12:30")
+    ('2024-05-01', '2024-05-01 12:30:00.5', '2024-05-01 12:30:00')
+    """
+    day, _, time = iso.replace("T", " ").partition(" ")
+    if "." in time:
+        time = time.rstrip("0").rstrip(".")
+    if time.count(":") == 1:
+        time += ":00"
+    return day if time in {"", "00:00:00"} else f"{day} {time}"
+
+
+def without_zeros(form: str) -> str | None:
+    """Text made of a whole number, a point and zeros, as that whole number; None for other text.
+
+    >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
+    ('17', '0', None)
+    """
+    if form[-1:] != "0" or "." not in form or len(form) > _LONGEST:
+        return None
+    match = _WHOLE.fullmatch(form)
+    if not match:
+        return None
+    return "0" if match.group(1) == "-0" else match.group(1)
+
+
+@cache
+def changes_of_clock(
+    zone: str, start: int, end: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the seconds of UTC, between two, at which a clock's offset changes, and all offsets in order; None for over 101 years.
+
+    It is looked at every hour, and no clock changes there and back within one.
+
+    >>> changes_of_clock("Europe/Berlin", 1_700_000_000, 1_720_000_000)
+    ((1711846800,), (3600, 7200))
+    """
+    if zone == "UTC":
+        return (), (0,)
+    if end - start > 101 * 366 * DAY:
+        return None
+    clock = zoneinfo.ZoneInfo(zone)
+    seconds, shown = [], [ahead(clock, start)]
+    for hour in range(start, end, 3600):
+        after = min(hour + 3600, end)
+        if (then := ahead(clock, after)) != shown[-1]:
+            seconds.append(
+                bisect.bisect_left(
+                    range(hour, after), True, key=lambda second: ahead(clock, second) != shown[-1]
+                )
+                + hour
+            )
+            shown.append(then)
+    return tuple(seconds), tuple(shown)
+
+
+def stamps(data: Any) -> IntArray | None:
+    """Seconds since 1970 of numpy's time stamps, rounded down, of any size; None of other values.
+
+    >>> stamps(np.array(["1969-12-31T23:59:59.5"], dtype="M8[ms]")).tolist()
+    [-1]
+    """
+    if not isinstance(data, np.ndarray) or data.dtype.kind != "M":
+        return None
+    unit, count = np.datetime_data(data.dtype)
+    numbers = data.view(np.int64)
+    if count != 1 or unit not in {"D", *_PARTS}:
+        return None
+    # days beyond what seconds hold are outside anyhow
+    return np.clip(numbers, -(2**40), 2**40) * DAY if unit == "D" else numbers // _PARTS[unit]
+
+
+def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
+    """Make the function that reads a value as a time: texts by a pattern, numbers as they count.
+
+    It gives seconds since 1970, and whether these are of UTC, not of the attribute's own clock;
+    None for a null. Where a value says nothing, the seconds are beyond all days.
+
+    >>> read = time_reader(rule_of(Dates("2024-01-01", "2024-01-01")).clock, Reading())
+    >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
+    ((86400, True), (86400, False), None)
+    """
+    read_number, numbers_of_null = number_reader(reading), null_numbers(reading).tolist()
+
+    @unless_it_raises((NO_DAY, False))
+    def read(value: object) -> tuple[int, bool] | None:
+        if is_null(value):
+            return None
+        if isinstance(value, (dt.date, np.datetime64)):
+            zoned = isinstance(value, dt.datetime) and value.utcoffset() is not None
+            exact = stamps(
+                np.asarray(stamp := _stamp(value))
+            )  # numpy's cast from nanoseconds overflows near the least time stamp
+            return int(stamp.astype("M8[s]").astype(np.int64) if exact is None else exact), zoned
+        if clocked.counted_in is not None:
+            number_of_units = read_number(value)
+            if number_of_units is None:
+                return NO_DAY, False
+            if math.isnan(number_of_units) or number_of_units in numbers_of_null:
+                return None
+            counted = counted_seconds(np.array([number_of_units]), clocked.counted_in)
+            return int(counted[0]), counts_in_utc(clocked.counted_in)
+        form = text(value)
+        form = "" if form is None else reading.form(form)
+        if form and is_spelled_null(form, reading):
+            return None
+        match = clocked.pattern.fullmatch(form)
+        return (NO_DAY, False) if match is None else _written_time(match, clocked.century)
+
+    return read
+
+
+def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
+    """Return the seconds of a text that has the form of a time; raise where there is no such time."""
+    groups = match.groupdict()
+    parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
+    year = parts["Y"] if "Y" in parts else century + (parts["y"] - century) % 100
+    names = [number for number in range(1, 13) if groups.get(f"month{number}")]
+    month = names[0] if names else parts.get("m", 1)
+    hour = parts.get("H", 0)
+    if "I" in parts:
+        if not 1 <= parts["I"] <= 12:
+            return NO_DAY, False
+        hour = parts["I"] % 12 + (12 if groups["pm"] else 0)
+    moment = dt.datetime(
+        year, month, parts.get("d", 1), hour, parts.get("M", 0), parts.get("S", 0), tzinfo=dt.UTC
+    )
+    seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
+    if not groups.get("zone"):
+        return seconds, False
+    hours, minutes = parts.get("zh", 0), parts.get("zm", 0)
+    if hours > _MOST_OFFSET_HOURS or minutes > _MOST_OFFSET_MINUTES:
+        return NO_DAY, False
+    offset = (hours * 60 + minutes) * 60
+    return seconds - (-offset if groups["ahead"] == "-" else offset), True
+
+
+def counts_in_utc(counted_in: str) -> bool:
+    """Whether numbers count from 1970 in UTC, not on a clock without a zone.
+
+    >>> counts_in_utc("epoch_s"), counts_in_utc("excel")
+    (True, False)
+    """
+    return counted_in != "excel"
+
+
+def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
+    """Return seconds since 1970, rounded down, of times that are numbers; each entry by itself.
+
+    Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
+    shortened. Numbers beyond all days stay beyond them at the same end; NaN and the infinities
+    have no day.
+
+    >>> counted_seconds(np.array([43480.604166667, 43480.0]), "excel").tolist()
+    [1547562600, 1547510400]
+    >>> counted_seconds(np.array([1.5, -0.5]), "epoch_s").tolist()
+    [1, -1]
+    """
+    has_day = np.isfinite(numbers)
+    known = np.where(has_day, numbers, 0.0)
+    if counted_in == "excel":
+        days = np.clip(known, -MOST_DAYS, MOST_DAYS) - EXCEL_OF_1970
+        seconds = np.floor(np.rint(days * MILLISECONDS_A_DAY) / 1000.0)
+    else:
+        a_second = float(IN_A_SECOND[counted_in])
+        near = np.clip(known, -MOST_SECONDS * a_second, MOST_SECONDS * a_second)
+        # whole first, as in SQL, where the quotient of a number near 0 can be an error
+        seconds = np.floor(np.floor(near) / a_second)
+    return np.where(has_day, seconds.astype(np.int64), NO_DAY)
+
+
+def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
+    """Return what a clock shows at seconds of UTC, as seconds since 1970; other rows than ``which`` hold anything."""
+    instants, where = np.unique(seconds[which], return_inverse=True)
+    shown = seconds.copy()
+    shown[which] += np.array(
+        [ahead(clock, moment) for moment in instants.tolist()], dtype=np.int64
+    )[where.reshape(-1)]
+    return shown
+
+
+def ahead(clock: zoneinfo.ZoneInfo, second: int) -> int:
+    """Return how many seconds a clock is ahead of UTC."""
+    # beyond the calendar, and outside every attribute
+    if not -62_000_000_000 < second < 253_000_000_000:
+        return 0
+    return (
+        (_EPOCH + dt.timedelta(seconds=second)).astimezone(clock).utcoffset() or dt.timedelta(0)
+    ) // dt.timedelta(seconds=1)

@@ -1,0 +1,14 @@
+"""Encoded private rows, or counts of them, behind an opaque handle."""
+
+from leastnoise._trusted.table._share import Group, groups
+from leastnoise._trusted.table._table import (
+    Codes,
+    Columns,
+    Counted,
+    Keyed,
+    Table,
+    Values,
+    Wanted,
+    code_dtype,
+    columns_of,
+)

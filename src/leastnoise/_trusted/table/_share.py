@@ -1,0 +1,124 @@
+"""Which marginals to count together.
+
+One pass over the rows counts a group of attributes, whose table gives several smaller ones.
+
+Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of
+PROOFS-kernel.md). It learns no more of the rows than the power of two above their number, which
+decides only how the same numbers are computed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+
+# Beyond this a table of counts no longer stays in the second-level cache, and counting into it
+# becomes several times slower.
+CACHED_CELLS = 2**17
+# Below this the fixed cost of a call outweighs the cells.
+LEAST_CELLS = 2**10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Attributes counted in one pass over the rows.
+
+    Attributes:
+        attributes: positions of the attributes, in the order of the table's axes.
+        members: which of the wanted sets are sums of that table.
+    """
+
+    attributes: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
+    """Cover attribute sets greedily by groups.
+
+    Each set is a member of exactly one group; sets are positions without repetition.
+
+    A group starts from the largest set that no group has yet and takes the attribute that completes
+    the most other sets, as long as its table stays small beside the rows (summing it out must cost
+    less than the passes it saves) and within the cache.
+
+    >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
+    [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
+    """
+    if len(wanted) == 1:
+        return [Group(attributes=tuple(sorted(wanted[0])), members=(0,))]
+    limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
+    used = sorted({attribute for attributes in wanted for attribute in attributes})
+    column = {attribute: index for index, attribute in enumerate(used)}
+    incidence = np.zeros((len(wanted), len(used)), dtype=np.int16)
+    for index, attributes in enumerate(wanted):
+        incidence[index, [column[attribute] for attribute in attributes]] = 1
+    width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
+    cells = [math.prod(sizes[attribute] for attribute in attributes) for attributes in wanted]
+    # rows of `left` belong to the sets `names`, largest first
+    names = np.array(
+        sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp
+    )
+    left = np.asfortranarray(incidence[names])
+    width_of = left.sum(axis=1)
+    waiting = np.ones(len(names), dtype=np.bool_)
+    grouped = []
+    first = 0
+    while waiting.any():
+        first += int(waiting[first:].argmax())
+        group, covered = _grow(
+            left,
+            first,
+            np.where(waiting, width_of, len(used) + 2),
+            width,
+            cells[names[first]],
+            limit,
+        )
+        # a table that is large beside the rows is worth summing out only for sets that are large
+        # too
+        summed = (
+            covered
+            if cells[names[first]] <= max(limit, rows)
+            else covered & (left == left[first]).all(axis=1)
+        )
+        summed[first] = True
+        grouped.append(
+            Group(
+                attributes=tuple(used[index] for index in group),
+                members=tuple(sorted(names[summed].tolist())),
+            )
+        )
+        waiting &= ~summed
+    return grouped
+
+
+def _grow(
+    left: npt.NDArray[np.int16],
+    first: int,
+    missing: IntArray,
+    width: FloatArray,
+    cells: int,
+    limit: int,
+) -> tuple[list[int], BoolArray]:
+    """Grow a group from one set: its columns, and which sets it contains.
+
+    ``missing`` holds how many attributes of each set the group lacks, at first all; more than there
+    are for a set that has a group.
+    """
+    inside = left[first] > 0
+    for column in np.flatnonzero(inside):
+        missing -= left[:, column]
+    size = float(cells)
+    while True:
+        fits = ~inside & (size * width <= limit)
+        near = np.flatnonzero((missing == 1) & fits.any())
+        gain = np.where(fits, left[near].sum(axis=0), 0)
+        if not gain.any():
+            return np.flatnonzero(inside).tolist(), missing == 0
+        best = int(gain.argmax())
+        inside[best] = True
+        size *= width[best]
+        missing -= left[:, best]

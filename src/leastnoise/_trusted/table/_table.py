@@ -1,0 +1,430 @@
+"""The opaque handle on encoded private rows.
+
+The rows are kept outside the handle, so that nothing in it leads to them.
+
+Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody
+else. The labels (T1 ...) refer to PROOFS-table.md beside this file.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from leastnoise._trusted.check import Immutable, InputError, InternalError
+from leastnoise._trusted.check.arrays import Array, IntArray
+from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, UnitCount
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+Values = IntArray
+# A measure to be summed, or None for rows, and the attributes of a marginal.
+Wanted = tuple[str | None, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
+class Columns:
+    """Private rows.
+
+    Attributes:
+        codes: for each attribute that was read, the cell of every row.
+        values: for each measure that was read, the amount of every row in units; for None, if it is
+            there, 1 for each row that counts as a row and 0 for one that counts only for its unit.
+        rows: their number.
+    """
+
+    codes: Mapping[str, Codes]
+    values: Mapping[str | None, Values]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
+class Counted:
+    """Private counts of rows that stay where they are.
+
+    Attributes:
+        tables: marginals, flat and row-major in the order of their attributes: rows, or units of a
+            measure.
+    """
+
+    tables: Mapping[Wanted, IntArray]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
+class Keyed:
+    """Private keys, and how many units have each.
+
+    Attributes:
+        keys: texts, each once, in an order that means nothing.
+        units: int64, of the same length, at least 1: nobody's keys are not there.
+    """
+
+    keys: tuple[str, ...]
+    units: IntArray
+
+
+_KEPT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
+
+
+def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
+    """Keep the rows or counts of a new handle for as long as it lives.
+
+    >>> class Handle: ...
+    >>> handle = Handle()
+    >>> keep(handle, Columns(codes={}, values={}, rows=3))
+    >>> columns_of(handle).rows
+    3
+    """
+    _KEPT[handle] = columns
+
+
+def columns_of(handle: object, *kinds: type) -> Any:
+    """Return the rows, counts or keys behind a handle; for the kernel.
+
+    Args:
+        handle: a table.
+        kinds: what it may have, of `Columns`, `Counted` and `Keyed`; none: rows.
+
+    Raises:
+        InternalError: the handle has something else.
+
+    >>> columns_of(Table(ln.Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})).rows
+    3
+    >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
+    ('curl',)
+    """
+    kept = _KEPT[handle]
+    if not isinstance(kept, kinds or Columns):
+        raise InternalError(
+            f"This table has {type(kept).__name__}, and something else is asked of it; please "
+            "report this."
+        )
+    return kept
+
+
+class Table(Immutable):
+    """Private rows, encoded as columns of cells and of whole units.
+
+    One column of cell numbers for each attribute, one of whole units for each measure.
+
+    Made by `leastnoise._trusted.reading` and opened by the kernel alone. It does not show how many rows it
+    has, which is itself private, and it can be neither changed, compared nor pickled.
+
+    Args:
+        domain: the public domain that the rows were encoded with.
+        codes: for each attribute that was read, the cell of every row: integers from 0 to the
+            attribute's size - 1.
+        values: for each measure that was read, the amount of every row in units: integers within
+            the measure's bounds where the row has a value, else 0; which has one is told by the
+            `ValueCount` of the measure, if that was read.
+        unit_column: the column whose values are the privacy units; None if every row is one.
+        max_rows: the most rows of one unit that were kept.
+        max_per_cell: how many of them in one cell; None if all might.
+        rows: the number of rows; needed where no column was read, because only the total is asked
+            for.
+        counting: 1 for every row that counts as a row, 0 for one that only stands for its unit in
+            counts of units; None if all rows count.
+        usage: the handle on a second table, of how many rows of the source are used and how many
+            are not; None if nobody asked.
+
+    Attributes:
+        domain: the public domain.
+        attributes: those that were read, in the order of the domain; the others dropped no row and
+            cannot be counted.
+        measures: those that were read, in the order of the domain.
+        unit_column: as above.
+        max_rows: as above.
+        max_per_cell: as above.
+        usage: as above.
+
+    Raises:
+        InternalError: columns that do not fit the domain. This is a fault of whoever encoded; the
+            message names the column, never a value.
+
+    Guarantees: every code is a cell of its attribute and every value lies within the bounds of its
+        measure or is 0, so that one row is in
+    exactly one cell of each marginal and adds at most ``largest`` units to a sum. The columns are
+    copies and cannot be written.
+
+    >>> Table(Domain(sex=["F", "M"]), {"sex": [0, 1, 1]})
+    <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "attributes",
+        "domain",
+        "max_per_cell",
+        "max_rows",
+        "measures",
+        "unit_column",
+        "usage",
+    )
+
+    domain: Domain
+    attributes: tuple[str, ...]
+    measures: tuple[str, ...]
+    unit_column: str | None
+    max_rows: int
+    max_per_cell: PerCellBound | None
+    usage: "Table | None"
+
+    def __init__(
+        self,
+        domain: Domain,
+        codes: Mapping[str, npt.ArrayLike],
+        values: Mapping[str, npt.ArrayLike] | None = None,
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+        max_per_cell: PerCellBound | None = None,
+        rows: int | None = None,
+        counting: npt.ArrayLike | None = None,
+        usage: "Table | None" = None,
+    ) -> None:
+        amounts = {} if values is None else values
+        if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
+            raise InternalError(
+                "the columns of a table must be codes of attributes and values of measures of its "
+                "domain."
+            )
+        columns = {
+            name: _codes(name, codes[name], domain.cells(name))
+            for name in domain.names
+            if name in codes
+        }
+        measures = {name: measure for name, measure in domain.measures.items() if name in amounts}
+        sums: dict[str, Values] = {
+            name: _frozen(_whole("values", name, amounts[name])) for name in measures
+        }  # T2
+        lengths = {len(column) for column in (*columns.values(), *sums.values())} | (
+            set() if rows is None else {rows}
+        )
+        if len(lengths) != 1:
+            raise InternalError("all columns of a table must have the same number of rows.")  # T1
+        for name, measure in measures.items():
+            inside, nothing = (
+                (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units),
+                sums[name] == 0,
+            )
+            given = sums.get(domain.count_of(name) or "")
+            if not (
+                inside | nothing if given is None else np.where(given != 0, inside, nothing)
+            ).all():
+                raise InternalError(
+                    f"the values of {name!r} must lie within the bounds of the measure."
+                )  # T1
+        counts = None if counting is None else _counting(counting, lengths, measures, sums)
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": max_per_cell,
+            "usage": usage,
+        }
+        self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
+        values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
+        if counts is not None:
+            values_of[None] = counts
+        keep(self, Columns(codes=columns, values=values_of, rows=lengths.pop()))
+
+    @classmethod
+    def counted(
+        cls,
+        domain: Domain,
+        attributes: Sequence[str],
+        measures: Sequence[str],
+        tables: Mapping[Wanted, IntArray],
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+        max_per_cell: PerCellBound | None = None,
+        usage: "Table | None" = None,
+    ) -> "Table":
+        """Return a handle on rows that stay where they are.
+
+        Their marginals have been counted there.
+
+        A row that one of the attributes read drops is in no marginal. The tables have for a
+        measure, or None for rows, and some attributes their marginal: int64, flat, row-major. The
+        other arguments are as above.
+
+        Raises:
+            InternalError: counts that do not fit the domain; the message names the attributes,
+                never a number.
+
+        >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
+        <Table of private rows over Domain(sex=Categories(['F', 'M']))>
+        """
+        made = object.__new__(cls)
+        read = tuple(name for name in domain.names if name in attributes)
+        sums = tuple(name for name in domain.measures if name in measures)
+        kept = {}
+        for (measure, names), counts in tables.items():
+            cells = math.prod(map(domain.cells, names))
+            if (
+                not {*names} <= {*read}
+                or measure not in (None, *sums)
+                or counts.shape != (cells,)
+                or counts.dtype != np.int64
+            ):
+                raise InternalError(
+                    f"the counts of {names!r} must be int64 numbers of cells that were read."
+                )  # T4
+            if measure is None and int(counts.min()) < 0:
+                raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
+            kept[measure, tuple(names)] = _frozen(counts)
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": max_per_cell,
+            "usage": usage,
+        }
+        made._have(domain=domain, attributes=read, measures=sums, **bounds)
+        keep(made, Counted(tables=kept))
+        return made
+
+    @classmethod
+    def keyed(
+        cls,
+        domain: Domain,
+        attribute: str,
+        keys: Sequence[str],
+        units: IntArray,
+        *,
+        unit_column: str | None = None,
+        max_rows: int = 1,
+    ) -> "Table":
+        """Return a handle on unlisted keys and the number of units of each.
+
+        Args:
+            domain: where the attribute is `Unknown`.
+            attribute: whose keys these are.
+            keys: that occur, each once.
+            units: int64, of the same length: how many units have each.
+            unit_column: the column whose values are the units.
+            max_rows: of how many keys a unit counts at most, once in each.
+
+        Raises:
+            InternalError: keys or numbers that do not fit; the message names the attribute, never a
+                key or a number.
+
+        >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
+        <Table of private rows over Domain(agent=Unknown(9))>
+        """
+        allowed, texts = domain.keys(attribute).table, tuple(keys)
+        known = (
+            isinstance(allowed, Keys)
+            and len(set(texts)) == len(texts)
+            and all(type(text) is str and allowed.allows(text) for text in texts)
+        )
+        if (
+            not known
+            or units.shape != (len(texts),)
+            or units.dtype != np.int64
+            or not int(units.min(initial=1)) >= 1
+        ):
+            raise InternalError(
+                f"the keys of {attribute!r} must differ and be allowed, each with the units that "
+                "have it."
+            )  # T5
+        made = object.__new__(cls)
+        bounds = {
+            "unit_column": unit_column,
+            "max_rows": max_rows,
+            "max_per_cell": None,
+            "usage": None,
+        }
+        made._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
+        keep(made, Keyed(keys=texts, units=_frozen(units)))
+        return made
+
+    def _have(self, **facts: object) -> None:
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
+        """Refuse columns that are not in the table.
+
+        Args:
+            attributes: names.
+            measures: names.
+
+        Raises:
+            InputError: one that the domain does not have, or that was not read.
+        """
+        for what, names, known, look_up in (
+            ("attribute", attributes, self.attributes, self.domain.kind),
+            ("measure", measures, self.measures, self.domain.measure),
+        ):
+            for name in names:
+                if name not in known:
+                    look_up(name)
+                    raise InputError(
+                        f"The table was read without the {what} {name!r}. Read the source again "
+                        "for the plan."
+                    )
+
+    def __repr__(self) -> str:
+        return f"<Table of private rows over {self.domain!r}>"
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError(
+            "a Table holds private rows and is not pickled; read it again from its source"
+        )
+
+
+def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """Return the smallest unsigned type that holds the codes of an attribute.
+
+    Args:
+        size: the number of cells, at least 1.
+
+    Returns:
+        One of uint8, uint16, uint32 and uint64.
+
+    >>> code_dtype(256), code_dtype(257)
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return np.min_scalar_type(size - 1)
+
+
+def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    array = _whole("codes", name, column)
+    if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
+        raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
+    codes: Codes = _frozen(array, code_dtype(size))  # T2
+    return codes
+
+
+def _counting(
+    column: npt.ArrayLike,
+    lengths: set[int],
+    measures: Mapping[str, Measure],
+    sums: Mapping[str, Values],
+) -> Values:
+    """Return which rows count as rows, checked: a row that does not is 0 in every sum but counts of units (T6)."""
+    counting: Values = _frozen(_whole("rows", "counting", column))
+    if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
+        raise InternalError("counting must be 1 or 0 for every row of a table.")
+    for name, measure in measures.items():
+        of_rows = not isinstance(measure, UnitCount)
+        if of_rows and (sums[name][counting == 0] != 0).any():
+            raise InternalError(f"a row that only stands for its unit must add 0 to {name!r}.")
+    return counting
+
+
+def _whole(what: str, name: str, column: npt.ArrayLike) -> Array:
+    array = np.asarray(column)
+    # an empty list has no integer type of its own
+    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+        raise InternalError(f"the {what} of {name!r} must be a flat array of integers.")
+    return array
+
+
+def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
+    copy = array.astype(dtype, order="C")
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,56 @@
+"""All cells that are asked about in one table, and their total."""
+
+import math
+from fractions import Fraction
+
+from leastnoise._strategies._planning_problem import (
+    NotApplicable,
+    Planner,
+    PlanningProblem,
+    Strategy,
+)
+from leastnoise._trusted.linop import Identity
+from leastnoise._trusted.measurements import Block, Factor
+
+_MOST_CELLS = 2**22
+
+
+def table_and_total(task: PlanningProblem) -> Strategy:
+    """One table of all attributes that are asked about, and the total, each with half of the budget.
+
+    Args:
+        task: what is asked.
+
+    Raises:
+        NotApplicable: the table has more than 2^22 cells.
+
+    >>> task = PlanningProblem(marginals(Domain(sex=["F", "M"]), ways=1), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE)
+    >>> [(block.rows, weight) for block, weight in table_and_total(task).blocks]
+    [(2, 1.0), (1, 1.0)]
+    """
+    domain = task.workload.domain
+    names = [
+        name
+        for name in domain.names
+        if any(name in product.attributes for product in task.workload)
+    ]
+    cells = math.prod(domain.kind(name).size for name in names)
+    if cells > _MOST_CELLS:
+        raise NotApplicable(f"the table has {cells} cells; at most {_MOST_CELLS} are allowed")
+    factors = tuple(Factor((name,), Identity(domain.kind(name).size)) for name in names)
+    blocks = [
+        Block(part, Fraction(1), measure)
+        for measure in task.workload.measures
+        for part in (factors, ())
+    ]
+    return Strategy("table_and_total", tuple((block, 1.0) for block in blocks))
+
+
+TABLE_AND_TOTAL = Planner(
+    name="table_and_total",
+    propose=table_and_total,
+    measures="all cells in one table, and the total",
+    made_for="totals that must be good",
+    limits="2^22 cells",
+    automatic=False,
+)

@@ -1,0 +1,424 @@
+"""Small plans of every structure, and their least squares by one matrix, for the tests of accuracy and estimate."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+
+from leastnoise._domain import Coded, Domain, Integers, Measure, ValueCount
+from leastnoise._error import block_rows, block_variance
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Contrasts,
+    Dense,
+    DiagonalAndRows,
+    Haar,
+    Identity,
+    Prefix,
+    Total,
+    Tree,
+    dense,
+)
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._workload import (
+    Product,
+    Workload,
+    level,
+    marginals,
+    matrix,
+    queries,
+    ranges,
+    together,
+)
+
+DOMAIN = Domain(
+    a=["x", "y"], b=Integers(0, 4), c=["p", "q", "r"], measures={"pay": Measure("pay", 0, 50)}
+)
+NAMES = DOMAIN.names
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan and a workload that it determines."""
+
+    name: str
+    plan: Measurements
+    workload: Workload
+
+
+class LeastSquares:
+    """Least squares over the integers that a plan measures, by one explicit matrix; unknown are all joint cells of all measures at once."""
+
+    def __init__(self, plan: Measurements) -> None:
+        self.plan, domain = plan, plan.domain
+        counted = {
+            block.measure: block.measure and domain.count_of(block.measure)
+            for block in plan.blocks
+            if block.ends
+        }
+        self.measures = list(
+            dict.fromkeys([*counted.values(), *(block.measure for block in plan.blocks)])
+        )
+        rows, variances = [], []
+        for block in plan.blocks:
+            cells, measure = (
+                block_rows(domain, domain.names, replace(block, ends=False)),
+                block.measure,
+            )
+            parts: list[dict[str | None, float]] = [{measure: 1.0}]
+            if block.ends:
+                bounds = domain.measure(str(measure))
+                parts = [
+                    {counted[measure]: -bounds.low_units, measure: 1.0},
+                    {counted[measure]: bounds.high_units, measure: -1.0},
+                ]
+            scaling = block.scaling()[:, None]
+            rows.append(
+                np.vstack(
+                    [
+                        np.hstack([part.get(one, 0.0) * cells for one in self.measures])
+                        for part in parts
+                    ]
+                )
+                / scaling
+            )
+            variances.append(block_variance(plan, block) / scaling[:, 0] ** 2)
+        self.spread = np.sqrt(np.concatenate(variances))
+        self.rows = np.vstack(rows) / self.spread[:, None]  # of unit noise
+        self.inverse = np.linalg.pinv(self.rows, rcond=1e-12)
+
+    def weights(self, product: Product) -> np.ndarray:
+        """What the answers of a product are of the measured integers, in units of their noise."""
+        asked = dense_product(product)
+        return (
+            np.hstack([asked * (measure == product.measure) for measure in self.measures])
+            @ self.inverse
+        )
+
+    def error(self, workload: Workload) -> float:
+        """The total squared error."""
+        return sum(
+            float(product.importance) * float((self.weights(product) ** 2).sum())
+            for product in workload
+        )
+
+    def answers(self, product: Product, values: Sequence[np.ndarray]) -> np.ndarray:
+        """From the integers of all blocks, each an array whose first axis is that of the rows."""
+        measured = np.concatenate(values)
+        return np.tensordot(self.weights(product) / self.spread / self.plan.grid, measured, 1)
+
+
+def dense_product(product: Product) -> np.ndarray:
+    """The queries of a product over all cells of a small domain."""
+    known, domain = dict(zip(product.attributes, product.operators, strict=True)), product.domain
+    return reduce(
+        np.kron,
+        [
+            dense(known.get(name, Total(domain.kind(name).size))).astype(float)
+            for name in domain.names
+        ],
+    )
+
+
+def dense_rows(workload: Workload, *, total: bool = True) -> np.ndarray:
+    """The weighted queries of a workload over all cells, or what of them lies across equal cells."""
+    rows = np.vstack(
+        [float(product.importance) ** 0.5 * dense_product(product) for product in workload]
+    )
+    return rows if total else rows - rows.mean(axis=1, keepdims=True)
+
+
+def dense_nuclear(workload: Workload, *, total: bool = True) -> float:
+    """The nuclear norm over sqrt(cells), from the matrix."""
+    rows = dense_rows(workload, total=total)
+    return float(np.linalg.svd(rows, compute_uv=False).sum() / np.sqrt(rows.shape[1]))
+
+
+def factor(name: str, operator: object, weights: object = None) -> Factor:
+    """One attribute's factor."""
+    return Factor((name,), operator, None if weights is None else np.array(weights))  # type: ignore[arg-type]
+
+
+A, B, C = factor("a", Identity(2)), factor("b", Identity(5)), factor("c", Identity(3))
+TREE = factor("b", Tree.full(5, 2), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+PLUS = factor(
+    "b",
+    DiagonalAndRows([3, 2, 5, -4, 1], [[1, 0, 2, 2, 7], [0, 3, -1, 0, 4]]),
+    [1, 2, 1, 3, 1, 2, 5],
+)
+ACROSS_B, ACROSS_C = factor("b", Contrasts(5)), factor("c", Contrasts(3))
+# One row less than cells: what they do not see tilts the estimate from the total.
+TILTED_B = factor(
+    "b",
+    Dense([[7, -3, 0, 1, -2], [0, 6, -5, 1, 0], [1, 0, 4, -4, 2], [-1, 2, 0, 5, -4]]),
+    [1, 3, 2, 1],
+)
+TILTED_C = factor("c", Dense([[5, -2, -2], [0, 3, -4]]))
+SIGN_A = factor("a", Dense([[3, -3]]))
+RANDOM = factor("c", Dense(np.random.default_rng(0).integers(-3, 4, (5, 3))))
+
+
+def _case(
+    name: str,
+    mechanism: Noise,
+    workload: Workload,
+    *blocks: tuple[tuple[Factor, ...], int | str] | Block,
+) -> Case:
+    """Blocks by their factors and scales."""
+    rounded = mechanism is Noise.ROUNDED_GAUSSIAN
+    budget = ApproxDP(99, "1e-6") if rounded else PureDP(99)  # ample: these scales are not fitted
+    made = tuple(
+        block if isinstance(block, Block) else Block(block[0], Fraction(block[1]))
+        for block in blocks
+    )
+    plan = Measurements(
+        domain=workload.domain,
+        privacy=Privacy(budget),
+        noise=mechanism,
+        blocks=made,
+        grid=4 if rounded else 1,
+    )
+    return Case(name, plan, workload)
+
+
+LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+ALL = (
+    marginals(DOMAIN, upto=2)
+    + queries(DOMAIN, b="prefix", weight=3)
+    + queries(DOMAIN, b="all_ranges", a="identity", weight="1/3")
+)
+ALONG_B_AND_C = marginals(DOMAIN, upto=2, of=["b", "c"])
+RANGES_OF_B = queries(DOMAIN, b="all_ranges", a="prefix") + queries(
+    DOMAIN, b=matrix([[1, -2, 0, 3, 1]])
+)
+A_AND_B, SUMS = (
+    marginals(DOMAIN, upto=2, of=["a", "b"]),
+    marginals(DOMAIN, upto=1, of=["a"], sum="pay"),
+)
+
+
+def _residuals(b: Factor, c: Factor) -> list[tuple[tuple[Factor, ...], int]]:
+    """Every set of attributes with rows of its own along b and c."""
+    return [
+        ((A,), 90),
+        ((A, c), 30),
+        ((b,), 70),
+        ((A, b), 50),
+        ((A, b, c), 60),
+        ((c,), 40),
+        ((b, c), 80),
+    ]
+
+
+CASES = [
+    _case("one marginal", LAPLACE, A_AND_B, ((A, B), "5/2")),
+    _case("marginals", LAPLACE, ALL, ((A, B), 5), ((A, C), "7/3"), ((B, C), 9), ((), 1)),
+    _case(
+        "hierarchy along b",
+        ROUNDED,
+        ALL,
+        ((A, TREE), 11),
+        ((TREE, C), 17),
+        ((A, C), 4),
+        ((TREE,), 3),
+    ),
+    _case("dense along c", ROUNDED, ALONG_B_AND_C, ((TREE, RANDOM), 9), ((RANDOM,), 2)),
+    _case(
+        "diagonal and rows along b",
+        ROUNDED,
+        ALONG_B_AND_C + RANGES_OF_B,
+        ((A, PLUS), 9),
+        ((PLUS, C), 12),
+    ),
+    _case("contrasts", ROUNDED, ALL, *_residuals(ACROSS_B, ACROSS_C)),
+    _case("tilted", ROUNDED, ALL, *_residuals(TILTED_B, TILTED_C)),
+    _case(
+        "signs beside cells",
+        LAPLACE,
+        ALL,
+        ((SIGN_A,), 20),
+        ((SIGN_A, B), 30),
+        ((A, C), 25),
+        ((SIGN_A, B, C), 40),
+        ((B, C), 60),
+    ),
+    _case(
+        "no product form",
+        LAPLACE,
+        A_AND_B + marginals(DOMAIN, ways=1, of=["c"]),
+        *[((A, B), 5), ((A, factor("b", Prefix(5))), 3), ((factor("b", Total(5)), C), 2)],
+    ),
+    _case(
+        "counts and sums",
+        LAPLACE,
+        marginals(DOMAIN, upto=2, of=["a", "c"]) + SUMS,
+        *[((A, C), 5), Block((A,), Fraction(300), "pay"), Block((), Fraction(120), "pay")],
+    ),
+]
+
+# Two tables of different strategies, which have a form of their own where they are large.
+PAIR = Domain(a=Integers(0, 4), b=Coded(3), c=Integers(0, 5))
+GROUPS = factor("a", Dense([[1, 1, 0, 0, 0], [0, 0, 1, 1, 1]]))
+WEIGHTED = factor(
+    "c", Tree.full(6, 3), np.random.default_rng(0).integers(1, 9, Tree.full(6, 3).rows)
+)
+MERGED = [
+    (GROUPS, factor("b", Dense([[2, 1, 0], [0, 1, 1], [1, 0, 3]])), WEIGHTED),
+    (factor("a", Prefix(5)),),
+]
+OF_GROUPS = (
+    queries(PAIR, a=matrix([[1, 1, 0, 0, 0]]), b="identity", c=ranges([(1, 3), (0, 5)]))
+    + queries(PAIR, a="prefix")
+    + queries(PAIR)
+)
+CASES += [
+    _case(
+        "two tables",
+        LAPLACE,
+        queries(PAIR, a="identity", c="prefix") + OF_GROUPS,
+        *[
+            ((factor("a", Identity(5)), factor("b", Identity(3)), factor("c", Prefix(6))), "7/3"),
+            ((GROUPS, WEIGHTED), 3),
+        ],
+    ),
+    _case(
+        "two tables of which neither has all cells",
+        LAPLACE,
+        OF_GROUPS,
+        (MERGED[0], "7/3"),
+        (MERGED[1], 3),
+    ),
+]
+
+# Strategies of every kind on one domain, which nothing but a linear solver estimates where it is
+# large.
+SOLVED = Domain(a=Integers(0, 3), b=Integers(0, 5), c=Integers(0, 2))
+_SOLVED = [
+    (tuple(factor(name, Identity(SOLVED.kind(name).size)) for name in SOLVED.names), 5),
+    ((factor("a", Prefix(4), [1, 2, 3, 4]), factor("b", Tree.full(6, 2))), 3),
+    ((factor("b", Haar(6)), factor("c", Dense([[1, 0, -2], [3, 1, 1]]))), "7/2"),
+    ((factor("b", AllRanges(6)),), 40),
+    ((factor("c", DiagonalAndRows([1, 2, 3], [[1, 1, 0]])),), 2),
+    ((), 1),
+]
+_JOINT = (Factor(("a", "b"), Dense(np.random.default_rng(3).integers(-2, 3, (5, 24)))),)
+_ASKED = marginals(SOLVED, upto=2) + queries(SOLVED, a="prefix", b="all_ranges")
+SEPARATE, MIXED = (
+    _case("many tables", LAPLACE, _ASKED, *_SOLVED),
+    _case("a joint factor", LAPLACE, _ASKED, *_SOLVED, (_JOINT, 4)),
+)
+CASES += [SEPARATE, MIXED]
+
+# Counts and sums together, by the distances of values from both ends.
+TIPS = Measure("tips", 1, 5)
+ENDS = Domain(
+    a=Coded(3),
+    b=Integers(0, 3),
+    measures={"pay": Measure("pay", -2, 6), "tips": TIPS, "count of tips": ValueCount(TIPS)},
+)
+_ALONG_A, _ALONG_B = factor("a", Identity(3)), factor("b", Identity(4))
+
+
+def ends(factors: tuple[Factor, ...], measure: str) -> Block:
+    """A block of distances."""
+    return Block(factors, Fraction(1), measure, ends=True)
+
+
+_OF_ENDS = {
+    "both ends alone": [(ends((_ALONG_A,), "pay"), 1.0)],
+    "both ends and counts": [
+        *[(ends((_ALONG_A,), "pay"), 1.0), (Block((_ALONG_A, _ALONG_B), Fraction(1)), 3.0)],
+        *[(ends((_ALONG_A, _ALONG_B), "pay"), 0.4), (Block((), Fraction(1)), 2.0)],
+    ],
+    "both ends of two measures": [
+        (ends((_ALONG_A,), "pay"), 1.0),
+        (ends((_ALONG_A,), "tips"), 2.0),
+        (ends((), "tips"), 0.7),
+    ],
+    "both ends of no product form": [
+        (ends((_ALONG_A, factor("b", Prefix(4), [1, 3, 2, 1])), "pay"), 1.0),
+        *[
+            (ends((factor("b", Tree.full(4, 2)),), "pay"), 2.0),
+            (Block((_ALONG_B,), Fraction(1)), 1.5),
+        ],
+    ],
+}
+KINDS = {
+    "Laplace": (Privacy(PureDP("1/3")), LAPLACE),
+    "Gaussian": (Privacy(ZCDP("1/7")), Noise.DISCRETE_GAUSSIAN),
+}
+for _name, _blocks in _OF_ENDS.items():
+    for _noise, _kind in KINDS.items():
+        _plan = fit_noise_scales(ENDS, *_kind, _blocks)
+        _sums = together(
+            [queries(ENDS, a="identity", sum=measure) for measure in LeastSquares(_plan).measures]
+        )
+        CASES.append(Case(f"{_name}, {_noise}", _plan, _sums))
+
+# Levels of one attribute, of unequal groups.
+IN_ORDER, SHUFFLED = [0, 0, 0, 1, 1, 2, 3, 3, 3, 3], [0, 1, 0, 2, 3, 3, 1, 0, 3, 3]
+
+
+def leveled(groups: list[int], *, more: bool = True) -> Workload:
+    """Places in unequal groups and regions, by nothing, sex, and sex and age; and prefix sums of places and ages by sex."""
+    regions = np.array([0, 0, 1, 1])[groups]
+    levels = {"group": dict(enumerate(groups)), "region": dict(enumerate(regions.tolist()))}
+    domain = Domain(sex=Coded(2), place=Coded(len(groups), levels=levels), age=Coded(3))
+    others = [dict.fromkeys(names, "identity") for names in ([], ["sex"], ["sex", "age"])]
+    along = ["identity", level("group"), level("region"), "total"]
+    products = [
+        queries(domain, place=one, weight=1 + place, **own)
+        for place, one in enumerate(along)
+        for own in others
+    ]
+    return together(
+        products + [queries(domain, sex="identity", place="prefix", age="prefix")] * more
+    )
+
+
+def level_tables(workload: Workload, *, apart: bool = False) -> list[tuple[Block, float]]:
+    """Cells by sex and age, groups by age, regions by sex in contrasts, ages alone, places alone: with weights that are not alike.
+
+    Of groups by age and of places alone every row may have a weight of its own.
+    """
+    along = {asked: operator for name, asked, operator in workload.along if name == "place"}
+    sex, place, age = (
+        factor(name, Identity(size)) for name, size in (("sex", 2), ("place", 10), ("age", 3))
+    )
+    group, region = (factor("place", along[level(name)]) for name in ("group", "region"))
+    places = place
+    if apart:
+        group, places = (
+            factor("place", one.operator, range(1, one.operator.rows + 1))
+            for one in (group, places)
+        )
+    tables = [
+        ((sex, place, age), 1.0),
+        ((group, age), 0.7),
+        ((factor("sex", Contrasts(2)), region), 0.4),
+        ((age,), 0.3),
+        ((places,), 0.2),
+    ]
+    return [(Block(factors, Fraction(1)), weight) for factors, weight in tables]
+
+
+def level_plan(workload: Workload, *, apart: bool = False) -> Measurements:
+    """With their tables."""
+    return fit_noise_scales(
+        workload.domain,
+        Privacy(ZCDP("1/2")),
+        Noise.DISCRETE_GAUSSIAN,
+        level_tables(workload, apart=apart),
+    )
+
+
+for _groups in (IN_ORDER, SHUFFLED):
+    for _apart in (False, True):
+        _asked = leveled(_groups)
+        CASES.append(
+            Case(f"levels {_groups[1]} {_apart}", level_plan(_asked, apart=_apart), _asked)
+        )

@@ -1,0 +1,190 @@
+"""Lower bounds: closed forms against dense singular values, and below every plan that can be made."""
+
+import math
+
+import numpy as np
+import pytest
+
+from error.plans import DOMAIN, dense_nuclear
+from leastnoise import _strategies
+from leastnoise._domain import Domain, Integers, PerCellBound
+from leastnoise._error import (
+    evaluate_plan,
+    lower_bound,
+    nuclear_across,
+    nuclear_norm,
+    nuclear_parts,
+)
+from leastnoise._families import singular_values
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Ranges,
+    Total,
+    Tree,
+    dense,
+)
+from leastnoise._workload import Workload, marginals, queries
+from strategies.proposals import proposal
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [Identity(7), Total(7), Prefix(7), AllRanges(7)],
+    ids=lambda operator: type(operator).__name__,
+)
+def test_singular_values(operator: Operator) -> None:
+    closed = singular_values(operator)
+    assert closed is not None
+    np.testing.assert_allclose(
+        np.sort(closed)[::-1],
+        np.linalg.svd(dense(operator), compute_uv=False)[: len(closed)],
+        rtol=1e-9,
+    )
+
+
+def exact_parts(operator: Operator) -> list[float]:
+    rows = dense(operator).astype(float)
+    n = operator.size
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    return [
+        np.linalg.svd(rows, compute_uv=False).sum() / math.sqrt(n),
+        float(np.linalg.norm(rows.sum(axis=1))) / n,
+        np.linalg.svd(centred, compute_uv=False).sum() / math.sqrt(n),
+    ]
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Identity(6),
+        Total(6),
+        Prefix(6),
+        AllRanges(6),
+        Tree.full(6, 2),
+        Dense([[1, -2, 0], [3, 0, 1]]),
+    ],
+)
+def test_nuclear_parts(operator: Operator) -> None:
+    np.testing.assert_allclose(
+        [*nuclear_parts(operator), nuclear_across(operator)],
+        exact_parts(operator),
+        rtol=1e-7,
+        atol=1e-7,
+    )
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Prefix,
+        AllRanges,
+        lambda n: Ranges(n, [0, 5], [9, 12]),
+        lambda n: Dense(np.ones((2, n), dtype=int)),
+    ],
+)
+def test_long_attributes_get_a_bound_below_the_exact_value(
+    make: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = make(40)  # type: ignore[operator]
+    for most in ("_MOST_GRAM", "_MOST_CLOSED"):
+        monkeypatch.setattr(f"leastnoise._error._bounds.{most}", 8)
+    for known in (nuclear_parts, nuclear_across):
+        known.cache_clear()
+    parts = [*nuclear_parts(operator), nuclear_across(operator)]
+    for known in (nuclear_parts, nuclear_across):
+        known.cache_clear()
+    assert all(
+        part <= exact + 1e-9 for part, exact in zip(parts, exact_parts(operator), strict=True)
+    )
+    assert parts[0] > 0
+
+
+WORKLOADS = {
+    "marginals": marginals(DOMAIN, upto=2) + marginals(DOMAIN, ways=1, weight=3),
+    "prefix": queries(DOMAIN, b="prefix"),
+    "product": queries(DOMAIN, b="prefix", c="all_ranges"),
+    "mixed": marginals(DOMAIN, ways=2)
+    + queries(DOMAIN, b="all_ranges", weight=2)
+    + queries(DOMAIN, a="identity", b="prefix"),
+    "counts and sums": marginals(DOMAIN, ways=1) + marginals(DOMAIN, ways=1, sum="pay"),
+}
+
+
+@pytest.mark.parametrize("name", ["marginals", "prefix", "product", "mixed"])
+def test_nuclear_norm_of_a_workload(name: str) -> None:
+    whole, across = (nuclear_norm(WORKLOADS[name].products, total=total) for total in (True, False))
+    exact = dense_nuclear(WORKLOADS[name])
+    assert 0.8 * exact < whole <= exact * (1 + 1e-9)
+    assert across <= whole
+    if name != "mixed":
+        assert whole == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("budget", "mechanism"),
+    [
+        (PureDP(5), Noise.DISCRETE_LAPLACE),
+        (ZCDP(2), Noise.DISCRETE_GAUSSIAN),
+        (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
+    ],
+)
+def test_no_plan_is_below_the_bound(
+    workload: Workload, neighbours: str, budget: PureDP | ZCDP | ApproxDP, mechanism: str
+) -> None:
+    privacy = Privacy(budget, neighbours)
+    for name in ("identity", "marginals"):
+        try:
+            strategy = proposal(name, workload, privacy)
+        except _strategies.NotApplicable:
+            continue
+        promise = evaluate_plan(
+            workload, fit_noise_scales(workload.domain, privacy, mechanism, strategy.blocks)
+        ).expected_error()
+        assert 0 < promise.lower_bound <= promise.total_squared_error * (1 + 1e-9)
+
+
+def test_the_bound_is_met_where_identity_is_optimal() -> None:
+    domain = Domain(a=Integers(0, 9))
+    privacy = Privacy(PureDP("0.5"))
+    workload = marginals(domain, ways=1)
+    strategy = proposal("identity", workload, privacy)
+    promise = evaluate_plan(
+        workload, fit_noise_scales(domain, privacy, Noise.DISCRETE_LAPLACE, strategy.blocks)
+    ).expected_error()
+    assert promise.total_squared_error == pytest.approx(promise.lower_bound)
+    assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
+
+
+def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_unit() -> None:
+    asked = queries(DOMAIN, a="identity")
+    free, limited = (
+        Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
+        for limit in (None, PerCellBound(2, "c"))
+    )
+    bounds = [lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN) for privacy in (free, limited)]
+    assert bounds[0] == pytest.approx(bounds[1])
+
+
+@pytest.mark.parametrize(("cells", "filled"), [(6, 6), (8, 8), (8, 6), (12, 3)])
+def test_lower_bound_covers_units_with_rows_in_different_cells(cells: int, filled: int) -> None:
+    # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
+    # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
+    ones = np.arange(1, filled + 1)
+    between, along = ones * (cells - ones) / cells, ones**2 / cells
+    shares = np.geomspace(1e-4, 1e4, 4001)
+    worst = (between + shares[:, None] * along).max(axis=1)
+    best = float((worst * (cells - 1 + 1 / shares)).min())
+    privacy = Privacy(
+        ZCDP("1/2"), unit_column="id", max_rows=filled, max_per_cell=PerCellBound(1, "week")
+    )
+    asked = queries(Domain(week=Integers(1, cells)), week="identity")
+    bound = lower_bound(asked, privacy, Noise.ROUNDED_GAUSSIAN)
+    assert 0.85 * best <= bound <= best * (1 + 1e-9)

@@ -1,0 +1,68 @@
+"""Two tables of different strategies: what neither determines, and rounding; tests/error/test_structure has their errors and answers."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from error.plans import MERGED, PAIR
+from leastnoise._domain import Coded, Domain
+from leastnoise._error import (
+    PairStructure,
+    UnsupportedQuery,
+    block_variance,
+    measure_covariance,
+    pair_structure,
+)
+from leastnoise._estimation import Estimate
+from leastnoise._trusted.accounting import Noise, Privacy, PureDP
+from leastnoise._trusted.linop import Identity, Prefix
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._workload import identity, queries
+
+
+def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
+    blocks = tuple(Block(own, Fraction(7 + 2 * place, 3)) for place, own in enumerate(factors))
+    return Measurements(
+        domain=domain, privacy=Privacy(PureDP(100)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
+
+
+def test_what_neither_of_two_tables_determines_is_refused() -> None:
+    plan, (product,) = plan_of(*MERGED, domain=PAIR), queries(PAIR, a="identity", c="prefix")
+    known = pair_structure(
+        dict(zip(PAIR.names, PAIR.shape, strict=True)),
+        [(one, block_variance(plan, one)) for one in plan.blocks],
+    )
+    for ask in (known.variances, known.total):
+        with pytest.raises(UnsupportedQuery, match="do not determine"):
+            ask(product)
+
+
+def test_very_unequal_weights_leave_no_rounding_error_in_the_estimate() -> None:
+    """Without a second solution for what is left of the residual the error is 6e-3 of the noise here, and grows with the weights."""
+    rng = np.random.default_rng(3)
+    domain = Domain(a=Coded(16), b=Coded(18), c=Coded(17))
+    uneven = [
+        Factor((name,), Prefix(kind), rng.choice([1, 200], kind))
+        for name, kind in zip("abc", (16, 18, 17), strict=True)
+    ]
+    plan = plan_of(
+        tuple(uneven), (Factor(("b",), Identity(18), rng.choice([1, 200], 18)),), domain=domain
+    )
+    assert isinstance(measure_covariance(plan, None), PairStructure)
+    cells = rng.poisson(5, (16, 18, 17)).astype(float)
+    sums = cells.cumsum(0).cumsum(1).cumsum(2)
+    estimate = Estimate(
+        Observation(
+            plan,
+            tuple(part.astype(np.int64).reshape(-1) for part in (sums, cells.sum((0, 2)))),
+            receipt="",
+            private=False,
+        )
+    )
+    (product,) = queries(domain, a=identity(), b=identity(), c=identity()).products
+    assert (
+        np.abs((estimate.values(product) - cells) / estimate.estimate(product).noise_std).max()
+        < 1e-4
+    )

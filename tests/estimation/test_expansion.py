@@ -1,0 +1,233 @@
+"""Answers and their two errors from data-aware observations: exact algebra against dense matrices, and simulation."""
+
+import json
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Domain, Integers
+from leastnoise._error import block_variance
+from leastnoise._estimation import (
+    BucketExpansion,
+    Estimator,
+    Outcome,
+    Posterior,
+    SmoothedEstimate,
+    join_observations,
+)
+from leastnoise._estimation._expansion import DeviationBound, shrunk_levels
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._mechanisms import mechanism_for
+from leastnoise._plan import Plan
+from leastnoise._session import outcome_from_json
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.linop import Coarse, Tree, dense, pack
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.table import Table
+from leastnoise._workload import Product, all_ranges, matrix, prefix, queries, ranges
+from mechanisms.running import written
+from simulated import simulations
+
+SIZE = 13
+DOMAIN = Domain(age=Integers(0, SIZE - 1))
+STARTS = np.array([0, 2, 7, 8])
+ASKED = [
+    queries(DOMAIN, age=asked).products[0]
+    for asked in (
+        "identity",
+        prefix(),
+        all_ranges(),
+        ranges([(0, 12), (3, 9), (4, 6)]),
+        matrix(np.arange(39).reshape(3, 13) % 5 - 2),
+    )
+] + [queries(DOMAIN).products[0]]
+PRIVACY = {
+    Noise.DISCRETE_LAPLACE: Privacy(PureDP("1/3")),
+    Noise.DISCRETE_GAUSSIAN: Privacy(ZCDP("1/30")),
+}
+
+
+def rows_of(product: Product) -> np.ndarray:
+    return dense(product.operators[0]).astype(float) if product.attributes else np.ones((1, SIZE))
+
+
+@cache
+def steps_of(regime: str, mechanism: str) -> list[Measurements]:
+    levels = Factor(("age",), Tree(SIZE, (4, 1)), np.repeat([2**20, 2**19], [4, SIZE]))
+    coarse = Factor(
+        ("age",), Coarse(Tree.full(4, 2), STARTS, SIZE), np.array([5, 4, 4, 3, 3, 3, 9])
+    )
+    steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
+    return [
+        fit_noise_scales(
+            DOMAIN, PRIVACY[mechanism], mechanism, [(Block((factor,), Fraction(1)), 1.0)]
+        )
+        for factor in steps
+    ]
+
+
+def observed(
+    regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object
+) -> Outcome:
+    privacy, entropy = PRIVACY[mechanism], SeededEntropy(seed)
+    table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
+    told = {"buckets": 4, "starts": pack(STARTS)}
+    found = {"shrunk": {}, "adaptive": told, "buckets": told | {"bounded": True}}[regime]
+    observation = join_observations(
+        [simulate(plan, table, entropy) for plan in steps_of(regime, mechanism)], privacy
+    )
+    plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
+    read = mechanism_for("dawa", plan.workload).finding
+    return Outcome(plan, observation, read({"regime": regime, **found, **facts}))
+
+
+@pytest.mark.parametrize("most", [10**6, 3])
+@pytest.mark.parametrize("mechanism", PRIVACY)
+@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
+def test_the_posterior_is_that_of_normals(
+    mechanism: str, product: Product, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the covariance of all edges, and some queries at a time."""
+    monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
+    monkeypatch.setattr("leastnoise._estimation._expansion._ROWS", most)
+    observation = observed("adaptive", mechanism, np.arange(SIZE) * 3).observation
+    found = Posterior.of(observation)
+    halving, first = shrunk_levels(observation)
+    basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
+    prior, noise, error = (np.diag(one) for one in (first.variances, first.noise, first.errors))
+    assert (error >= prior).all()
+    block, factor = (
+        observation.measurements.blocks[1],
+        observation.measurements.blocks[1].factors[0],
+    )
+    seen = dense(factor.operator) @ basis
+    own = np.diag(
+        block_variance(observation.measurements, block) / factor.weights.astype(float) ** 2
+    )
+    gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + own)
+    keep = np.eye(len(prior)) - gain @ seen
+    mean = first.means + gain @ (
+        observation.values[1] / observation.measurements.grid - seen @ first.means
+    )
+    noise, error = (keep @ one @ keep.T + gain @ own @ gain.T for one in (noise, error))
+    asked, answer = rows_of(product) @ basis, found.estimate(product)
+    whole, loud = (
+        np.einsum("ij,jk,ik->i", asked, error, asked),
+        np.einsum("ij,jk,ik->i", asked, noise, asked),
+    )
+    moved = (answer.values.reshape(-1) - asked @ mean) ** 2
+    assert np.allclose(answer.noise_std.reshape(-1) ** 2, loud)
+    assert np.allclose(
+        answer.approximation_std.reshape(-1) ** 2, whole - loud + moved, atol=1e-9 * whole.max()
+    )
+    assert (whole >= loud * (1 - 1e-9)).all()
+    if (basis @ mean >= 0).all():
+        assert np.allclose(answer.values.reshape(-1), asked @ mean)
+
+
+@pytest.mark.parametrize("regime", ["shrunk", "sloped"])
+def test_levels_alone_of_earlier_releases_are_read_as_any_measurements(regime: str) -> None:
+    outcome = observed("shrunk", Noise.DISCRETE_LAPLACE, np.arange(SIZE) * 20)
+    found = (
+        mechanism_for("dawa", outcome.plan.workload)
+        .finding({"regime": regime})
+        .estimator(outcome.observation)
+    )
+    assert isinstance(found, SmoothedEstimate)
+
+
+EVEN = np.repeat(
+    [30, 4, 90, 10], np.diff(STARTS, append=SIZE)
+)  # inside the buckets: all error is noise
+
+
+@cache
+def expanded(mechanism: str) -> list[Estimator]:
+    """Of other noise each; all products are asked of the same."""
+    (plan,) = steps_of("buckets", mechanism)
+    draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
+    return [BucketExpansion.of(observation, None) for observation in draws]
+
+
+@pytest.mark.parametrize("mechanism", PRIVACY)
+@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
+def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(
+    mechanism: str, product: Product
+) -> None:
+    draws = expanded(mechanism)
+    found = np.array([one.estimate(product).values.reshape(-1) for one in draws])
+    truth = rows_of(product) @ EVEN
+    said = draws[0].estimate(product).noise_std.reshape(-1) ** 2
+    # 400 draws: the mean is within 5 standard errors, and the variance within 40% (Laplace: 6
+    # standard errors), once in a million.
+    assert (np.abs(found.mean(axis=0) - truth) <= 5 * np.sqrt(said / 400) + 1e-9).all()
+    assert (np.abs(((found - truth) ** 2).mean(axis=0) - said) <= 0.4 * said + 1e-9).all()
+
+
+@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
+@pytest.mark.parametrize("bounded", [True, False])
+def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_bounds_moved(
+    product: Product, bounded: bool
+) -> None:
+    hidden = {"scale": 3.0, "prior": 1.0}
+    found = observed(
+        "buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden
+    ).estimator()
+    lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
+    squares = DeviationBound(scale=3.0, prior=1.0).squares(lengths, counts, np.diag(covariance))
+    rows = rows_of(product)
+    expected = (rows @ (found.cells - np.repeat(counts / lengths, lengths))) ** 2  # type: ignore[attr-defined]
+    for start, length, square in zip(STARTS, lengths, squares, strict=True):
+        errors = [
+            np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1))
+            for at in range(length)
+        ]
+        expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
+    assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, expected)
+    unknown = observed(
+        "buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded
+    ).estimator()
+    assert np.isnan(unknown.estimate(product).approximation_std).all()
+
+
+def test_what_buckets_hide_is_bounded_by_their_choice_and_their_counts() -> None:
+    cells, counts, spread = (
+        np.array([1, 4, 64, 64]),
+        np.array([9e9, 9e9, 9e9, 1.0]),
+        np.full(4, 25.0),
+    )
+    free = DeviationBound(scale=10.0, prior=1.5).squares(cells, counts, spread)
+    assert free[0] == 0
+    assert (
+        free[1] == (10 * (2 * 1.5 + 1)) ** 2
+    )  # one cell of four: two more buckets, and one factor e of luck
+    assert free[2] == 100 * 64 * 1.5**2  # every cell by itself
+    assert free[3] == 1 + 25  # no more than the bucket holds
+
+
+def test_bounded_buckets_are_not_negative() -> None:
+    for seed in range(20):
+        found = observed(
+            "buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True
+        ).estimator()
+        assert (found.estimate(ASKED[0]).values >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"regime": "magic"},
+        {"regime": "adaptive"},
+        {"regime": "buckets"},
+        {"regime": ["shrunk"]},
+    ],
+)
+def test_damaged_facts_are_refused(facts: dict[str, object]) -> None:
+    outcome = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
+    with pytest.raises(InputError, match="not an observation, or a damaged one"):
+        outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome) | {"outcome": facts}))

@@ -1,0 +1,104 @@
+"""The mixture of products: its slopes, its fit, and that it is the same again."""
+
+import numpy as np
+import pytest
+
+from leastnoise._estimation._mixture import (
+    RESIDUAL,
+    NoisyTable,
+    _Fit,
+    fit_mixture,
+    refit_mixture,
+    smoothed_shares,
+)
+
+SIZES = (5, 4, 3)
+
+
+def tables(
+    noise: float, seed: int = 1, rows: float = 10_000.0
+) -> tuple[list[NoisyTable], list[np.ndarray]]:
+    """Noisy tables of one, two and three attributes, some on bins, of rows of three kinds; and the true distributions."""
+    random = np.random.default_rng(seed)
+    kinds, along = (
+        np.array([0.5, 0.3, 0.2]),
+        [random.dirichlet(np.full(n, 0.5), 3).T for n in SIZES],
+    )
+    cube = np.einsum("k,ak,bk,ck->abc", kinds, *along) * rows
+    whole = [np.arange(n) for n in SIZES]
+    merged = np.array([0, 2])
+    asked = [
+        ((0,), (whole[0],)),
+        ((1,), (whole[1],)),
+        ((2,), (whole[2],)),
+        ((0, 1), (merged, whole[1])),
+        ((1, 2), (whole[1], whole[2])),
+    ]
+    found = []
+    for places, starts in [*asked, ((0, 1, 2), (merged, whole[1], whole[2]))]:
+        counts = cube.sum(axis=tuple(k for k in range(3) if k not in places))
+        for axis, one in enumerate(starts):
+            counts = np.add.reduceat(counts, one, axis=axis)
+        found.append(
+            NoisyTable(places, starts, counts + noise * random.standard_normal(counts.shape), noise)
+        )
+    return found, [cube.sum(axis=tuple(j for j in range(3) if j != k)) / rows for k in range(3)]
+
+
+def test_slopes_are_those_of_the_squared_residuals() -> None:
+    asked, start = tables(30.0)
+    logits = np.random.default_rng(3).standard_normal((sum(SIZES), 4))
+    fit = _Fit(10_000.0, start, asked, (logits, np.zeros(4)))
+    along, shares = fit.distributions()
+    _, spread, pull = fit.slopes(along, shares)
+    random, step = np.random.default_rng(2), 1e-7
+    for _ in range(5):
+        towards, moved = random.standard_normal(along.shape), random.standard_normal(shares.shape)
+        above, below = (
+            fit.slopes(along + sign * step * towards, shares + sign * step * moved)[0]
+            for sign in (1, -1)
+        )
+        # Shares stand outside of the slopes along the distributions, and all slopes are half those
+        # of the squares.
+        expected = 2 * float((spread * shares * towards).sum() + pull @ moved)
+        assert (above - below) / (2 * step) == pytest.approx(expected, rel=1e-4)
+    fit.run(60)
+    assert fit.rounds == 60 + 250  # rounds of falling steps follow
+
+
+def test_a_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
+    for noise in (100.0, 10.0):
+        asked, start = tables(noise)
+        found = fit_mixture(10_000.0, start, asked, kinds=30)
+        fit = _Fit(
+            10_000.0, start, asked, (np.log(np.concatenate(found.along)), np.log(found.shares))
+        )
+        assert fit.slopes(*fit.distributions())[0] / fit.cells == pytest.approx(RESIDUAL, abs=0.25)
+        for place, truth in enumerate(start):
+            assert found.table([place]) == pytest.approx(truth, abs=3 * noise / 10_000)
+        assert found.table([0, 1, 2]).sum() == pytest.approx(1)
+        assert found.table([1, 0]) == pytest.approx(found.table([0, 1]).T)
+        assert float(found.table([])) == pytest.approx(1)
+
+
+def test_a_fit_is_the_same_again_and_follows_other_noise() -> None:
+    asked, start = tables(20.0)
+    one, two = (fit_mixture(10_000.0, start, asked, kinds=20) for _ in range(2))
+    assert all((a == b).all() for a, b in zip(one.along, two.along, strict=True))
+    same = refit_mixture(one, 10_000.0, start, asked, 50)
+    assert same.table([0, 1]) == pytest.approx(one.table([0, 1]), abs=2e-3)
+    other = tables(20.0, seed=1)[0]
+    other[1] = NoisyTable(
+        (1,), other[1].starts, other[1].counts + np.array([400.0, -400.0, 0, 0]), 20.0
+    )
+    change = refit_mixture(one, 10_000.0, start, other, 100).table([1]) - one.table([1])
+    assert change[0] > 0 > change[1]
+
+
+def test_a_start_leaves_out_what_noise_could_have_made() -> None:
+    random, counts = np.random.default_rng(4), np.repeat([900.0, 100.0], 32)
+    found = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
+    assert found.sum() == pytest.approx(1)
+    assert (found > 0).all()
+    assert np.abs(found - counts / counts.sum()).sum() < 0.5 * 20 * 64 * 0.8 / counts.sum()
+    assert (smoothed_shares(np.array([-5.0, 3.0]), 10.0, -2.0) > 0).all()

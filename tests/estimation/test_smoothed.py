@@ -1,0 +1,205 @@
+"""Answers of a plan that does not look, shrunk: the algebra against dense matrices, intervals that stay, and errors by simulation."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._error import block_variance
+from leastnoise._estimation import Estimate, HalvingTree, SmoothedEstimate, can_be_smoothed, shrink
+from leastnoise._estimation._expansion import level_prior, posterior_means, runs_of
+from leastnoise._estimation._least_squares import Answer, OneSidedBounds
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, simulate
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Coarse,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Tree,
+    dense,
+)
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._trusted.table import Table
+from leastnoise._workload import queries
+
+SIZES = [1, 2, 5, 8, 13]
+PRIVACY = {
+    Noise.DISCRETE_LAPLACE: Privacy(PureDP("1/3")),
+    Noise.DISCRETE_GAUSSIAN: Privacy(ZCDP("1/30")),
+}
+
+
+def measured(cells: np.ndarray, operators: list[Operator], noise: Noise, seed: int) -> Observation:
+    domain = Domain(age=Coded(1) if len(cells) == 1 else Integers(0, len(cells) - 1))
+    blocks = [(Block((Factor(("age",), operator),), Fraction(1)), 1.0) for operator in operators]
+    plan: Measurements = fit_noise_scales(domain, PRIVACY[noise], noise, blocks)
+    table = Table(domain, {"age": np.repeat(np.arange(len(cells)), cells)})
+    return simulate(plan, table, SeededEntropy(seed))
+
+
+def basis_of(halving: HalvingTree) -> np.ndarray:
+    return np.array([halving.together(unit, bounded=False) for unit in np.eye(halving.padded)]).T
+
+
+@pytest.mark.parametrize("buckets", [False, True])
+@pytest.mark.parametrize("noise", PRIVACY)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> None:
+    cells = np.where(np.arange(size) < 4, 900, 600)  # far above 0, so that no bound is met
+    starts = np.unique(np.arange(size) * 2 // 3) if buckets else np.arange(size)
+    expand = np.diff(starts, append=size)
+    inner = [Prefix(len(starts)), Identity(len(starts))]
+    observation = measured(
+        cells, [Coarse(one, starts, size) if buckets else one for one in inner], noise, 3
+    )
+    information, told = np.zeros((len(starts),) * 2), np.zeros(len(starts))
+    for block, operator, values in zip(
+        observation.measurements.blocks, inner, observation.values, strict=True
+    ):
+        rows = dense(operator) * block.scaling()[:, None]
+        precision = 1 / block_variance(observation.measurements, block)
+        information += rows.T @ rows * precision
+        told += rows.T @ (values / observation.measurements.grid * block.scaling() * precision)
+    covariance, halving = np.linalg.inv(information), HalvingTree(len(starts), expand)
+    vector, units = (
+        halving.differences(covariance @ told),
+        np.array([halving.differences(unit) for unit in np.eye(len(starts))]),
+    )
+    seen = np.concatenate(
+        [[True], *((a > 0) & (b > 0) for a, b in zip(halving.left, halving.right, strict=True))]
+    )
+    spread = np.where(seen, np.einsum("cj,cd,dj->j", units, covariance, units), 0.0)
+    variances = Estimate(observation).estimate(runs_of(observation.measurements)[2]).noise_std ** 2
+    np.testing.assert_allclose(halving.noise(variances), spread, rtol=1e-6, atol=1e-9)
+    tail = (
+        float(np.sqrt(np.median(np.diag(covariance)) / 2))
+        if noise is Noise.DISCRETE_LAPLACE
+        else None
+    )
+    found = shrink(halving, vector, spread, tail)
+    levels = zip(*map(halving.levels, (vector, found.means, found.variances, spread)), strict=True)
+    precision, pull = np.concatenate(
+        [np.zeros((2, 1)), *(level_prior(*level) for level in levels)], axis=1
+    )
+    basis = basis_of(halving)[:, seen]
+    mean = basis @ np.linalg.solve(
+        basis.T @ information @ basis + np.diag(precision[seen]), basis.T @ told + pull[seen]
+    )
+    np.testing.assert_allclose(
+        posterior_means(observation)[3], np.repeat(mean / expand, expand), rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize(("away", "kept"), [(1.0, 1.0), (2.0, 0.25)])
+def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_level(
+    away: float, kept: float
+) -> None:
+    noise, left = np.full(16, 4.0), np.full(16, 1.0)
+    part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
+    sharp, pull = level_prior(
+        part, np.zeros(16), left, noise
+    )  # right if differences lie sqrt(3) from their means of 0
+    after = 1 / (1 / noise + sharp)
+    np.testing.assert_allclose(after, kept * left + (1 - kept) * noise)
+    np.testing.assert_allclose(after * (part / noise + pull), (1 - kept) * part, atol=1e-12)
+    few = level_prior(part[:4], np.zeros(4), left[:4], noise[:4])
+    assert not np.concatenate(few).any()
+
+
+def test_queries_that_do_not_tell_the_cells_are_not_smoothed() -> None:
+    few = measured(
+        np.full(8, 50), [Dense(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))], Noise.DISCRETE_LAPLACE, 1
+    )
+    assert not can_be_smoothed(few.measurements)
+    with pytest.raises(InputError):
+        SmoothedEstimate.of(few)
+    assert can_be_smoothed(
+        measured(np.full(8, 50), [AllRanges(8)], Noise.DISCRETE_LAPLACE, 1).measurements
+    )
+
+
+@pytest.mark.parametrize("noise", PRIVACY)
+def test_intervals_are_those_of_least_squares_and_reach_to_the_answer(noise: Noise) -> None:
+    cells = np.zeros(32, dtype=np.int64)
+    cells[5] = 40
+    domain = Domain(age=Integers(0, 31))
+    moved = 0
+    for seed in range(6):
+        observation = measured(cells, [Tree.full(32, 2)], noise, seed)
+        smoothed, plain = SmoothedEstimate.of(observation), Estimate(observation)
+        for asked in ("identity", "prefix"):
+            (product,) = queries(domain, age=asked)
+            one, other = smoothed.estimate(product), plain.estimate(product)
+            below, above = one.reaches(1.0, 0.8, 0.5)
+            ends = other.values - other.noise_std - 0.5, other.values + other.noise_std + 0.5
+            np.testing.assert_allclose(
+                one.values - below, np.minimum(ends[0], one.values), atol=1e-9
+            )
+            np.testing.assert_allclose(
+                one.values + above, np.maximum(ends[1], one.values), atol=1e-9
+            )
+            np.testing.assert_allclose(one.approximation_std, np.abs(one.values - other.values))
+            moved += int(((one.values < ends[0]) | (one.values > ends[1])).sum())
+    assert moved > 0
+
+
+@pytest.mark.parametrize(("shape", "most"), [("empty", 0.5), ("steps", 0.95), ("rough", 1.02)])
+def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(
+    shape: str, most: float
+) -> None:
+    """Mean squares of the errors of prefix sums over 20 releases."""
+    place = np.arange(64)
+    cells = {
+        "empty": 0 * place,
+        "steps": 40 + 300 * (place // 16 % 2),
+        "rough": place**2 * 7919 % 5000,
+    }[shape]
+    (product,) = queries(Domain(age=Integers(0, 63)), age="prefix")
+    squares = np.zeros(2)
+    for seed in range(20):
+        observation = measured(cells, [Tree.full(64, 4)], Noise.DISCRETE_LAPLACE, seed)
+        for index, kind in enumerate((SmoothedEstimate.of(observation), Estimate(observation))):
+            squares[index] += ((kind.estimate(product).values - np.cumsum(cells)) ** 2).sum()
+    assert squares[0] <= most**2 * squares[1]
+
+
+def test_means_are_moved_back_by_the_factor_of_james_and_stein(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If the means are half of least squares, what remains is least squares times 1 - n / q, q its squares in units of the noise."""
+
+    def halved(observation: Observation) -> tuple[object, ...]:
+        plain, joint, least, _ = posterior_means(observation)
+        return plain, joint, least, least / 2
+
+    monkeypatch.setattr("leastnoise._estimation._expansion.posterior_means", halved)
+    observation = measured(np.full(256, 6), [Identity(256)], Noise.DISCRETE_GAUSSIAN, 1)
+    least = Estimate(observation).marginal(("age",))
+    factor = (
+        1
+        - 256
+        * block_variance(observation.measurements, observation.measurements.blocks[0])
+        / (least**2).sum()
+    )
+    assert 0.6 < factor < 0.8
+    # The factor's noise from three simulations is 0.015.
+    np.testing.assert_allclose(
+        SmoothedEstimate.of(observation).cells, factor * least, atol=0.06 * np.abs(least).max()
+    )
+
+
+def test_intervals_reach_to_both_bounds_and_their_noise() -> None:
+    least, least_std, most, most_std = np.array(
+        [[9.0, 3.0, 20.0, 1.0], [2.0, 4.0, 11.0, 6.0], [9.0, 0.0, 11.0, 0.0]]
+    ).T
+    below, above = Answer(
+        np.full(3, 10.0), np.full(3, 1.0), None, OneSidedBounds(least, least_std, most, most_std)
+    ).reaches(2.0, 1.5, 0.5)
+    assert below.tolist() == [1 + 1.5 * 3 + 0.5, 8 + 1.5 * 4 + 0.5, 2 * 1 + 0.5]
+    assert above.tolist() == [10 + 1.5 * 1 + 0.5, 1 + 1.5 * 6 + 0.5, 2 * 1 + 0.5]

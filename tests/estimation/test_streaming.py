@@ -1,0 +1,123 @@
+"""Estimates of many tables: what is kept in memory, and that every way to a component gives the same one."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from estimation.agreement import disagreement
+from leastnoise._domain import Coded, Domain
+from leastnoise._error import _product
+from leastnoise._estimation import Estimate, estimate_products
+from leastnoise._estimation._least_squares import Answer
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
+from leastnoise._trusted.linop import Contrasts, Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._workload import marginals
+
+NAMES = tuple("abcdefgh")
+SIZES = dict(zip(NAMES, (4, 2, 3, 2, 2, 3, 2, 2), strict=True))
+DOMAIN = Domain({name: Coded(size) for name, size in SIZES.items()})
+TRIPLES = list(combinations(NAMES, 3))
+
+
+def tables(sets, kind=Identity):
+    return [
+        Block(tuple(Factor((name,), kind(SIZES[name])) for name in names), scale=3 + len(names))
+        for names in sets
+    ]
+
+
+def estimate(blocks, seed=0):
+    plan = Measurements(
+        domain=DOMAIN, privacy=Privacy(ZCDP(9)), noise=Noise.DISCRETE_GAUSSIAN, blocks=tuple(blocks)
+    )
+    rng = np.random.default_rng(seed)
+    return Estimate(
+        Observation(
+            plan,
+            tuple(rng.integers(-50, 500, block.rows) for block in plan.blocks),
+            "",
+            private=False,
+        )
+    )
+
+
+MIXED = [
+    *tables(TRIPLES),
+    *tables([("a", "b"), ("c",)], Contrasts),
+    *tables([("a", "b", "c", "d", "e")]),
+    Block((), scale=2),
+]
+CUBES = {
+    "triples": tables(TRIPLES),
+    "residual": tables([tau for k in range(4) for tau in combinations(NAMES, k)], Contrasts),
+    "mixed": MIXED,
+}
+
+
+@pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
+def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(
+    blocks, monkeypatch
+) -> None:
+    together = estimate(blocks)
+    monkeypatch.setattr(_product, "_FEW", 10**9)
+    alone = estimate(blocks)
+    made = {
+        names: together.marginal(names) for names in [*TRIPLES, *combinations(NAMES, 2), ("h",), ()]
+    }
+    for names, cells in reversed(made.items()):
+        np.testing.assert_allclose(cells, alone.marginal(names), rtol=1e-10, atol=1e-9)
+    assert disagreement(made) < 1e-8
+    asked = marginals(DOMAIN, upto=3).products
+    for product, found in zip(asked, estimate_products(estimate(blocks), asked), strict=True):
+        own = alone.estimate(product)
+        np.testing.assert_allclose(found.values, own.values, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
+
+
+def test_components_as_large_as_the_tables_are_not_kept() -> None:
+    made = estimate(CUBES["residual"])
+    for names in TRIPLES:
+        made.marginal(names)
+    part = made.solved_cells(None)
+    assert {len(tau) for tau in part.components} == {0, 1, 2}
+    assert len(part.components) == 1 + 8 + 28
+
+
+def test_the_observation_is_not_copied() -> None:
+    made = estimate(CUBES["residual"])
+    made.marginal(TRIPLES[0])
+    part = made.solved_cells(None)
+    assert all(
+        own.counts is given
+        for own, given in zip(part.measured, made.observation.values, strict=True)
+    )
+
+
+def test_tables_that_come_out_are_the_callers() -> None:
+    made = estimate(CUBES["mixed"])
+    kept = made.marginal(("a", "b")).copy()
+    made.marginal(("a", "b"))[:] = 0
+    made.marginal(("a",))[:] = 0
+    made.marginal(())[...] = 0
+    np.testing.assert_array_equal(made.marginal(("a", "b")), kept)
+
+
+def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
+    taken = []
+    own = _product.ProductCells._together
+    monkeypatch.setattr(
+        _product.ProductCells,
+        "_together",
+        lambda cells, some: (taken.append(len(some)), own(cells, some))[1],
+    )
+    asked = marginals(DOMAIN, ways=1).products
+    list(estimate_products(estimate(CUBES["residual"]), asked))
+    assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
+
+
+def test_whole_numbers_are_whole_whatever_floating_point_added() -> None:
+    values = np.array([2500.000000001376, 5.99999995, -1e-9, 1552.9999999999998, 1 / 3, 2.00001])
+    assert Answer(values, np.ones(6)).values.tolist() == [2500, 6, 0, 1553, 1 / 3, 2.00001]
+    assert Answer(np.array([1e12 + 2.0**-8]), np.ones(1)).values.tolist() == [1e12]

@@ -1,0 +1,78 @@
+"""The public part of the adaptive grid: how it begins, and what it divides and joins."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._strategies import divide_parts, first_level, plane_regime, records_a_part
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import block_tree
+
+
+def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
+    costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
+    want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
+    assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
+    assert plane_regime(Fraction(3200), "0.1", 10**4) == ("blocks", 32)
+    assert [plane_regime(1, 1, cells)[0] for cells in (49, 51)] == [
+        "fixed",
+        "blocks",
+    ]  # the test cannot tell on fewer
+    assert [plane_regime(cost, 1, 10**4, narrow=True)[1] for cost in (0, 5999)] == [128, 256]
+
+
+def test_parts_hold_more_where_the_cost_is_nearer_to_the_records():
+    ratios = [records_a_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
+    assert ratios == pytest.approx([2, 2, 11 * 0.343, 11 * 0.512, 11, 11])
+    # What lies within the noise of the test says nothing: even data are taken for granted.
+    assert [records_a_part(cost, records) for cost, records in ((-70, -300), (25, 0), (3, 25))] == [
+        11,
+        11,
+        11,
+    ]
+
+
+def test_a_budget_below_zero_is_refused():
+    with pytest.raises(InputError, match="epsilon must be a number above 0"):
+        plane_regime(1, -1, 4)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
+def test_light_blocks_are_joined_as_far_as_the_tree_goes(
+    shape: tuple[int, int], narrow: bool
+) -> None:
+    """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
+    tree, random = block_tree(*shape), np.random.default_rng(8)
+    base, size = first_level(tree, 16), shape[0] * shape[1]
+    ends = [np.append(starts[1:], size) for starts in tree.starts]
+    joined = 0
+    for _ in range(40):
+        counts = random.integers(-9, 12, len(tree.starts[base])) * random.integers(0, 2)
+        rate = Fraction(int(random.integers(1, 50)), 128)
+        (parts, groups), (many, _) = divide_parts(tree, base, counts, rate, narrow=narrow)
+        want: set[int] = set()
+        cell = 0
+        while cell < size:
+            for level in range(base + 1):
+                place = int(np.searchsorted(tree.starts[level], cell, side="right")) - 1
+                first, stop = tree.starts[level][place], ends[level][place]
+                inside = (tree.starts[base] >= first) & (tree.starts[base] < stop)
+                if level == base or (
+                    inside.sum() > 1
+                    and counts[inside].sum() * rate <= (2 if narrow else Fraction(1, 2))
+                ):
+                    break
+            want.add(int(first))
+            if level == base:
+                fine = parts[(parts >= first) & (parts < stop)]
+                assert len(fine) >= max(1, counts[inside].sum() * rate)
+                want |= set(fine.tolist())
+            else:
+                joined += 1
+                assert not many[np.searchsorted(parts, first)]
+            cell = int(stop)
+        assert set(parts.tolist()) == want
+        assert set(groups.tolist()) <= want
+    assert joined > 40

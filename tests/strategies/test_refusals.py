@@ -1,0 +1,132 @@
+"""What a planner cannot plan, and what it says then."""
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._families import gram_of
+from leastnoise._families._dense import gaussian_optimum
+from leastnoise._families._tree import haar
+from leastnoise._strategies import (
+    PLANNERS,
+    Deadline,
+    NotApplicable,
+    PlanningProblem,
+    counts_and_sums,
+    time_limit,
+)
+from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Dense, Prefix
+from leastnoise._workload import Workload, marginals, matrix, mean_queries, queries
+from strategies.proposals import prefix, proposal
+
+PURE, RHO = PureDP(1), ZCDP(1)
+SMALL = Domain(
+    a=Coded(3), b=Integers(0, 9), c=Integers(0, 5), measures={"pay": Measure("pay", 0, 9)}
+)
+CELLS, PREFIX = marginals(SMALL, ways=2), queries(SMALL, b="prefix")
+MIXED = CELLS + PREFIX + marginals(SMALL, ways=1, sum="pay")
+
+
+def cells(count: int, size: int, ways: int) -> Workload:
+    return marginals(Domain({f"a{place}": Coded(size) for place in range(count)}), ways=ways)
+
+
+NINE, LONG = (
+    Domain({f"a{place}": Integers(0, 3) for place in range(9)}),
+    Domain(a=Coded(2000), b=Integers(0, 9)),
+)
+REFUSED = [
+    ("hierarchy", CELLS, PURE, "only cells are asked for"),
+    ("tilted", CELLS, RHO, "only cells are asked for"),
+    ("union", CELLS, PURE, "only cells are asked"),
+    (
+        "workload",
+        queries(prefix(5000).domain, a="all_ranges"),
+        PURE,
+        "has 12502500 queries; measured one by one at most 4194304",
+    ),
+    ("identity", cells(9, 10, 1), PURE, "has 1000000000 cells; at most 268435456 are allowed"),
+    ("fourier", prefix(2000), PURE, "coded in bits at most 1024"),
+    ("fourier", cells(3, 1000, 3), PURE, "coefficients; at most"),
+    ("cuboids", cells(50, 2, 3), PURE, "pairs of the two"),
+    ("residual_max", MIXED, PURE, "choose cuboids"),
+    ("residual_max", MIXED, RHO, "counts alone"),
+    ("tilted", MIXED, PURE, "not spent evenly"),
+    ("tilted", prefix(2000), RHO, r"2000 x 2000; at most 1024 cells"),
+    (
+        "tilted",
+        queries(NINE, **dict.fromkeys(NINE.names, "prefix")),
+        RHO,
+        "no room for whole coefficients",
+    ),
+    ("tilted", queries(SMALL, b=matrix([[1] * 10])), RHO, "only totals are asked for"),
+    ("union", PREFIX, PURE, "nothing to part"),
+    (
+        "union",
+        PREFIX + queries(SMALL, b="prefix", weight=2),
+        PURE,
+        "nothing to part",
+    ),  # asked once, with the sum of the weights
+    ("union", MIXED, PURE, "counts alone"),
+    (
+        "union",
+        PREFIX + queries(SMALL, b="prefix", c="identity"),
+        PURE,
+        "no split of the workload has a smaller",
+    ),
+    ("union", queries(LONG, a="identity") + queries(LONG, b="prefix"), PURE, "at most"),
+]
+
+
+@pytest.mark.parametrize(("name", "asked", "budget", "message"), REFUSED)
+def test_what_cannot_be_planned_is_refused_with_the_reason(
+    name: str, asked: Workload, budget: Budget, message: str
+) -> None:
+    with pytest.raises(NotApplicable, match=message):
+        proposal(name, asked, budget)
+
+
+def test_gaussian_noise_is_refused_for_a_pure_budget() -> None:
+    with pytest.raises(NotApplicable, match="does not give pure"):
+        proposal("tilted", MIXED, PURE, Noise.DISCRETE_GAUSSIAN)
+
+
+def test_large_dense_matrices_are_refused() -> None:
+    long = gram_of(Prefix(5000))
+    for make in (
+        lambda: gram_of(Dense(np.eye(1, 5000, dtype=np.int64))),
+        lambda: haar(long, 2, 20),
+        lambda: gaussian_optimum(long, 2),
+    ):
+        with pytest.raises(InputError, match="matrix of 5000 x 5000; at most 4096"):
+            make()
+
+
+@pytest.mark.parametrize("name", ["gaussian_optimum", "tilted", "eigen_design"])
+def test_a_search_without_a_strategy_ends_where_its_time_is_over(name: str) -> None:
+    asked = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
+    with (
+        time_limit(Deadline(0.0, lambda: 1.0)),
+        pytest.raises(NotApplicable, match="before it had a strategy"),
+    ):
+        proposal(name, asked, RHO)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "reason"),
+    [
+        ("marginals", MIXED, "no table is asked for both as counts and as sums of one measure"),
+        (
+            "workload_even",
+            mean_queries(SMALL, "pay", by=["a"]),
+            "a strategy of a paper is measured as it is published",
+        ),
+    ],
+)
+def test_what_is_not_measured_together_says_why(name: str, asked: Workload, reason: str) -> None:
+    with pytest.raises(NotApplicable, match=reason):
+        counts_and_sums(
+            PLANNERS[name], PlanningProblem(asked, Privacy(PURE), Noise.DISCRETE_LAPLACE)
+        )

@@ -1,0 +1,446 @@
+"""The automatic choice within a stated time, by estimates alone."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._families import deadline_passed, invert_gram
+from leastnoise._families._dense import eigen_design, gaussian_optimum
+from leastnoise._families._gram import Fit, gram_of
+from leastnoise._families._p_identity import p_identity
+from leastnoise._mechanisms import SECONDS, Candidate, Search, _choice
+from leastnoise._mechanisms._choice import (
+    _allocate_time,
+    _search_deadline,
+    choose_plan,
+    tables_with_high_error,
+    try_strategies,
+)
+from leastnoise._plan import Plan
+from leastnoise._planning._plan_cache import cached_choice
+from leastnoise._spec._warnings import crowded_warnings, early_warnings
+from leastnoise._strategies import (
+    PLANNERS,
+    Deadline,
+    Planner,
+    PlanningProblem,
+    Strategy,
+    time_limit,
+)
+from leastnoise._strategies._covering import design_seconds
+from leastnoise._strategies._planning_problem import attribute_costs
+from leastnoise._strategies._tables import identity
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import AllRanges, column_sums
+from leastnoise._trusted.measurements import Factor
+from leastnoise._workload import Workload, marginals, queries
+from strategies.proposals import prefix
+
+
+def by_name(asked: Workload, privacy: Privacy, **given: Any) -> dict[str, Candidate]:
+    return {one.strategy: one for one in try_strategies(asked, privacy, **given)}
+
+
+class Ticking:
+    """A clock that goes on by a step whenever somebody looks at it."""
+
+    def __init__(self, step: float) -> None:
+        self.time, self.step = 0.0, step
+
+    def __call__(self) -> float:
+        self.time += self.step
+        return self.time
+
+
+def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it() -> None:
+    for size in (64, 1024, 2048, 4096, 65536):
+        for seconds in (1.0, SECONDS, 60.0):
+            for budget in (PureDP(1), ApproxDP(1, "1e-6")):
+                shares = [
+                    task.seconds
+                    for _, task in _allocate_time(prefix(size), Privacy(budget), seconds)
+                    if task.seconds > 0
+                ]
+                assert sum(shares) <= seconds + 1e-6
+
+
+JOINT = Domain(age=Coded(100), income=Coded(1000))
+APART_AND_TOGETHER = (
+    queries(JOINT, age="prefix")
+    + queries(JOINT, income="prefix")
+    + queries(JOINT, age="identity", income="identity")
+)
+LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+
+
+@pytest.mark.parametrize(
+    ("asked", "budget", "seconds", "tried", "left_out"),
+    [
+        (
+            prefix(4096),
+            PureDP(1),
+            SECONDS,
+            [("p_identity", LAPLACE)],
+            [("haar", LAPLACE), ("gaussian_optimum", LAPLACE)],
+        ),
+        (
+            prefix(4096),
+            ApproxDP(1, "1e-6"),
+            SECONDS,
+            [("gaussian_optimum", ROUNDED)],
+            [("haar", ROUNDED)],
+        ),
+        (
+            prefix(16384),
+            PureDP(1),
+            60.0,
+            [("p_identity", LAPLACE), ("p_identity_blocks", LAPLACE)],
+            [],
+        ),
+        (
+            prefix(65536),
+            PureDP(1),
+            60.0,
+            [("p_identity_blocks", LAPLACE)],
+            [("p_identity", LAPLACE)],
+        ),  # a step takes 10 seconds
+        (
+            prefix(2**20),
+            ZCDP(1),
+            SECONDS,
+            [("toeplitz_root", Noise.DISCRETE_GAUSSIAN), ("level_tree", Noise.DISCRETE_GAUSSIAN)],
+            [],
+        ),
+        (
+            prefix(4096),
+            ApproxDP(1, "1e-6"),
+            15.0,
+            [("gaussian_optimum", ROUNDED)],
+            [("p_identity", LAPLACE)],
+        ),  # the usual noise first
+        (
+            APART_AND_TOGETHER,
+            PureDP(1),
+            SECONDS,
+            [("union", LAPLACE)],
+            [],
+        ),  # an error of 1,358, where the others have 1,845
+    ],
+    ids=str,
+)
+def test_time_goes_to_what_is_likely_to_be_the_best(
+    asked, budget, seconds, tried, left_out
+) -> None:  # type: ignore[no-untyped-def]
+    given = {
+        (planner.name, task.noise): task.seconds
+        for planner, task in _allocate_time(asked, Privacy(budget), seconds)
+    }
+    assert all(given[key] > 1e-9 for key in tried)
+    assert all(given[key] < 1e-9 for key in left_out)
+
+
+@pytest.mark.parametrize(("step", "tried_too"), [(1e-6, True), (1.0, False)])
+def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(
+    step: float, tried_too: bool
+) -> None:
+    asked, privacy = prefix(300), Privacy(PureDP(1))
+    left = [
+        planner.name
+        for planner, task in _allocate_time(asked, privacy, 1.0)
+        if task.norm in planner.norms and not task.seconds > 0
+    ]
+    tried = by_name(asked, privacy, seconds=1.0, now=Ticking(step))
+    assert "workload" in left
+    assert [*tried][-1] in left
+    for name in left:
+        assert (tried[name].plan is not None) is tried_too
+        assert tried_too or "too little of the 1 CPU seconds was left" in tried[name].reason
+        assert not tried[name].ended  # it is no less than the estimates promised
+    assert tried["p_identity"].more > 0.1
+    assert tried["identity"].plan is not None
+    assert not tried["identity"].more
+
+
+def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> None:
+    planner, task = (
+        PLANNERS["p_identity"],
+        PlanningProblem(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0),
+    )
+    step = planner.step(task.workload)
+    for seconds, too_little in ((step, True), (step + 2, False)):
+        assert (
+            _search_deadline(planner, task, (), 0.0, seconds, lambda: 0.0).has_passed()
+            is too_little
+        )
+
+
+def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
+    asked, privacy = prefix(100), Privacy(ZCDP("1/1000"))
+    tried = {every: by_name(asked, privacy, seconds=2.0, every=every) for every in (False, True)}
+    left = {name for name, one in tried[False].items() if one.left_out}
+    assert "tilted" in left
+    for name, one in tried[False].items():
+        slow = PLANNERS[name].least_seconds(asked, 2) > 2.0 / 20
+        assert slow or one.reason == tried[True][name].reason  # cheap forms are tried all the same
+        assert (name in left) == ("can gain no more than 0.1% of the squared error" in one.reason)
+        assert not tried[True][name].left_out
+    found = [
+        choose_plan(asked, privacy, Search(seconds=2.0, every=every))[0] for every in (False, True)
+    ]
+    assert [plan.strategy for plan in found] == ["gaussian_optimum"] * 2
+    assert found[0].promise == found[1].promise
+    assert found[0].promise.total_squared_error <= (1 + 1e-3) * found[0].promise.lower_bound
+    # Where no bound is near, all is tried.
+    assert not any(
+        one.needless
+        for one in try_strategies(prefix(64), Privacy(PureDP("1/1000")), seconds=2.0, every=False)
+    )
+
+
+def test_what_would_find_more_in_more_time_is_said() -> None:
+    asked = prefix(24)
+    known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
+    assert known.plan is not None
+    assert known.more == 0
+    (short,) = [
+        task.seconds
+        for planner, task in _allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
+        if planner.name == "p_identity"
+    ]
+    assert (
+        PLANNERS["p_identity"].seconds(asked) < short < PLANNERS["p_identity"].most(prefix(16384))
+    )  # type: ignore[misc]
+
+
+def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None:
+    domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
+    one, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
+    mixed = two + queries(domain, a="identity", b="identity")
+    cells = queries(domain, a="prefix", c="identity")
+    for name in ("haar", "eigen_design", "p_identity", "gaussian_optimum", "tilted"):
+        seconds = PLANNERS[name].seconds
+        assert seconds(two) > 1.8 * seconds(one)  # two attributes, each with one query set
+        # and now and then fitted again to shares of two sets, where tilts are searched once
+        assert seconds(mixed) > (1.0 if name == "tilted" else 1.05) * seconds(two)
+        assert seconds(cells) == pytest.approx(seconds(one), abs=0.01)  # cells alone need no search
+
+
+def test_groups_of_a_level_are_as_quick_as_cells() -> None:
+    domain = Domain(a=Integers(0, 31, levels={"g": {"width": 8}}))
+    known = [
+        attribute_costs(queries(domain, a=asked))["a"]
+        for asked in ({"level": "g"}, {"ranges": [[0, 7], [8, 15]]})
+    ]
+    assert [(line.cells, line.structured) for line in known] == [(4, True), (3, False)]
+
+
+def many(count: int, ways: int = 2) -> Workload:
+    return marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=ways)
+
+
+def test_the_estimate_for_covering_tables_grows_with_the_attributes() -> None:
+    seconds = [PLANNERS["covering"].least_seconds(many(count), 1) for count in (3, 6, 9, 40)]
+    assert seconds == sorted(seconds)
+    assert PLANNERS["covering"].least_seconds(many(8), 2) == 0  # made for other noise
+    assert design_seconds(many(8)) > 4 * PLANNERS["marginals"].seconds(many(8))
+
+
+def test_what_chooses_tables_under_laplace_noise_says_so() -> None:
+    domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
+    asked = sum(
+        (
+            queries(domain, {f"a{place}": "prefix", f"a{place + 1}": "identity"})
+            for place in range(1, 7)
+        ),
+        queries(domain, a0="prefix"),
+    )
+    for name in (
+        "hierarchy",
+        "haar",
+        "level_tree",
+        "eigen_design",
+        "p_identity",
+        "p_identity_blocks",
+    ):
+        planner = PLANNERS[name]
+        assert planner.least_seconds(asked, 1) >= design_seconds(asked) + 0.4 * planner.seconds(
+            asked
+        )  # a tree's weights take less there
+        assert planner.least_seconds(asked, 2) in {0.0, planner.seconds(asked)}
+
+
+def test_an_inverse_over_the_joint_cells_is_in_the_estimate() -> None:
+    domain = Domain(a=Integers(0, 49), b=Integers(0, 49))
+    alike, apart = (
+        queries(domain, a="prefix", b="identity") + queries(domain, a=how)
+        for how in ("prefix", "identity")
+    )
+    assert PLANNERS["workload"].seconds(apart) > 5 + PLANNERS["workload"].seconds(alike)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf, "20", True])
+def test_seconds_are_a_number_above_0(seconds: object) -> None:
+    with pytest.raises(InputError, match=r"seconds must be a number above 0, such as 20; got"):
+        Search(seconds=seconds)  # type: ignore[arg-type]
+
+
+def test_more_time_finds_no_worse_strategies() -> None:
+    asked, privacy, planner = prefix(24), Privacy(PureDP(1)), PLANNERS["p_identity"]
+    given = 0.0, planner.most_seconds(asked, 1), math.inf
+    little, much, by_name = (
+        planner.strategy(PlanningProblem(asked, privacy, Noise.DISCRETE_LAPLACE, time))
+        for time in given
+    )
+    assert much.blocks == by_name.blocks
+    assert little.blocks != much.blocks
+
+
+def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked, other, privacy = (
+        prefix(45),
+        prefix(46),
+        Privacy(PureDP(1)),
+    )  # of sizes that no other test plans: searches are remembered
+    tried = by_name(asked, privacy, now=Ticking(0.3))
+    assert tried["p_identity"].ended
+    assert tried["p_identity"].plan is not None
+    (late,) = [
+        one
+        for one in try_strategies(asked, privacy, seconds=2.0, now=Ticking(1.0))
+        if one.strategy == "p_identity"
+    ]
+    assert "too little of the 2 CPU seconds was left" in late.reason
+    assert late.ended
+    assert late.plan is None
+    whole = by_name(asked, privacy, now=Ticking(0.0))
+    assert not any(one.ended for one in whole.values())
+    assert whole["p_identity"].total < 1.001 * tried["p_identity"].total
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
+    found = cached_choice(other, privacy, Search(now=Ticking(0.3)))
+    assert not any(tmp_path.iterdir())  # in more time more may be found
+    assert "p_identity" in found.details["ended_early"]
+    (said,) = early_warnings(found)
+    assert said.startswith(
+        "The time for planning was over before the search of "
+        f"{', '.join(found.details['ended_early'])} ended"
+    )
+    assert Plan.from_json(found.to_json()).details["ended_early"] == found.details["ended_early"]
+    assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
+    assert any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seconds", [5.0, SECONDS])  # small ones have a second of grace
+def test_planning_ends_by_one_and_a_half_times_its_seconds(seconds: float) -> None:
+    clock = Ticking(seconds / 1000)
+    asked = prefix(47) + queries(prefix(47).domain, a="identity")
+    made, _ = choose_plan(asked, Privacy(ApproxDP(1, "1e-6")), Search(seconds=seconds, now=clock))
+    tables_with_high_error(made, Search(seconds=seconds, now=clock))
+    assert clock.time <= 1.5 * seconds
+
+
+@pytest.mark.parametrize(
+    ("least", "has_share"), [(0.5, True), (1.9, True), (2.5, False), (4.0, False)]
+)
+def test_a_long_search_never_takes_the_turn_of_what_is_short(
+    least: float, has_share: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The long one is four times as likely to be the best as others, the short ones half as likely: so for an eighth of its time."""
+    clock = Ticking(0.0)
+
+    def planner(name: str, seconds: float, likely: float, most: float | None = None) -> Planner:
+        def search(task: PlanningProblem) -> Strategy:
+            end = clock.time + (seconds if most is None else most)
+            while clock.time < end and not deadline_passed():
+                clock.time += 0.01
+            return replace(identity(task), name=name)
+
+        unsaid = {"measures": "", "made_for": "", "most": most and (lambda _: most)}
+        return Planner(
+            name=name, propose=search, seconds=lambda _: seconds, likely=lambda _: likely, **unsaid
+        )
+
+    short = [planner(f"short {number}", 0.3, 1 / 2) for number in range(10)]
+    monkeypatch.setattr(
+        _choice,
+        "PLANNERS",
+        {one.name: one for one in [planner("long", least, 4, most=100.0), *short]},
+    )
+    tried = by_name(prefix(48), Privacy(PureDP(1)), seconds=5.0, now=clock)
+    assert all(tried[one.name].plan is not None for one in short)
+    assert (
+        next(
+            task.seconds > 0
+            for one, task in _allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
+            if one.name == "long"
+        )
+        is has_share
+    )
+    assert clock.time <= 1.3 * 5.0 + 0.01
+
+
+def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it_may_be() -> None:
+    asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
+    tasks = [
+        (planner, task)
+        for planner, task in _allocate_time(asked, privacy, seconds)
+        if task.seconds > 0
+    ]
+    for place, (planner, task) in enumerate(tasks):
+        clock = _search_deadline(planner, task, tasks[place + 1 :], 0.0, seconds, lambda: 0.0)
+        assert clock.end >= min(1.5 * task.seconds, 1.3 * seconds)
+        assert clock.end <= 1.3 * seconds
+    planner, task = tasks[-1]
+    assert _search_deadline(planner, task, (), 0.0, seconds, lambda: 1.3 * seconds).has_passed()
+
+
+@pytest.mark.parametrize(("budget", "parts"), [(PureDP(1), 2), (ZCDP("1/2"), math.sqrt(2))])
+def test_a_table_that_others_crowd_out_is_named(
+    budget: Budget, parts: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LEASTNOISE_CACHE", "on")
+    monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
+    domain, privacy = Domain(a=Integers(0, 1), b=Integers(0, 99), c=Integers(0, 1)), Privacy(budget)
+    alone = choose_plan(queries(domain, a="identity"), privacy)[0].expected_error().tables[0].rmse
+    for beside, is_crowded in (({"b": "prefix"}, True), ({"c": "identity"}, False)):
+        asked = queries(domain, a="identity") + queries(domain, beside)
+        made = cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
+        ratio = made.expected_error().tables[0].rmse / alone / parts
+        assert (ratio > 2) is is_crowded
+        assert dict(made.details.get("crowded", {})) == (
+            pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
+        )
+        assert ["alone: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded
+        assert (
+            cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
+            == made.details
+        )  # as it was kept
+
+
+@pytest.mark.parametrize(
+    "fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__
+)
+def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
+    gram, norm = gram_of(AllRanges(40)), 2 if fit is gaussian_optimum else 1
+    with time_limit(Deadline(0.0, lambda: 1.0)) as clock:
+        ended = fit(gram, norm, 20).factor("a")
+    assert clock.ended
+    whole = fit(gram, norm, 20).factor("a")
+    errors = [
+        norm_of(one, norm) ** 2 * invert_gram(one).total_variance(AllRanges(40))
+        for one in (ended, whole)
+    ]
+    assert (
+        errors[1] <= errors[0] * 1.05 < math.inf
+    )  # of the eigen-design the weights are best for another bound
+
+
+def norm_of(factor: Factor, norm: int) -> float:
+    return float(column_sums(factor.operator, factor.weights**norm, norm).max()) ** (1 / norm)

@@ -1,0 +1,254 @@
+"""Charges and their sums, checked against the exact output distributions of small mechanisms composed adaptively."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    ConcentratedCost,
+    GaussianCost,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    charge,
+    charge_from_json,
+    charge_text,
+    is_charge_of,
+    left,
+    missing,
+    total,
+    whole_budget,
+)
+from leastnoise._trusted.check import InputError
+
+AMOUNT = st.fractions(min_value=0, max_value=100)
+CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
+
+
+@pytest.mark.parametrize(
+    ("budget", "declared", "cost", "expected"),
+    [
+        (PureDP(5), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
+        (ZCDP(5), ZCDP("1/2"), PureCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), PureDP("1/2"), PureCost("1/3"), Charge(rho=Fraction(1, 8))),
+        (ZCDP(5), ZCDP("1/2"), GaussianCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), ApproxDP(9, "0.5"), GaussianCost("1/3"), Charge(rho=Fraction(1, 6))),
+        (ZCDP(5), ZCDP("1/2"), ConcentratedCost("1/3"), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), PureDP("1/2"), SeriesCost(PureDP("1/2")), Charge(rho=Fraction(1, 8))),
+        (
+            ApproxDP(5, "0.1"),
+            PureDP("1/2"),
+            SeriesCost(PureDP("1/2")),
+            Charge(epsilon=Fraction(1, 2)),
+        ),
+        *(
+            (own, own, SeriesCost(own), whole_budget(own))
+            for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"))
+        ),
+        (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
+        (
+            ApproxDP(5, "0.1"),
+            ApproxDP("1/2", "1e-9"),
+            PureCost("1/3"),
+            Charge(epsilon=Fraction(1, 2)),
+        ),
+        (
+            ApproxDP(5, "0.1"),
+            ApproxDP(1, "0.01"),
+            GaussianCost("1/100"),
+            Charge(epsilon=Fraction(1), delta=Fraction(1, 100)),
+        ),
+        (
+            ApproxDP(5, "0.1"),
+            ApproxDP(1, "0.01"),
+            ConcentratedCost("1/100"),
+            Charge(epsilon=Fraction(1), delta=Fraction(1, 100)),
+        ),
+    ],
+)
+def test_what_a_release_takes(budget, declared, cost, expected) -> None:
+    taken = charge(budget, declared, cost)
+    assert taken == expected
+    assert is_charge_of(budget, taken)
+
+
+@pytest.mark.parametrize(
+    ("budget", "declared", "cost", "message"),
+    [
+        (
+            PureDP(5),
+            ApproxDP(1, "0.1"),
+            GaussianCost("1/100"),
+            "has a PureDP budget, which only pure releases can be charged to",
+        ),
+        (
+            PureDP(5),
+            ZCDP(1),
+            ConcentratedCost(1),
+            "Plan with PureDP(epsilon), or set a ZCDP or ApproxDP budget for the data set.",
+        ),
+        (PureDP(5), ZCDP(1), PureCost(1), "only pure releases"),
+        (
+            ApproxDP(5, "0.1"),
+            ZCDP(1),
+            GaussianCost(1),
+            "The data set has an ApproxDP budget, which adds up (epsilon, delta)",
+        ),
+        (
+            ApproxDP(5, "0.1"),
+            ZCDP(1),
+            PureCost(1),
+            "or set a ZCDP budget for the data set, which adds many Gaussian releases up",
+        ),
+        (
+            PureDP(1),
+            ZCDP(1),
+            SeriesCost(ZCDP(1)),
+            "a PureDP budget, which only pure releases can be charged to",
+        ),
+        (
+            ZCDP(1),
+            ApproxDP(1, "1e-9"),
+            SeriesCost(ApproxDP(1, "1e-9")),
+            "Declare PureDP or ZCDP where rho is added up",
+        ),
+        (
+            PureDP(5),
+            PureDP("1/3"),
+            PureCost("1/2"),
+            "declares PureDP(epsilon='1/3'), which is not proved to cover its cost, epsilon = 0.5",
+        ),
+        (
+            ZCDP(5),
+            PureDP(1),
+            GaussianCost("1e-9"),
+            "is not proved to cover its cost, mu squared = 1e-9 (Gaussian noise). Make",
+        ),
+    ],
+)
+def test_what_a_ledger_refuses(budget, declared, cost, message) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        charge(budget, declared, cost)
+
+
+def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_declared() -> None:
+    long = Fraction(7**200 - 1, 7**200)
+    assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
+    assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
+    taken = charge(ZCDP(5), PureDP(1), PureCost(long)).rho
+    assert long**2 / 2 <= taken <= long**2 / 2 * (1 + Fraction(1, 2**127))
+    assert taken.denominator.bit_length() <= 130
+
+
+@given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
+def test_charges_survive_json_and_add_up_in_any_order_and_what_is_left_makes_the_whole(
+    charges, epsilon
+) -> None:
+    assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
+    half, spent, whole = len(charges) // 2, total(charges), whole_budget(PureDP(epsilon))
+    assert (
+        spent == total(reversed(charges)) == total((total(charges[:half]), total(charges[half:])))
+    )
+    assert all(one.within(spent) for one in charges)
+    assert left(PureDP(epsilon), spent) == Charge(epsilon=max(Fraction(0), epsilon - spent.epsilon))
+    assert missing(spent, whole) == replace(
+        spent, epsilon=max(Fraction(0), spent.epsilon - epsilon)
+    )
+
+
+@pytest.mark.parametrize("value", [Fraction(-1), 0.5, 1, None])
+def test_a_charge_holds_fractions_of_at_least_zero(value) -> None:
+    with pytest.raises(InputError, match="rho must be a Fraction of at least 0; got"):
+        Charge(rho=value)
+
+
+def test_charges_of_other_definitions_are_told_apart() -> None:
+    assert not is_charge_of(PureDP(1), Charge())
+    assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
+    assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
+    assert not is_charge_of(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
+    assert (
+        charge_text(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
+    )
+    assert str(Charge()) == "nothing"
+
+
+# --- composition, by brute force ------------------------------------------------------------------
+# One bit is the data. A mechanism is a pair of output distributions, one for each value of the bit.
+
+
+def response(epsilon: float, delta: float = 0.0) -> tuple[dict, dict]:
+    """Exactly (epsilon, delta)-DP: the bit itself with probability delta, or else randomised response (Kairouz, Oh, Viswanath 2015)."""
+    p = (1 - delta) / (1 + math.exp(-epsilon))
+    q = 1 - delta - p
+    return {0: p, 1: q, "zero": delta, "one": 0.0}, {0: q, 1: p, "zero": 0.0, "one": delta}
+
+
+def compose(first, choose):
+    """Run ``choose(outcome of the first)`` after the first; the joint distributions of both outcomes."""
+    return tuple(
+        {(a, b): p * q for a, p in first[side].items() for b, q in choose(a)[side].items()}
+        for side in (0, 1)
+    )
+
+
+def hockey_stick(pair, epsilon: float) -> float:
+    return max(
+        math.fsum(max(0.0, p[o] - math.exp(epsilon) * q[o]) for o in p)
+        for p, q in (pair, pair[::-1])
+    )
+
+
+SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
+
+
+@pytest.mark.parametrize(
+    "delta", [Fraction(0), Fraction(1, 100)], ids=["epsilon", "epsilon and delta"]
+)
+@pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
+def test_adaptive_sums_hold_and_any_smaller_ones_would_be_false(first, spread, delta) -> None:
+    """The second epsilon and delta are chosen by the first outcome: all that is left, or a part of it."""
+    budget, declared = (
+        (ApproxDP(1, delta), ApproxDP(first, delta * spread))
+        if delta
+        else (PureDP(1), PureDP(first))
+    )
+    rest = left(budget, charge(budget, declared, SeriesCost(declared)))
+
+    def choose(outcome):
+        part = 1 if outcome in {0, "one"} else float(spread)
+        return response(float(rest.epsilon) * part, float(rest.delta) * part)
+
+    pair = compose(response(float(first), float(delta * spread)), choose)
+    assert float(delta) * 0.5 - 1e-15 < hockey_stick(pair, 1.0) <= float(delta) * (1 + 1e-9) + 1e-15
+    assert hockey_stick(pair, 0.9 if delta else 1 - 1e-12) > float(delta)
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 5.0, 30.0])
+@pytest.mark.parametrize("spread", SPLITS)
+def test_adaptive_sums_of_rho_hold(alpha, spread) -> None:
+    """Randomised response of epsilon is charged epsilon^2/2; the second is chosen so that the sum of charges is the budget at most."""
+    budget = ZCDP(Fraction(1, 2))
+    first = Fraction(3, 5)
+    rest = left(budget, charge(budget, PureDP(first), PureCost(first))).rho
+    most = math.sqrt(2 * float(rest))
+
+    def choose(outcome):
+        return response(most if outcome == 0 else most * float(spread))
+
+    zero, one = compose(response(float(first)), choose)
+    for p, q in ((zero, one), (one, zero)):
+        renyi = math.log(math.fsum(p[o] * (p[o] / q[o]) ** (alpha - 1) for o in p if p[o])) / (
+            alpha - 1
+        )
+        assert renyi <= alpha * float(budget.rho) * (1 + 1e-12)

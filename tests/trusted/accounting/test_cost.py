@@ -1,0 +1,150 @@
+"""Which budget covers which cost; checked against exact probabilities of the mechanisms that have these costs."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    ConcentratedCost,
+    GaussianCost,
+    Noise,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    cost_from_json,
+    covers,
+    parameters,
+    rho_of,
+)
+from leastnoise._trusted.check import InputError
+from trusted.kernel.noise_oracle import cumulative
+
+POSITIVE = st.fractions(min_value=Fraction(1, 10**6), max_value=100)
+COSTS = st.one_of(
+    POSITIVE.map(PureCost), POSITIVE.map(GaussianCost), POSITIVE.map(ConcentratedCost)
+)
+HAIR = Fraction(1, 10**30)
+
+
+@pytest.mark.parametrize(
+    ("budget", "cost"),
+    [
+        (PureDP("1/3"), PureCost("1/3")),
+        (ApproxDP("1/3", "1e-9"), PureCost("1/3")),
+        (ZCDP("1/18"), PureCost("1/3")),
+        (ZCDP("1/3"), GaussianCost("2/3")),
+        (ZCDP("1/3"), ConcentratedCost("1/3")),
+    ],
+)
+def test_exact_boundaries(budget, cost) -> None:
+    """Equality is covered; a relative 1e-30 more is not."""
+    ((name, value),) = parameters(cost).items()
+    assert covers(budget, cost)
+    assert not covers(budget, replace(cost, **{name: value * (1 + HAIR)}))
+    assert isinstance(cost, PureCost) or not covers(
+        PureDP(100), replace(cost, **{name: HAIR})
+    )  # no Gaussian noise, however little
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("8", "1e-12")])
+def test_the_largest_costs_are_covered_and_little_more_is_not(epsilon, delta) -> None:
+    budget = ApproxDP(epsilon, delta)
+    square = gaussian_mu_squared(epsilon, delta)
+    assert covers(budget, GaussianCost(square))
+    assert not covers(budget, GaussianCost(square * (1 + Fraction(1, 10**12))))
+    assert not covers(
+        budget, ConcentratedCost(square / 2)
+    )  # the general bound is weaker than the Gaussian's own
+
+
+@given(COSTS)
+def test_costs_survive_json_and_are_covered_by_their_rho(cost) -> None:
+    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
+    assert covers(ZCDP(rho_of(cost)), cost)
+    assert not covers(ZCDP(rho_of(cost) * (1 - HAIR)), cost)
+
+
+@pytest.mark.parametrize("make", [PureCost, GaussianCost, ConcentratedCost])
+@pytest.mark.parametrize("value", [0, -1, math.nan, math.inf])
+def test_costs_are_above_zero(make, value) -> None:
+    with pytest.raises(InputError, match=r"must be a (finite )?number"):
+        make(value)
+
+
+def test_covers_refuses_what_is_no_budget_or_no_cost() -> None:
+    with pytest.raises(
+        InputError,
+        match=re.escape(
+            "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1."
+        ),
+    ):
+        covers(PureDP(1), 1)
+    with pytest.raises(
+        InputError, match=re.escape("budget must be PureDP, ApproxDP or ZCDP; got 1.")
+    ):
+        covers(1, PureCost(1))
+    with pytest.raises(InputError, match="budget must be PureDP"):
+        SeriesCost(1)
+
+
+def test_costs_say_what_they_are() -> None:
+    assert str(PureCost("1/3")) == "epsilon = 1/3 (discrete Laplace noise)"
+    assert str(GaussianCost(2)) == "mu squared = 2 (Gaussian noise)"
+    assert str(ConcentratedCost("0.5")) == "rho = 0.5 (discrete Gaussian noise)"
+
+
+KINDS = {
+    "laplace": Noise.DISCRETE_LAPLACE,
+    "gaussian": Noise.DISCRETE_GAUSSIAN,
+    "rounded": Noise.ROUNDED_GAUSSIAN,
+}
+
+
+@pytest.mark.parametrize("law", KINDS)
+@pytest.mark.parametrize(
+    "scale", [Fraction(1, 2), Fraction(7, 10), Fraction(3), Fraction(11), Fraction(40)]
+)
+def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
+    """From the exact probabilities of the integers, of neighbours one apart: hockey-stick and Renyi divergences, and the largest ratio."""
+    reach, cost = int(12 * scale) + 4, KINDS[law].cost(1 / scale ** KINDS[law].norm)
+    weights = np.diff(cumulative(law, float(scale), np.arange(-reach, reach)))
+    assert covers(ApproxDP(100, "0.999999"), cost)
+    for epsilon in ("0.1", "0.5", "1", "3"):
+        exact = math.fsum(np.maximum(weights[:-1] - math.exp(float(epsilon)) * weights[1:], 0))
+        assert exact < 1e-14 or not covers(
+            ApproxDP(epsilon, Fraction(exact) * Fraction(999, 1000)), cost
+        )
+    p, q = weights[:-1][weights[1:] > 1e-9], weights[1:][weights[1:] > 1e-9]
+    assert law != "laplace" or np.log(p / q).max() == pytest.approx(float(1 / scale), rel=1e-6)
+    for alpha in (1.01, 1.5, 2, 8):
+        assert math.log(math.fsum(p * (p / q) ** (alpha - 1))) / (alpha - 1) <= alpha * float(
+            rho_of(cost)
+        ) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])
+def test_a_series_costs_its_whole_budget_and_nothing_else_covers_it(
+    budget: PureDP | ApproxDP | ZCDP,
+) -> None:
+    cost = SeriesCost(budget)
+    assert covers(budget, cost)
+    for other in (PureDP(2), ApproxDP(2, "1e-3"), ZCDP(2)):  # larger, but only equality is proved
+        assert not covers(other, cost)
+    assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
+
+
+def test_the_rho_of_a_series_is_that_of_its_budget() -> None:
+    assert (rho_of(SeriesCost(PureDP("1/2"))), rho_of(SeriesCost(ZCDP("1/3")))) == (
+        Fraction(1, 8),
+        Fraction(1, 3),
+    )

@@ -1,0 +1,95 @@
+"""The bound for keys found by noisy counts against the chance itself, in many digits."""
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from leastnoise._trusted.accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._trusted.accounting._deltas import LEAST_DELTA
+
+RULES = [
+    (Fraction(scale, 7), threshold) for scale in range(2, 62, 3) for threshold in (2, 5, 19, 33)
+]
+
+
+def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
+    """At least that one of so many keys of one unit alone gets out, or that noise leaves its numbers: the sum over the keys."""
+    one = mpmath.exp(-mpmath.mpf(threshold - 1) / scale) / (1 + mpmath.exp(-1 / mpmath.mpf(scale)))
+    return most * (one + mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator)
+
+
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_a_delta_below_the_chance_is_not_promised_and_one_above_is(most: int) -> None:
+    """To 46 digits; what is rounded is rounded upwards, and the delta of the budget downwards."""
+    with mpmath.workdps(250):
+        for scale, threshold in RULES:
+            true, privacy = (
+                chance(scale, threshold, most),
+                Privacy(ApproxDP(4 * most, "1/2"), unit_column="who", max_rows=most),
+            )
+            rule = KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=scale, threshold=threshold)
+            for change, private in (
+                (-(mpmath.mpf(10) ** -60), False),
+                (mpmath.mpf(10) ** -46, True),
+            ):
+                delta = Fraction(int(true * (1 + change) * 10**220), 10**220)
+                if delta < 1:
+                    assert (
+                        keys_are_private(rule, privacy.within(ApproxDP(4 * most, delta))) is private
+                    ), (scale, threshold)
+
+
+def of_gaussian(scale: Fraction, threshold: int, epsilon: int, most: int) -> list[mpmath.mpf]:
+    """For each number of keys that a unit has alone the delta of the rest's noise, and the chances that these get out, added up."""
+    rare = mpmath.mpf(LEAST_DELTA.numerator) / LEAST_DELTA.denominator
+    out = (
+        mpmath.erfc(
+            (threshold - mpmath.mpf(3) / 2)
+            / (mpmath.mpf(scale.numerator) / scale.denominator)
+            / mpmath.sqrt(2)
+        )
+        / 2
+        + rare
+    )
+    found = []
+    for alone in range(most + 1):
+        mu = mpmath.sqrt(most - alone) * scale.denominator / scale.numerator
+        noise = (
+            mpmath.ncdf(mu / 2 - epsilon / mu)
+            - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+            if mu
+            else mpmath.mpf(0)
+        )
+        found.append(noise + out * alone)
+    return found
+
+
+# Of 65 to 73 keys, the first stretch of several, the worst is its end, its beginning, or none of
+# it.
+CASES = (
+    [(5, 20, most) for most in (1, 7, 64, 65, 66, 73, 74, 80)]
+    + [(15, 80, most) for most in (64, 73, 100)]
+    + [(300, 1400, 73)]
+)
+
+
+@pytest.mark.parametrize(("scale", "threshold", "most"), CASES)
+def test_gaussian_searches_are_private_for_every_number_of_keys_that_a_unit_has_alone(
+    scale: int, threshold: int, most: int
+) -> None:
+    """Numbers beyond 64 are looked at in stretches, which may ask for more than the largest of the chances, and never for less."""
+    rule = KeyRule(noise=Noise.ROUNDED_GAUSSIAN, scale=Fraction(scale), threshold=threshold)
+    with mpmath.workdps(60):
+        true = max(of_gaussian(rule.scale, threshold, 4, most))
+        more = (
+            mpmath.mpf(10) ** -16 if most <= 64 else mpmath.mpf(1) / 2
+        )  # of the noise's delta 17 digits are kept
+        for change, private in ((-(mpmath.mpf(10) ** -30), False), (more, True)):
+            delta = Fraction(int(true * (1 + change) * 10**55), 10**55)
+            assert (
+                keys_are_private(
+                    rule, Privacy(ApproxDP(4, delta), unit_column="who", max_rows=most)
+                )
+                is private
+            )

@@ -1,0 +1,194 @@
+"""Every guard of `_check` is seen to fire, with its message."""
+
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leastnoise._plan import read_json
+from leastnoise._trusted.check import (
+    BudgetError,
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    LedgerError,
+    did_you_mean,
+    exact,
+    exact_positive,
+    one_of,
+    refuse,
+    whole,
+)
+
+
+def test_the_middle_of_a_very_long_message_is_left_out():
+    longest = "a" * 2000 + "b" * 2000
+    assert str(InputError(longest)) == longest
+    assert (
+        str(InputError(f"{longest[:2000]}c{longest[2000:]}")) == "a" * 2000 + " [...] " + "b" * 2000
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "one",
+        "1/0",
+        "nan",
+        "inf",
+        math.nan,
+        math.inf,
+        -math.inf,
+        True,
+        None,
+        [1],
+        1j,
+        b"1",
+        Decimal("nan"),
+    ],
+)
+def test_exact_refuses_what_is_no_finite_number(value: object):
+    allowed = r"^epsilon must be a finite number, a decimal or a fraction such as .*; got "
+    with pytest.raises(InputError, match=allowed + re.escape(repr(value))):
+        exact("epsilon", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        (3, Fraction(3)),
+        ("0.1", Fraction(1, 10)),
+        (" 1/3 ", Fraction(1, 3)),
+        ("1e-9", Fraction(1, 10**9)),
+        (0.1, Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (Decimal("2.50"), Fraction(5, 2)),
+        (Fraction(2, 3), Fraction(2, 3)),
+        (-0.0, Fraction(0)),
+    ],
+)
+def test_exact_reads_the_number_that_is_written(value: object, number: Fraction):
+    assert exact("epsilon", value) == number
+
+
+def test_a_fraction_that_is_none_is_refused():
+    broken = Fraction(1, 2)
+    broken._denominator = 0  # type: ignore[attr-defined]  # as whoever means ill could make one
+    with pytest.raises(InputError, match=r"^epsilon must be a finite number"):
+        exact("epsilon", broken)
+
+
+@given(st.fractions())
+def test_exact_is_the_inverse_of_printing(number: Fraction):
+    assert exact("epsilon", str(number)) == number
+
+
+@pytest.mark.parametrize(
+    ("read", "values", "message"),
+    [
+        (
+            lambda value: exact_positive("rho", value),
+            [0, "0", -1, "-1/3", 0.0],
+            "rho must be a number above 0; got ",
+        ),
+        (
+            lambda value: whole("n", value, 2, 3),
+            [1, 4, 2.0, "2", True, None, math.nan],
+            "n must be a whole number from 2 to 3; got ",
+        ),
+        (
+            lambda value: whole("n", value, 0),
+            [-1],
+            "n must be a whole number of at least 0; got -1.",
+        ),
+        (
+            lambda value: one_of("n", value, ["a", "b"]),
+            ["A", "", None, 1],
+            "n must be one of 'a', 'b'; got ",
+        ),
+        (
+            lambda value: refuse("delta", value, "below 1", "Choose '1e-9'."),
+            [2],
+            "delta must be below 1; got 2. Choose '1e-9'.",
+        ),
+    ],
+)
+def test_other_values_are_refused_with_what_is_allowed(
+    read: Callable[[object], object], values: list[object], message: str
+):
+    for value in values:
+        with pytest.raises(InputError, match="^" + re.escape(message)):
+            raise read(value)  # type: ignore[misc]  # what `refuse` makes is raised here, and the others raise it themselves
+    assert whole("n", np.int64(7), 0) == 7
+
+
+def test_every_error_can_be_caught_as_one():
+    assert [
+        issubclass(kind, LeastNoiseError)
+        for kind in (BudgetError, InputError, InternalError, LedgerError)
+    ] == [True] * 4
+    assert issubclass(InputError, ValueError)
+
+
+LONG = [
+    "a" * 10**6,
+    10**5000,
+    [10**5000],
+    reduce(lambda inner, _: [inner], range(100_000), []),
+    {"k" * 9999: ["v"] * 9999},
+    Fraction(1, 3**9000),
+    b"x" * 10**6,
+]
+DIGITS = [
+    "1e99999999",
+    "3.5e+0001000",
+    "1e1000",
+    "1E-9999999",
+    "0." + "1" * 5000,
+    "1" * 5000,
+    "1e0_1_0_0_0_0",
+]
+DIGITS += [Decimal("1e-999999"), 10**5000]
+
+
+@pytest.mark.parametrize("got", LONG, ids=range(7))
+def test_a_message_quotes_at_most_two_hundred_characters_of_what_was_got(got: object):
+    message = str(refuse("size", got, "small"))
+    assert len(message) < 250
+    assert message.startswith("size must be small; got ")
+
+
+@pytest.mark.parametrize("text", DIGITS, ids=range(len(DIGITS)))
+def test_a_number_of_very_many_digits_is_refused_before_it_is_computed(text: object):
+    with pytest.raises(InputError, match=r"at most 1000 digits each; got .* Use fewer digits"):
+        exact("clip", text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""],
+    ids=range(7),
+)
+def test_json_that_nobody_writes_is_a_value_error(text: str):
+    with pytest.raises(ValueError, match=r"."):
+        read_json(text)
+
+
+def test_a_name_from_a_closed_list_is_refused_with_the_one_that_was_probably_meant():
+    assert did_you_mean(5, ["a"]) == ""
+    with pytest.raises(
+        InputError,
+        match=r"a strategy must be one of 'auto', 'union'; got 'unoin'. Did you mean 'union'\?$",
+    ):
+        one_of("a strategy", "unoin", ["auto", "union"])
+    for strange in ("wavelet", 5, None):
+        with pytest.raises(InputError, match=r"one of 'auto', 'union'; got [^.]*\.$"):
+            one_of("a strategy", strange, ["auto", "union"])

@@ -1,0 +1,33 @@
+"""A ledger of one data set with the budget epsilon 1, a charge of it, and a file changed behind its back."""
+
+import sqlite3
+from pathlib import Path
+
+from leastnoise._trusted.accounting import Privacy, PureCost, PureDP
+from leastnoise._trusted.kernel._ledger import Ledger
+
+ONE = Privacy(PureDP(1))
+
+
+def opened(folder: Path) -> Ledger:
+    return Ledger.create(folder / "people.ledger", "people", ONE)
+
+
+def take(ledger: Ledger, epsilon="1/3", *, declared=None, privacy=ONE, **more):
+    paid = privacy.within(PureDP(epsilon) if declared is None else declared)
+    return ledger.reserve(
+        **{
+            "cost": PureCost(epsilon),
+            "privacy": paid,
+            "plan_digest": "ab12",
+            "output": "out",
+            **more,
+        }
+    )
+
+
+def edit(ledger: Ledger, statement: str, *values) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(statement, values)
+    connection.close()

@@ -1,0 +1,104 @@
+"""What the noise tests share: probabilities computed without the samplers, chi-square, and scripted bits."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from scipy import stats
+
+from leastnoise._trusted.kernel import SeededEntropy, _noise
+
+SCALES = [
+    (1, 8),
+    (3, 10),
+    (1, 1),
+    (3, 2),
+    (2, 1),
+    (3, 1),
+    (10, 1),
+    (1000, 1),
+    (2_500_000_001, 1000),
+    (2**40, 1),
+]
+SAMPLERS = {
+    "laplace": _noise.discrete_laplace,
+    "gaussian": _noise.discrete_gaussian,
+    "rounded": _noise.rounded_gaussian,
+}
+LEAST_EXPECTED = 25  # draws in a bin
+SUMMED_UP_TO = 200  # smaller scales are summed term by term
+ALARM = 1e-6  # a p-value below it; see test_noise_distribution.py
+TOP = 2**64
+
+
+def cumulative(law: str, scale: float, upto: np.ndarray) -> np.ndarray:
+    """P(z <= upto), in double precision, for integers."""
+    if law == "rounded" or scale > SUMMED_UP_TO:  # the midpoint rule is off by a part in 24 scale^2
+        return (stats.laplace if law == "laplace" else stats.norm).cdf((upto + 0.5) / scale)
+    reach = int(50 * scale) + 3
+    support = np.abs(np.arange(-reach, reach + 1)) / scale
+    sums = np.cumsum(np.exp(-support if law == "laplace" else -(support**2) / 2))
+    return np.where(upto < -reach, 0.0, sums[np.clip(upto + reach, 0, 2 * reach)] / sums[-1])
+
+
+def chi_square(law: str, scale: float, draws: np.ndarray, most_bins: int = 200) -> float:
+    """p-value of the draws against the law; at most so many bins, each with LEAST_EXPECTED draws expected or more."""
+    reach = (40 if law == "laplace" else 9) * scale + 2
+    tail = np.geomspace(scale / 50, reach, most_bins // 2)
+    edges = (
+        np.arange(-int(reach), int(reach) + 1)
+        if reach < 400
+        else np.unique(np.concatenate([-tail, [0.0], tail]).astype(np.int64))
+    )
+    below, least, kept = cumulative(law, scale, edges), LEAST_EXPECTED / draws.size, []
+    for place, value in enumerate(below):  # as fine as the number of draws allows
+        if min(value - (below[kept[-1]] if kept else 0), 1 - value) >= least:
+            kept.append(place)
+    assert kept, "no bin is large enough: draw more"
+    expected = np.diff([0.0, *below[kept], 1.0]) * draws.size
+    counts = np.bincount(np.searchsorted(edges[kept], draws, side="left"), minlength=expected.size)
+    return float(stats.chisquare(counts, expected, sum_check=False).pvalue)
+
+
+def uniformity(values: np.ndarray, cells: int) -> float:
+    """p-value of values in [0, cells) against the uniform distribution."""
+    return float(stats.chisquare(np.bincount(values, minlength=cells)).pvalue)
+
+
+class Script:
+    """An entropy that plays the given words and then a seeded stream; it counts what it gave."""
+
+    def __init__(self, words: Iterable[int], then: int | None = 0):
+        self.left = list(words)
+        self.rest = None if then is None else SeededEntropy(then)
+
+    def words(self, count: int) -> np.ndarray:
+        played, self.left = self.left[:count], self.left[count:]
+        missing = count - len(played)
+        if missing and self.rest is None:
+            raise AssertionError("the script is over")
+        return np.concatenate(
+            [
+                np.array(played, dtype=np.uint64),
+                self.rest.words(missing) if missing else np.empty(0, dtype=np.uint64),
+            ]
+        )
+
+
+def u64(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+def scalar(value: int) -> np.ndarray:
+    return np.asarray(value, dtype=np.uint64)
+
+
+def word_of(digits: int, bits: int, position: int) -> int:
+    """The 64 binary digits at 64 * position of so many bits."""
+    return digits >> (bits - 64 * (position + 1)) & (TOP - 1)
+
+
+def grid(*axes: Iterable[object]) -> list[np.ndarray]:
+    """All combinations of the axes' values, one flat array for each axis."""
+    return [
+        axis.ravel() for axis in np.meshgrid(*[np.asarray(axis) for axis in axes], indexing="ij")
+    ]

@@ -1,0 +1,241 @@
+"""Counting private rows, against numpy's own tools."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._domain import Coded, Domain, Measure, UnitCount
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.kernel import _count
+from leastnoise._trusted.kernel._count import _windows, count
+from leastnoise._trusted.table import Table, _share, groups
+
+
+def made(sizes, rows, seed=0, measure=None):
+    generator = np.random.default_rng(seed)
+    domain = Domain(
+        {f"a{place}": Coded(size) for place, size in enumerate(sizes)},
+        measures={"m": measure} if measure else None,
+    )
+    codes = {f"a{place}": generator.integers(0, size, rows) for place, size in enumerate(sizes)}
+    values = (
+        {"m": generator.integers(measure.low_units, measure.high_units, rows, endpoint=True)}
+        if measure
+        else {}
+    )
+    return Table(domain, codes, values), codes, values
+
+
+def slow(codes, values, domain, attributes):
+    """Python integers, row by row."""
+    table = np.zeros([domain.kind(name).size for name in attributes], dtype=object)
+    for row in range(len(next(iter(codes.values())))):
+        table[tuple(codes[name][row] for name in attributes)] += (
+            1 if values is None else int(values[row])
+        )
+    return table.reshape(-1).tolist()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_blocks():
+    """A few rows are more than one block."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_count, "_BLOCK", 4)
+        yield
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=5),
+    st.integers(0, 30),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), max_size=8),
+    st.sampled_from(["rows", "sums", "limited sums"]),
+    st.integers(-1, 4),
+)
+@settings(max_examples=120, deadline=None)
+def test_count_against_python(sizes, rows, seed, picks, what, limited):
+    """Filter first, then clip: the limit is that of the row's own cell, whether or not its attribute is in the marginal."""
+    table, codes, values = made(sizes, rows, seed, Measure("m", -3, 7))
+    wanted = [tuple(f"a{place}" for place in pick if place < len(sizes)) for pick in picks]
+    name = f"a{limited}" if 0 <= limited < len(sizes) else None
+    limits = np.random.default_rng(seed).integers(0, 8, 1 if name is None else sizes[limited])
+    cut = np.minimum(values["m"], limits[0 if name is None else codes[name]])
+    amounts = {"rows": None, "sums": values["m"], "limited sums": cut}[what]
+    found = list(
+        count(
+            table,
+            wanted,
+            *([] if what == "rows" else ["m"] if what == "sums" else ["m", (name, limits)]),
+        )
+    )
+    assert [attributes for attributes, _ in found] == wanted
+    for attributes, counts in found:
+        assert counts.dtype == np.int64
+        assert counts.tolist() == slow(codes, amounts, table.domain, attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("a0", [5, -1]),
+        ("a0", [5]),
+        ("a0", [5, 5, 5]),
+        (None, [-1]),
+        (None, [5, 5]),
+        ("a0", [5.0, 5.0]),
+    ],
+)
+def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limits):
+    table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
+    with pytest.raises(InputError, match="none below 0"):
+        count(table, [()], "m", (name, np.array(limits)))
+
+
+def test_sums_are_exact_where_float64_is_not():
+    most, rows = 2**30 - 1, 2**23 + 2**13 + 1
+    table = Table(
+        Domain(a=Coded(2), measures={"m": Measure("m", -most, most)}),
+        {"a": np.zeros(rows, dtype=np.uint8)},
+        {"m": np.full(rows, most)},
+    )
+    ((_, sums),) = count(table, [("a",)], "m")
+    assert float(most * rows) != most * rows > 2**53
+    assert sums.tolist() == [most * rows, 0]
+
+
+def test_rows_that_stand_for_a_unit_count_for_it_alone():
+    measures = {"m": Measure("m", -9, 9), "units": UnitCount(["a"])}
+    table = Table(
+        Domain(a=Coded(2), measures=measures),
+        {"a": [0, 0, 1]},
+        {"m": [5, 7, 0], "units": [1, 0, 1]},
+        unit_column="id",
+        max_rows=2,
+        counting=[1, 1, 0],
+    )
+    for measure, expected in ((None, [2, 0]), ("m", [12, 0]), ("units", [1, 1])):
+        assert [sums.tolist() for _, sums in count(table, [("a",), ()], measure)] == [
+            expected,
+            [sum(expected)],
+        ]
+
+
+def test_windows_and_groups_do_not_change_the_numbers(monkeypatch):
+    table, _, _ = made((4, 5, 6, 7, 2, 3), 3000, 2)
+    wanted = [
+        pick for ways in range(4) for pick in itertools.combinations(table.domain.names, ways)
+    ]
+    expected = [(attributes, counts.tolist()) for attributes, counts in count(table, wanted)]
+    monkeypatch.setattr(_count, "WINDOW_CELLS", 100)
+    assert [
+        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+    ] == expected
+    monkeypatch.setattr(_share, "CACHED_CELLS", 0)
+    monkeypatch.setattr(_share, "LEAST_CELLS", 0)
+    assert [
+        (attributes, counts.tolist()) for attributes, counts in count(table, wanted)
+    ] == expected
+
+
+def test_counts_are_the_callers_to_change():
+    table, _, _ = made((2, 3), 10)
+    wanted = [("a0",), ("a0", "a1"), ("a1",), ("a0", "a1")]
+    before = [counts.tolist() for _, counts in count(table, wanted)]
+    for _, counts in count(table, wanted):
+        np.add(counts, 1, out=counts)
+    assert [counts.tolist() for _, counts in count(table, wanted)] == before
+
+
+def test_a_long_stream_is_taken_as_it_is_needed():
+    table, _, _ = made((10, 10, 10), 100)
+    taken = []
+
+    def stream():
+        for number in range(10**6):
+            taken.append(number)
+            yield ("a0", "a1", "a2")
+
+    next(count(table, stream()))
+    assert len(taken) <= _count.WINDOW_CELLS // 1000 + 1
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 6), unique=True, max_size=4).map(tuple), max_size=12),
+    st.integers(0, 10**7),
+)
+@settings(max_examples=60, deadline=None)
+def test_groups_cover_each_set_once(wanted, rows):
+    sizes = [2, 3, 4, 50, 6, 1000, 8]
+    found = groups(wanted, sizes, rows)
+    assert sorted(member for group in found for member in group.members) == list(range(len(wanted)))
+    for group in found:
+        assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
+
+
+def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
+    lone = groups([(0, 1)], [2, 3], 100)
+    held_up = groups(
+        [(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4
+    )  # 2 does not fit; 3 does, for nothing
+    chain = groups([(place, place + 1) for place in range(5)], [10] * 6, 0)  # of few cells
+    assert [(group.attributes, group.members) for group in lone] == [((0, 1), (0,))]
+    assert [group.attributes for group in chain] == [(0, 1, 2), (2, 3, 4), (4, 5)]
+    assert [(group.attributes, group.members) for group in held_up] == [
+        ((0, 1), (0,)),
+        ((0, 2), (1,)),
+        ((3, 4, 5), (2,)),
+    ]
+
+
+@pytest.mark.parametrize("members", [(0, 1), (0,)])
+def test_a_proposal_that_does_not_hold_what_is_asked_is_refused(members, monkeypatch):
+    table, _, _ = made((2, 3), 10)
+    monkeypatch.setattr(
+        _count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)]
+    )
+    with pytest.raises((InternalError, KeyError)):
+        list(count(table, [("a0",), ("a1",)]))
+
+
+def test_groups_share_passes_and_no_table_is_larger_than_what_was_asked_or_the_cache():
+    triples = list(itertools.combinations(range(20), 3))
+    assert len(groups(triples, [10] * 20, 10**6)) < len(triples) / 5
+    assert [len(window) for window in _windows(triples, [10] * 20)] == [1140]
+    wanted = [(0,), (1,), (2,), (0, 1)]
+    sizes = [2000, 3000, 4000]
+    for group in groups(wanted, sizes, 10**9):
+        assert math.prod(sizes[place] for place in group.attributes) <= max(
+            6_000_000, _share.CACHED_CELLS
+        )
+
+
+@pytest.mark.parametrize("size", [256, 2**16])
+def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
+    table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
+    ((_, counts),) = count(table, [("one", "many")])
+    assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)
+
+
+def test_what_was_not_read_is_refused_and_the_rest_is_counted():
+    domain = Domain(
+        a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)}
+    )
+    table = Table(domain, {"b": [0, 2, 2]}, {"n": [1, 1, 3]})
+    assert (table.attributes, table.measures) == (("b",), ("n",))
+    assert [cells.tolist() for _, cells in count(table, [("b",), ()], "n")] == [[1, 0, 4], [5]]
+    for names, measures, message in (
+        (["a"], [], "without the attribute 'a'"),
+        (["b"], ["m"], "without the measure 'm'"),
+    ):
+        with pytest.raises(InputError, match=message):  # what the kernel asks before it counts
+            table.require(names, measures)
+        for sets in ([tuple(names)], iter([tuple(names)])):
+            with pytest.raises(KeyError):
+                list(count(table, sets, *measures))
+    with pytest.raises(KeyError):
+        list(count(table, [("b",)], "n", ("a", np.array([1, 2]))))
+    assert [cells.tolist() for _, cells in count(Table(domain, {}, rows=7), [()])] == [[7]]

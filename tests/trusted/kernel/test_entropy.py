@@ -1,0 +1,45 @@
+"""Entropy sources: fresh words from the system, reproducible ones from a seed, and refusals."""
+
+import numpy as np
+import pytest
+
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _entropy
+
+
+def test_system_words_are_those_of_the_operating_system_and_nothing_is_kept_that_a_fork_could_copy(
+    monkeypatch,
+):
+    asked = []
+
+    def recorded(size):
+        asked.append(size)
+        return bytes(range(8)) * (size // 8)
+
+    monkeypatch.setattr(_entropy.os, "urandom", recorded)
+    source = SystemEntropy()
+    words = source.words(3)
+    assert (words.dtype, words.shape, words.tobytes()) == (np.uint64, (3,), bytes(range(8)) * 3)
+    assert source.words(0).shape == (0,)
+    assert asked == [24, 0]  # neither more, to be kept, nor less
+    assert not hasattr(source, "__dict__")
+    assert source.__slots__ == ()
+
+
+def test_seeded_words_are_reproducible_and_not_private():
+    assert not np.intersect1d(SeededEntropy(3).words(50), SeededEntropy(4).words(50)).size
+    source = SeededEntropy(3)
+    np.testing.assert_array_equal(
+        np.concatenate([source.words(20), source.words(30)]), SeededEntropy(3).words(50)
+    )
+    assert source.words(0).shape == (0,)
+    assert SeededEntropy(2**200).words(1).dtype == np.uint64
+
+
+def test_a_wrong_seed_is_refused_and_there_is_no_default():
+    for seed in (-1, 0.5, True, None, "7", float("nan")):
+        with pytest.raises(InputError, match=r"^seed must be a whole number of at least 0; got "):
+            SeededEntropy(seed)
+    with pytest.raises(TypeError, match="seed"):
+        SeededEntropy()
+    assert repr(SeededEntropy(5)) == "SeededEntropy(5)"

@@ -1,0 +1,377 @@
+"""What the kernel loses, by brute force: its own scales, seen by a spy in place of the samplers, over all pairs of neighbouring tables."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Coded, Domain, Integers, Measure
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureDP,
+    covers,
+)
+from leastnoise._trusted.kernel import (
+    Ledger,
+    SeededEntropy,
+    Series,
+    SystemEntropy,
+    UnpaidSeries,
+    _measure,
+    simulate,
+)
+from leastnoise._trusted.linop import (
+    AllRanges,
+    Contrasts,
+    Dense,
+    Identity,
+    Operator,
+    Prefix,
+    Tree,
+    dense,
+)
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    Observation,
+    cost,
+    row_scales,
+)
+from leastnoise._trusted.table import Table
+from trusted.kernel.series import many_steps, measure
+
+DOMAIN = Domain(a=["x", "y"], b=Integers(0, 2), measures={"pay": Measure("pay", -2, 3)})
+CELLS = list(itertools.product(range(2), range(3)))
+BUDGETS: list[tuple[Budget, str]] = [
+    (PureDP("1/2"), Noise.DISCRETE_LAPLACE),
+    (ZCDP("1/8"), Noise.DISCRETE_GAUSSIAN),
+    (ApproxDP(1, "1e-6"), Noise.ROUNDED_GAUSSIAN),
+]
+TREE = Factor(("b",), Tree.full(3, 2), np.array([3, 2, 1, 1, 5, 4]))
+STEPS = Limits([1, 3, 2], "b")
+COUNTS = [
+    (Block((Factor(("a",), Identity(2)), TREE), Fraction(1)), 1.0),
+    (Block((Factor(("b",), Dense([[1, -2, 0], [0, 1, 1]])),), Fraction(1)), 0.7),
+    (Block((), Fraction(1)), 0.4),
+]
+SUMS = [
+    (Block((Factor(("a",), Prefix(2)),), Fraction(1), "pay"), 1.0),
+    (Block((TREE,), Fraction(1), "pay", STEPS), 0.3),
+]
+CONTRASTS = [
+    (Block((Factor(("a",), Contrasts(2)), Factor(("b",), Contrasts(3))), Fraction(1)), 1.0),
+    (Block((), Fraction(1)), 0.3),
+]
+MOSTLY_TOTAL = [
+    (Block((Factor(("b",), Contrasts(3)),), Fraction(1)), 0.1),
+    (Block((), Fraction(1)), 4.0),
+]
+MIXED = [*COUNTS, *SUMS, *CONTRASTS]
+# They differ in attributes, weights, scales, measures, limits or ends alone, and some are there
+# twice.
+ALONG = (Factor(("b",), Prefix(3)),)
+NEARLY_ALIKE = [
+    *(
+        Block((Factor((name,), Prefix(DOMAIN.cells(name)), weights),), 1)
+        for name, weights in (("b", None), ("b", [1, 2, 5]), ("a", [1, 2]))
+    ),
+    *(Block(ALONG, scale, measure) for scale, measure in ((2, None), (1, "pay"), (1, None))),
+    *(Block(ALONG, 1, "pay", **more) for more in ({"ends": True}, {"limits": Limits([1])})),
+    *[Block((Factor(("b",), Identity(3)),), 1)] * 2,
+    *[Block((), 1)] * 2,
+]
+
+
+class Spy:
+    """In the place of the samplers: writes down the scale and the source of every draw; gives 0, or the draws' own numbers from 1000 on."""
+
+    scales: list[Fraction]
+    sources: list[object]
+    silent = False
+
+    def forget(self) -> None:
+        self.scales, self.sources = [], []
+
+    def __call__(
+        self, numerators: object, denominators: object, count: int, entropy: object
+    ) -> np.ndarray:
+        tops, bottoms = (
+            np.broadcast_to(np.asarray(part), (count,)).tolist()
+            for part in (numerators, denominators)
+        )
+        first = 1000 + len(self.scales)
+        self.scales += [Fraction(top, bottom) for top, bottom in zip(tops, bottoms, strict=True)]
+        self.sources += [entropy] * count
+        return (
+            np.zeros(count, dtype=np.int64)
+            if self.silent
+            else np.arange(first, first + count, dtype=np.int64)
+        )
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    found = Spy()
+    found.forget()
+    for name in _measure.SAMPLERS:
+        monkeypatch.setitem(_measure.SAMPLERS, name, found)
+    return found
+
+
+def people(rows: list[tuple[int, int]], pay: list[int] | None = None, **unit: object) -> Table:
+    amounts = [0] * len(rows) if pay is None else pay
+    return Table(
+        DOMAIN, {"a": [a for a, _ in rows], "b": [b for _, b in rows]}, {"pay": amounts}, **unit
+    )  # type: ignore[arg-type]
+
+
+def fitted(
+    budget: Budget, mechanism: str, blocks: list[tuple[Block, float]], **privacy: object
+) -> Measurements:
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+
+
+def exact_answers(block: Block, rows: list[tuple[int, int]], pay: list[int]) -> np.ndarray:
+    """By the definition, a row at a time; first the distances from the low end, where both ends are measured."""
+    total = np.zeros(block.rows, dtype=np.int64)
+    for (a, b), amount in zip(rows, pay, strict=True):
+        value = 1 if block.measure is None else amount
+        if block.limits is not None:
+            value = min(
+                value,
+                int(block.limits.values[{"a": a, "b": b}.get(str(block.limits.attribute), 0)]),
+            )
+        column = np.array([value + 2, 3 - value] if block.ends else [value])
+        for factor in block.factors:
+            column = np.kron(
+                column,
+                dense(factor.operator)[:, {"a": a, "b": b}[factor.attributes[0]]].astype(np.int64),
+            )
+        total += column
+    return total
+
+
+def exact_squares(block: Block, grid: int) -> list[Fraction]:
+    """The square of the scale of every row by the definition: that of the block, over the rows' weights, times the contrasts' norms."""
+    squares = [Fraction(1)] * (2 if block.ends else 1)
+    for factor in block.factors:
+        if isinstance(factor.operator, Contrasts):
+            own = [Fraction(k * (k + 1)) for k in range(1, factor.operator.size)]
+        else:
+            own = [Fraction(1, int(weight) ** 2) for weight in factor.weights]
+        squares = [one * other for one in squares for other in own]
+    return [one * (block.scale * grid) ** 2 for one in squares]
+
+
+ROWS = [(0, 0), (0, 2), (1, 1), (1, 1), (1, 2), (0, 0)]
+PAY = [3, -2, 0, 1, 2, 3]
+
+
+def observed(way: str, plan: Measurements, folder: Path) -> Observation:
+    table = people(ROWS, PAY)
+    if way == "simulated":
+        return simulate(plan, table, SeededEntropy(1))
+    aware = many_steps(DOMAIN, plan.privacy)
+    if way == "a step of a simulated series":
+        return UnpaidSeries(aware, table, SeededEntropy(1)).measure(plan)
+    book = Ledger.create(folder / "people.ledger", "people", plan.privacy)
+    if way == "paid":
+        return measure(plan, table, book, output="out")[0]
+    series = Series.paid(aware, table, book, output="out")
+    if way == "a step of a resumed series":
+        assert series.receipt is not None
+        series = Series.resumed(aware, table, book, series.receipt)
+    return series.measure(plan)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "paid",
+        "simulated",
+        "a step of a paid series",
+        "a step of a resumed series",
+        "a step of a simulated series",
+    ],
+)
+@pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
+def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scale(
+    spy: Spy,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    way: str,
+    budget: Budget,
+    mechanism: str,
+) -> None:
+    """Each draw is used once, unchanged, by the row whose scale it has; small batches and large ones alike."""
+    if mechanism == Noise.DISCRETE_LAPLACE:
+        plan = fitted(budget, mechanism, [*COUNTS, *SUMS])
+        plan = replace(
+            plan, privacy=Privacy(PureDP(999)), blocks=(*plan.blocks, *NEARLY_ALIKE), grid=2
+        )
+    else:
+        plan = fitted(budget, mechanism, MIXED)
+    for batch in (1, 4, 7, 20, 2**18):
+        spy.forget()
+        monkeypatch.setattr(_measure, "_BATCH_ROWS", batch)
+        folder = tmp_path / str(batch)
+        folder.mkdir()
+        observation = observed(way, plan, folder)
+        assert all(
+            isinstance(source, SeededEntropy if "simulated" in way else SystemEntropy)
+            for source in spy.sources
+        )
+        used: list[int] = []
+        for block, values in zip(plan.blocks, observation.values, strict=True):
+            draws = (values - exact_answers(block, ROWS, PAY) * plan.grid - 1000).tolist()
+            assert all(0 <= draw < len(spy.scales) for draw in draws)
+            scales = [spy.scales[draw] for draw in draws]
+            tops, bottoms = row_scales(block, plan.grid)
+            assert scales == [
+                Fraction(top, bottom)
+                for top, bottom in zip(tops.tolist(), bottoms.tolist(), strict=True)
+            ]
+            for scale, square in zip(scales, exact_squares(block, plan.grid), strict=True):
+                contrasts = any(isinstance(factor.operator, Contrasts) for factor in block.factors)
+                assert square <= scale**2 <= square * (1 + Fraction(1, 2**22) if contrasts else 1)
+            used += draws
+        assert sorted(used) == list(range(len(spy.scales)))
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [(AllRanges(8), "abcd"), (Identity(8), "aaaa"), (Identity(8), "abcd")],
+    ids=["queries", "copies", "cells"],
+)
+def test_no_more_tables_are_answered_at_once_than_a_batch_has_rows(
+    monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str
+) -> None:
+    monkeypatch.setattr(_measure, "_BATCH_ROWS", 16)
+    domain = Domain(a=Coded(8), b=Coded(8), c=Coded(8), d=Coded(8))
+    blocks = tuple(Block((Factor((name,), operator),), Fraction(1)) for name in names)
+    plan = Measurements(
+        domain=domain, privacy=Privacy(PureDP(99)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
+    applied, tables = _measure.apply, []
+
+    def watched(of: Operator, cells: Any) -> Any:
+        tables.append(cells.size // of.size)
+        return applied(of, cells)
+
+    monkeypatch.setattr(_measure, "apply", watched)
+    values = simulate(
+        plan, Table(domain, {name: np.arange(8) for name in "abcd"}), SeededEntropy(1)
+    ).values
+    assert [len(one) for one in values] == [operator.rows] * 4
+    assert tables == [max(1, 16 // operator.rows)] * (4 // max(1, 16 // operator.rows))
+
+
+def units(most: int, amounts: tuple[int, ...]) -> Iterator[tuple[list[tuple[int, int]], list[int]]]:
+    """All that a unit of at most so many rows can add, nothing first: it may have fewer rows, or rows outside the domain."""
+    rows = [(cell, pay) for cell in CELLS for pay in amounts]
+    for number in range(most + 1):
+        for chosen in itertools.combinations_with_replacement(rows, number):
+            yield [cell for cell, _ in chosen], [pay for _, pay in chosen]
+
+
+KNOWN: dict[
+    object, np.ndarray
+] = {}  # what units add, whatever the budget: answers without noise do not depend on scales
+
+
+def answers_of_units(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> np.ndarray:
+    """The kernel's own answers, without noise, to every unit's rows added to others that stay: one row a unit, nothing first."""
+    unit = {"unit_column": plan.privacy.unit_column, "max_rows": plan.privacy.max_rows}
+    key = (
+        *(replace(block, scale=Fraction(1)) for block in plan.blocks),
+        plan.grid,
+        plan.privacy.max_rows,
+        amounts,
+    )
+    if key not in KNOWN:
+        spy.silent = True
+        tables = (
+            people(ROWS + cells, PAY + pay, **unit)
+            for cells, pay in units(plan.privacy.max_rows, amounts)
+        )
+        KNOWN[key] = np.array(
+            [
+                np.concatenate(simulate(plan, table, SeededEntropy(1)).values).tolist()
+                for table in tables
+            ]
+        )
+    return KNOWN[key]
+
+
+def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fraction:
+    """The largest sum over rows of |change| / scale, or of its squares, over all pairs of neighbours; exact for the worst pair.
+
+    Under replace a unit's rows are exchanged for those of any other unit. The scales are those that
+    the kernel asked its sampler for.
+    """
+    answers = answers_of_units(plan, spy, amounts)
+    spy.forget()
+    spy.silent = False
+    nobody = people([], unit_column=plan.privacy.unit_column, max_rows=plan.privacy.max_rows)
+    drawn = np.concatenate(
+        [values.tolist() for values in simulate(plan, nobody, SeededEntropy(1)).values]
+    )
+    scales = [spy.scales[draw - 1000] for draw in drawn.tolist()]
+    power = plan.noise.norm
+    table = answers / np.array([float(scale) for scale in scales])
+    others = [0] if plan.privacy.neighbours == "add_remove" else range(len(table))
+    losses = {other: (np.abs(table - table[other]) ** power).sum(axis=1) for other in others}
+    other = max(losses, key=lambda place: losses[place].max())
+    change = (answers[int(losses[other].argmax())] - answers[other]).tolist()
+    return sum(
+        (Fraction(abs(one)) / scale) ** power for one, scale in zip(change, scales, strict=True)
+    )
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize(
+    ("budget", "mechanism", "rows"),
+    # three rows of a unit under one kind of Gaussian noise: what they change is the same under the
+    # other
+    [
+        (*one, rows)
+        for one, most in zip(BUDGETS, (3, 3, 2), strict=True)
+        for rows in range(1, most + 1)
+    ],
+)
+def test_no_pair_of_neighbours_loses_more_than_the_budget(
+    spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int
+) -> None:
+    """Counts by signed and weighted queries, sums of amounts of both signs, limited sums, and contrasts beside totals, small and large."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    sums = (
+        (3,) if rows == 3 else (-2, 3)
+    )  # of three rows, the largest amounts alone: there are 455 units otherwise
+    for blocks, amounts in ((COUNTS, (0,)), (SUMS, sums), (CONTRASTS, (0,)), (MOSTLY_TOTAL, (0,))):
+        if mechanism == Noise.DISCRETE_LAPLACE and blocks in (CONTRASTS, MOSTLY_TOTAL):
+            continue
+        plan = fitted(budget, mechanism, blocks, neighbours=neighbours, **unit)
+        worst = worst_loss(plan, spy, amounts)
+        if isinstance(budget, PureDP):
+            assert worst <= budget.epsilon
+        elif isinstance(budget, ZCDP):
+            assert worst / 2 <= budget.rho
+        else:
+            assert covers(budget, GaussianCost(worst))
+        if (
+            neighbours == "add_remove" and blocks == COUNTS
+        ):  # the claim is not idle: a unit whose rows are all in one cell loses it
+            assert cost(plan) == plan.noise.cost(worst)

@@ -1,0 +1,299 @@
+"""What a search for keys loses, by brute force over all neighbouring numbers of a few keys; and the draws of the program."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import leastnoise as ln
+from leastnoise._domain import Domain, Unknown
+from leastnoise._fitting import key_rule
+from leastnoise._trusted.accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
+from leastnoise._trusted.kernel import (
+    FoundKeys,
+    KeySearch,
+    ReleaseContract,
+    SeededEntropy,
+    UnpaidSeries,
+)
+from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text
+from leastnoise._trusted.measurements import Block, Measurements
+from leastnoise._trusted.table import Table
+
+LAPLACE, GAUSSIAN = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
+EPSILON = Fraction(9, 10)
+# Scales of noise for a distance of neighbours; thresholds so low that deltas are large enough to be
+# seen.
+RULES = [
+    (noise, k, neighbours, threshold)
+    for noise, few in ((LAPLACE, (3, 6)), (GAUSSIAN, (3, 8)))
+    for k, thresholds in ((1, few), (2, (5,)))
+    for neighbours in ("add_remove", "replace")
+    for threshold in thresholds
+]
+
+
+def made(
+    noise: Noise, k: int, neighbours: str, threshold: int, delta: Fraction = Fraction(1, 2)
+) -> tuple[KeyRule, Privacy]:
+    privacy = Privacy(ApproxDP(EPSILON, delta), neighbours, "id", k)
+    scale = (
+        Fraction(privacy.distance) / EPSILON
+        if noise is LAPLACE
+        else Fraction(13, 7) * (2 if neighbours == "replace" else 1)
+    )
+    return KeyRule(noise=noise, scale=scale, threshold=threshold), privacy
+
+
+def law(rule: KeyRule, count: int, reach: int) -> np.ndarray:
+    """Chances that a key of this number does not get out, and that it does with threshold, threshold + 1 ... up to a reach."""
+    if count == 0:
+        return np.eye(1, reach + 1)[0]
+    values, scale = rule.threshold - count + np.arange(reach), float(rule.scale)
+    if rule.noise is LAPLACE:
+        p = math.exp(-1 / scale)
+        out = (1 - p) / (1 + p) * p ** np.abs(values)
+    else:
+        out = ndtr((values + 0.5) / scale) - ndtr((values - 0.5) / scale)
+    return np.concatenate([[1 - out.sum()], out])
+
+
+def changes(k: int, neighbours: str, counts: tuple[int, ...]) -> list[list[tuple[int, int]]]:
+    """For all neighbours the numbers, before and after, of the keys in which they differ; a key that is not there has 0."""
+    found = []
+    for mine, others in itertools.product(range(k + 1), repeat=2):
+        if neighbours == "add_remove" and others:
+            continue
+        for alone, other in itertools.product(range(mine + 1), range(others + 1)):
+            for base in itertools.product(counts, repeat=mine + others - alone - other):
+                shared = [
+                    (n + 1, n) if place < mine - alone else (n, n + 1)
+                    for place, n in enumerate(base)
+                ]
+                found.append([(1, 0)] * alone + [(0, 1)] * other + shared)
+    return [pair for pair in found if pair]
+
+
+def loss(rule: KeyRule, pairs: list[tuple[int, int]], reach: int) -> float:
+    """The exact delta at EPSILON of one pair of neighbours, in both directions."""
+    one, other = np.ones(1), np.ones(1)
+    for before, after in pairs:
+        one = np.multiply.outer(one, law(rule, before, reach)).ravel()
+        other = np.multiply.outer(other, law(rule, after, reach)).ravel()
+    power = math.exp(EPSILON)
+    return max(np.maximum(one - power * other, 0).sum(), np.maximum(other - power * one, 0).sum())
+
+
+def least_delta(rule: KeyRule, privacy: Privacy) -> float:
+    """The least delta that the bound accepts."""
+    low, high = 0.0, 1.0 - 2**-20
+    for _ in range(24):
+        middle = (low + high) / 2
+        proved = keys_are_private(rule, privacy.within(ApproxDP(EPSILON, Fraction(middle))))
+        low, high = (low, middle) if proved else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(("noise", "k", "neighbours", "threshold"), RULES)
+def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
+    noise: Noise, k: int, neighbours: str, threshold: int
+) -> None:
+    rule, privacy = made(noise, k, neighbours, threshold)
+    claimed = least_delta(rule, privacy)
+    counts = (
+        (1, threshold) if k == 2 and neighbours == "replace" else (1, 2, threshold, threshold + 4)
+    )
+    reach = threshold + math.ceil(3 * float(rule.scale)) if k == 2 else threshold + 60
+    worst = max(loss(rule, pairs, reach) for pairs in changes(k, neighbours, counts))
+    assert worst <= claimed * (1 + 1e-6)
+    # Chances of the keys are added up, which at deltas like these is more than the chance of any:
+    # with q for one, k q and not 1 - (1 - q)^k
+    assert 1 - (1 - claimed / k) ** k <= worst * (1.02 if noise is LAPLACE or k == 1 else 1.35)
+
+
+@pytest.mark.parametrize(
+    ("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")]
+)
+def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(
+    k: int, neighbours: str
+) -> None:
+    privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
+    rule = key_rule(privacy)
+    search = KeySearch(attribute="agent", rule=rule, most=5)
+    assert search.verify(privacy) == privacy.budget
+    worse = [
+        replace(rule, threshold=rule.threshold - 1),
+        replace(rule, scale=rule.scale * Fraction(4, 5)),
+    ]
+    for other in worse:
+        with pytest.raises(
+            ln.InputError, match=r"not proved to satisfy ApproxDP.*nothing was spent"
+        ):
+            replace(search, rule=other).verify(privacy)
+    with pytest.raises(ln.InputError, match="not proved"):
+        search.verify(Privacy(privacy.budget, neighbours, "id", k + 1))
+    for budget in (ln.PureDP(1), ln.ZCDP(1)):
+        with pytest.raises(ln.InputError, match="not proved"):
+            search.verify(privacy.within(budget))
+
+
+TEXTS = [f"key {number:05}" for number in range(20_000)]
+
+
+def found_among(
+    texts: list[str], units: np.ndarray, privacy: Privacy, search: KeySearch
+) -> FoundKeys:
+    domain = Domain(agent=Unknown(10**5))
+    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
+    return UnpaidSeries(terms, Table.keyed(domain, "agent", texts, units), SeededEntropy(3)).find(
+        search
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise", "scale", "count"),
+    [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)],
+)
+def test_what_is_drawn_has_the_law_that_the_bound_is_about(
+    noise: Noise, scale: Fraction, count: int
+) -> None:
+    rule = KeyRule(noise=noise, scale=scale, threshold=12)
+    privacy, search = (
+        Privacy(ApproxDP(10, "9/10")),
+        KeySearch(attribute="agent", rule=rule, most=10**5),
+    )
+    found = found_among(TEXTS, np.full(len(TEXTS), count), privacy, search)
+    expected = len(TEXTS) * law(rule, count, 12)
+    seen = np.array(
+        [
+            len(TEXTS) - len(found.keys),
+            *(np.count_nonzero(found.units == 12 + place) for place in range(12)),
+        ]
+    )
+    large = expected > 10
+    assert large.sum() > 1
+    z = (seen - expected)[large] / np.sqrt(expected[large])
+    assert np.abs(z).max() < 4.5
+    assert (found.units >= 12).all()
+    assert list(zip(-found.units, found.keys, strict=True)) == sorted(
+        zip(-found.units, found.keys, strict=True)
+    )
+
+
+def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
+    privacy = Privacy(ApproxDP(1, "1e-9"))
+    every, few, none = (
+        found_among(
+            texts,
+            30 + np.arange(len(texts)),
+            privacy,
+            KeySearch(attribute="agent", rule=key_rule(privacy), most=most),
+        )
+        for texts, most in ((TEXTS[:300], 300), (TEXTS[:300], 7), ([], 7))
+    )
+    assert (few.keys, few.units.tolist(), none.keys) == (
+        every.keys[:7],
+        every.units[:7].tolist(),
+        (),
+    )
+    for made in (few, none):
+        again = outcome_from_text("".join(outcome_to_text(made)))
+        assert (type(again), again.keys, again.units.tolist()) == (
+            FoundKeys,
+            made.keys,
+            made.units.tolist(),
+        )
+
+
+def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
+    domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
+    terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
+    search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)
+    table = Table.keyed(domain, "agent", ["curl"], np.array([50]))
+    series = UnpaidSeries(terms, table, SeededEntropy(1))
+    assert series.find(search).keys == ("curl",)
+    with pytest.raises(ln.BudgetError, match="epsilon = 0 and delta = 0"):
+        series.find(search)
+    total = Measurements(
+        domain=domain,
+        privacy=privacy.within(ln.PureDP("1/2")),
+        noise=LAPLACE,
+        blocks=(Block((), 2),),
+    )
+    with pytest.raises(ln.BudgetError):
+        series.measure(total)
+    with pytest.raises(ln.InternalError, match="This table has Keyed"):
+        UnpaidSeries(terms, table, SeededEntropy(1)).measure(total)
+    rows = Table(domain, {"agent": [0, 0, 1]})
+    with pytest.raises(ln.InternalError, match="This table has Columns"):
+        UnpaidSeries(terms, rows, SeededEntropy(1)).find(search)
+    with pytest.raises(ln.InputError, match="search must be a KeySearch"):
+        UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
+    only = ReleaseContract(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
+    with pytest.raises(ln.InputError, match="Only the steps that were paid for"):
+        UnpaidSeries(only, rows, SeededEntropy(1)).find(search)
+
+
+@pytest.mark.parametrize(
+    ("keys", "units"),
+    [
+        (["a", "a"], [1, 1]),
+        (["a"], [0]),
+        (["a"], [1, 2]),
+        (["a\n"], [1]),
+        ([""], [1]),
+        (["a" * 201], [1]),
+        (["a"], [1.0]),
+    ],
+)
+def test_keys_that_do_not_fit_are_refused(keys: list[str], units: list[float]) -> None:
+    with pytest.raises(ln.InternalError, match=r"the keys of 'agent' must differ"):
+        Table.keyed(Domain(agent=Unknown(9)), "agent", keys, np.array(units))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": Noise.DISCRETE_GAUSSIAN}, "noise of a search"),
+        ({"scale": 0}, "scale"),
+        ({"scale": 2**49}, r"at most 2\^48"),
+        ({"scale": Fraction(2**57 + 1, 2**56)}, r"below 2\^56"),
+        ({"threshold": 1}, "threshold"),
+    ],
+)
+def test_rules_are_checked(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        replace(KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22), **change)
+
+
+def test_searches_and_their_budgets_are_checked() -> None:
+    rule = KeyRule(noise=LAPLACE, scale=Fraction(1), threshold=22)
+    for wrong in ({"attribute": 5}, {"rule": "low"}, {"most": 0}):
+        with pytest.raises(ln.InputError, match=r"search for keys must be|most must be"):
+            KeySearch(**{"attribute": "agent", "rule": rule, "most": 9, **wrong})  # type: ignore[arg-type]
+    with pytest.raises(ln.InputError, match=r"threshold above 2\^40"):
+        key_rule(Privacy(ApproxDP("1e-13", "1e-13")))
+    with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
+        key_rule(Privacy(ln.PureDP(1)))
+    with pytest.raises(ln.InputError, match="budget of a search for keys must be ApproxDP"):
+        keys_are_private(rule, Privacy(ln.ZCDP(1)))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "k", "noise"),
+    [
+        ("1e-4", "1e-9", 3, GAUSSIAN),
+        ("0.12345678901234567890123", "1e-400", 3, LAPLACE),
+        ("1", "0.99999999999999999999", 3, GAUSSIAN),
+        ("1.6e-9", "1e-100", 9, GAUSSIAN),  # the other noise needs too high a threshold
+    ],
+)
+def test_odd_budgets_have_a_rule_too(epsilon: str, delta: str, k: int, noise: Noise) -> None:
+    privacy = Privacy(ApproxDP(epsilon, delta), unit_column="id", max_rows=k)
+    rule = key_rule(privacy)
+    assert rule.noise is noise
+    assert keys_are_private(rule, privacy)

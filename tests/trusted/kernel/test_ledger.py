@@ -1,0 +1,590 @@
+"""The ledger in one process: sums, refusals with their words, states, and files that are not usable."""
+
+import json
+import os
+import re
+import sqlite3
+import threading
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from leastnoise._domain import PerCellBound
+from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    ConcentratedCost,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+)
+from leastnoise._trusted.check import BudgetError, InputError, LedgerError
+from leastnoise._trusted.kernel import _ledger_file
+from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel._ledger_file import SELECT, digest_of, writing
+from trusted.kernel.ledgers import ONE, edit, take
+
+SET, ADD = Ledger.set_budget, Ledger.add_spent
+
+
+def edit_and_sign(ledger: Ledger, column: str, value) -> None:
+    """Change the second entry and make its digest right again, to reach the checks behind the digest."""
+    edit(ledger, f"UPDATE entry SET {column} = ? WHERE number = 2", value)
+    with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
+        first, row = connection.execute(SELECT).fetchall()
+        if column != "digest":
+            digest = digest_of((first[9], *row[:9]))
+            connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
+            connection.execute("UPDATE head SET digest = ?", (digest,))
+    connection.close()
+
+
+def test_three_thirds_are_paid_and_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(
+    ledger,
+) -> None:
+    receipts = [take(ledger) for _ in range(2)]
+    with pytest.raises(BudgetError) as caught:
+        take(ledger, "1/2")
+    assert str(caught.value) == (
+        "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
+        "epsilon = 1/3 is left; "
+        "that is epsilon = 1/6 too much. Nothing was spent. Plan with at most what is left, or "
+        "ask the data holder."
+    )
+    receipts.append(take(ledger))
+    assert (ledger.spent(), ledger.left(), len({receipt.id for receipt in receipts})) == (
+        Charge(epsilon=Fraction(1)),
+        Charge(),
+        3,
+    )
+    with pytest.raises(
+        BudgetError,
+        match=r"only epsilon = 0 is left; that is epsilon = 1e-30 too much.* Make no further release",
+    ):
+        take(ledger, Fraction(1, 10**30))
+    assert len(ledger.entries()) == 3
+    assert (
+        ledger.timeout == Ledger.open(ledger.path).timeout == 30
+    )  # another process is waited for half a minute
+
+
+def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
+    zcdp = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
+    take(zcdp, "1/2")
+    take(zcdp, cost=GaussianCost("1/2"), declared=ZCDP("1/4"))
+    take(zcdp, cost=ConcentratedCost("1/2"), declared=ZCDP("1/2"))
+    assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
+
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(approx, "1/2")
+    take(approx, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"))
+    assert approx.left() == Charge(epsilon=Fraction(1, 2))
+    with pytest.raises(BudgetError, match=r"that is epsilon = 0 and delta = 1e-9 too much"):
+        take(
+            approx,
+            cost=GaussianCost(gaussian_mu_squared("0.1", "1e-9")),
+            declared=ApproxDP("0.1", "1e-9"),
+        )
+    with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
+        take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
+    take(approx, "1/2")
+
+
+def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(
+    ledger, tmp_path
+) -> None:
+    message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added: "
+    for privacy, words in (
+        (Privacy(PureDP(1), "replace"), "one row (replace)"),
+        (
+            Privacy(PureDP(1), unit_column="id"),
+            "all rows of one value of the column 'id' (add_remove)",
+        ),
+    ):
+        with pytest.raises(InputError, match=re.escape(message.format(words))):
+            take(ledger, privacy=privacy)
+    assert ledger.entries() == ()
+    ledger = Ledger.create(
+        tmp_path / "units.ledger", "people", Privacy(PureDP(1), unit_column="id")
+    )
+    for bound in (None, PerCellBound(2, "month")):
+        take(
+            ledger,
+            "1/2",
+            privacy=Privacy(PureDP(1), unit_column="id", max_rows=5, max_per_cell=bound),
+        )
+    assert ledger.left() == Charge()
+    with pytest.raises(
+        InputError,
+        match=r"'household' .* of the column 'id' .* bounds nothing for a change of the other",
+    ):
+        take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
+
+
+def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
+    before = datetime.now(UTC).date()
+    text = 'first "table"'.ljust(10_000)  # the longest
+    receipt = take(ledger, output="out/übersicht", description=text)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert (entry.number, entry.state, entry.resumable) == (1, "reserved", False)
+    assert (entry.id, entry.charge, entry.number, entry.digest) == (
+        receipt.id,
+        receipt.charge,
+        receipt.number,
+        receipt.head,
+    )
+    assert (entry.cost, entry.declared) == (PureCost("1/3"), PureDP("1/3"))
+    assert (entry.plan_digest, entry.output, entry.description) == ("ab12", "out/übersicht", text)
+    assert before <= entry.reserved_on <= datetime.now(UTC).date()
+    assert re.fullmatch("[0-9a-f]{32}", receipt.id)
+    ledger.seal(receipt)
+    assert not re.search(rb"[0-9]{2}:[0-9]{2}", ledger.path.read_bytes())
+    assert [path.name for path in ledger.path.parent.iterdir()] == [
+        "people.ledger"
+    ]  # all is in the one file at rest
+
+
+def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
+    receipts = [take(ledger, output=output) for output in ("a", "b", "c")]
+    ledger.seal(receipts[0])
+    asked = []
+    settled = ledger.reconcile(lambda entry: asked.append(entry.output) or entry.output == "b")
+    assert asked == ["b", "c"]
+    assert [(entry.output, entry.state) for entry in settled] == [("b", "sealed"), ("c", "absent")]
+    assert ledger.reconcile(lambda _: False) == ()
+    # What another run found absent while it was still being written is sealed by the next one, also
+    # if its own process died meanwhile.
+    assert [(entry.output, entry.state) for entry in ledger.reconcile(lambda _: True)] == [
+        ("c", "sealed")
+    ]
+    before = ledger.entries()
+    ledger.seal(receipts[1])
+    assert (ledger.entries(), ledger.reconcile(lambda _: False), ledger.left()) == (
+        before,
+        (),
+        Charge(),
+    )
+    other = Ledger.create(tmp_path / "other", "other", ONE)
+    with pytest.raises(
+        LedgerError, match=r"is not of the ledger .*other. Seal a release where it was reserved."
+    ):
+        other.seal(receipts[0])
+
+
+def test_an_entry_is_sealed_late_also_while_reconcile_asks_the_ledger_itself(ledger) -> None:
+    receipt = take(ledger)
+    assert [entry.state for entry in ledger.reconcile(lambda _: len(ledger.entries()) == 0)] == [
+        "absent"
+    ]
+    ledger.seal(receipt)
+    late = take(ledger)
+    assert [entry.state for entry in ledger.reconcile(lambda _: ledger.seal(late) or False)] == [
+        "sealed"
+    ]
+    assert [entry.state for entry in ledger.entries()] == ["sealed", "sealed"]
+
+
+def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> None:
+    take(ledger, "1/4")
+    named = f"of: people, protects: one row (add_remove), file: {ledger.path}"
+    assert (
+        repr(ledger)
+        == f"Ledger({named}, budget: epsilon = 1, spent: epsilon = 0.25, left: epsilon = 0.75)"
+    )
+    ledger.set_budget(PureDP(2), period="month")
+    ledger.set_budget(PureDP("1/2"), share="<ann>")
+    page = Ledger.open(ledger.path, share="<ann>")._repr_html_()
+    assert "<th>budget</th><td>epsilon = 2 a month</td>" in page
+    assert (
+        "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a "
+        "month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
+    )
+    with writing(ledger.path, 1.0):  # by another process, for which a display does not wait
+        assert repr(ledger).endswith("left: epsilon = 1.75)")
+    ledger.path.unlink()
+    assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_a_relative_path_and_one_with_odd_characters_are_paths_and_no_ledger_is_replaced(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "a b%20?mode=ro#ü.ledger"
+    take(Ledger.create(name, "x", ONE))
+    with pytest.raises(
+        LedgerError,
+        match=r"never replaced. Open it, or change its budget with `leastnoise ledger change`.",
+    ):
+        Ledger.create(name, "x", ONE)
+    for path in (Path(name), str(tmp_path / name)):
+        assert len(Ledger.open(path).entries()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere/x", "at .*: no such file or directory. Choose a folder that exists"),
+        ("x" * 300, "at .*: file name too long"),
+    ],
+)
+def test_a_ledger_is_not_made_where_no_file_can_be(tmp_path, name, message) -> None:
+    with pytest.raises(LedgerError, match=rf"A ledger cannot be made {message}"):
+        Ledger.create(tmp_path / name, "x", ONE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(
+        "leastnoise._trusted.kernel._ledger_file.TABLES", ("CREATE TABLE dataset (x)", "NO SQL")
+    )
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatch) -> None:
+    """Another process makes the ledger, and spends from it, between the look and the link."""
+    path, made, link = tmp_path / "x", [], os.link
+
+    def overtaken(*arguments):
+        monkeypatch.setattr("os.link", link)
+        made.append(take(Ledger.create(path, "other", ONE)))
+        link(*arguments)
+
+    monkeypatch.setattr("os.link", overtaken)
+    with pytest.raises(LedgerError, match="exists already, and a ledger is never replaced"):
+        Ledger.create(path, "x", ONE)
+    assert [entry.id for entry in Ledger.open(path).entries()] == [made[0].id]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("ending", ["-journal", "-wal"])
+def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, ending) -> None:
+    left = tmp_path / f"x{ending}"
+    left.write_bytes(b"hot")
+    with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
+        Ledger.create(tmp_path / "x", "x", ONE)
+    assert list(tmp_path.iterdir()) == [left]
+
+
+def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
+    return Ledger.create(
+        **{"path": ledger.path.parent / "x", "dataset": "x", "privacy": ONE, **arguments}
+    )
+
+
+@pytest.mark.parametrize(
+    ("use", "arguments", "message"),
+    [
+        (take, {"output": None}, "output must be a text of 0 to 10000 characters; got None."),
+        (take, {"plan_digest": "a\0b"}, "plan_digest must be a text"),
+        (take, {"description": "x" * 10001}, "description must be a text"),
+        (
+            take,
+            {"description": "\ud800"},
+            "description must be a text that can be written as UTF-8",
+        ),
+        (
+            take,
+            {"cost": 1},
+            "cost must be PureCost, GaussianCost, ConcentratedCost or SeriesCost; got 1.",
+        ),
+        (
+            take,
+            {"declared": 1},
+            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1.",
+        ),
+        (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
+        (Ledger.check, {"cost": PureCost(1), "privacy": PureDP(1)}, "privacy must be a Privacy"),
+        (
+            made_beside,
+            {"dataset": " "},
+            "dataset must be a text of 1 to 10000 characters; got ' '.",
+        ),
+        (
+            made_beside,
+            {"privacy": PureDP(1)},
+            "privacy must be a Privacy, such as Privacy(PureDP(1)); got",
+        ),
+        (made_beside, {"path": ""}, "path must be the path of a ledger's file; got ''."),
+        (made_beside, {"path": 3}, "path must be the path of a ledger's file; got 3."),
+        (made_beside, {"path": "a\0b"}, "path must be the path of a ledger's file"),
+        (
+            made_beside,
+            {"timeout": float("nan")},
+            "timeout must be a number of seconds from 0 to 86400; got nan.",
+        ),
+        (made_beside, {"timeout": "1"}, "timeout must be a number of seconds"),
+        (
+            SET,
+            {"budget": ZCDP(1)},
+            (
+                "must stay of the definition PureDP, in which the entries are added up; got "
+                "ZCDP(rho='1')"
+            ),
+        ),
+        (
+            SET,
+            {"budget": 2},
+            "must stay of the definition PureDP, in which the entries are added up; got 2",
+        ),
+        (
+            SET,
+            {"budget": PureDP(2), "period": "fortnight"},
+            "period must be one of '', 'day', 'week', 'month', 'year'",
+        ),
+        (
+            SET,
+            {"budget": PureDP(2), "period": "day", "share": "ann"},
+            "A period is that of the whole budget",
+        ),
+        (SET, {"budget": PureDP(2), "share": 3}, "share must be a text"),
+        (SET, {"budget": PureDP(2), "note": "a\0b"}, "note must be a text"),
+        *(
+            (ADD, {"spent": PureDP(1), "on": day}, "on must be a day that is not to come")
+            for day in (
+                date.today() + timedelta(days=2),  # noqa: DTZ011
+                "2024-01-01",
+                datetime(2024, 1, 1, tzinfo=UTC),
+            )  # noqa: DTZ011, RUF100
+        ),
+        (ADD, {"spent": ZCDP(1)}, "The data set has a PureDP budget"),
+        (ADD, {"spent": Privacy(PureDP(1), "replace")}, "such costs cannot be added"),
+        (ADD, {"spent": PureDP(1), "cost": PureCost(2)}, "is not proved to cover its cost"),
+        (ADD, {"spent": 3}, "budget must be"),
+        (ADD, {"spent": PureDP(1), "receipt": 3}, "receipt must be a text"),
+    ],
+)
+def test_unusable_arguments_are_refused_before_anything_is_written(
+    ledger, use, arguments, message
+) -> None:
+    before = ledger.path.read_bytes()
+    with pytest.raises(InputError, match=re.escape(message)):
+        use(ledger, **arguments)
+    assert [path.name for path in ledger.path.parent.iterdir()] == [ledger.path.name]
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_file_that_goes_away_is_not_made_again_and_one_of_another_ledger_is_noticed(
+    ledger, tmp_path
+) -> None:
+    path = ledger.path
+    path.unlink()
+    with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
+        take(ledger)
+    assert not path.exists()
+    Ledger.create(tmp_path / "other", "people", Privacy(PureDP(2))).path.replace(path)
+    for use in (lambda: take(ledger), ledger.spent):
+        with pytest.raises(
+            LedgerError, match=r"was replaced by another one since it was opened. Open it again."
+        ):
+            use()
+
+
+def another_database(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE entry (number)")
+    connection.close()
+
+
+NO_LEDGER = (
+    r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"
+)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda path: None,
+            r"There is no ledger at .*x. If there was one, restore it. Make one with",
+        ),
+        (Path.mkdir, r"is a folder, not a ledger"),
+        (
+            Path.touch,
+            r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it",
+        ),
+        (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
+        (another_database, NO_LEDGER),
+    ],
+    ids=["nothing", "folder", "empty", "table", "database"],
+)
+def test_what_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path, make, message) -> None:
+    path = tmp_path / "x"
+    make(path)
+    before = path.read_bytes() if path.is_file() else path.exists()
+    with pytest.raises(LedgerError, match=message):
+        Ledger.open(path, timeout=0)
+    assert (path.read_bytes() if path.is_file() else path.exists()) == before
+
+
+def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
+    whole = Ledger.create(tmp_path / "whole", "people", ONE)
+    (tmp_path / "x").touch()
+    maker = threading.Timer(0.1, lambda: whole.path.replace(tmp_path / "x"))
+    maker.start()
+    assert Ledger.open(tmp_path / "x").dataset == "people"
+    maker.join()
+
+
+def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
+    """Runs of bytes and single bits: either it is noticed, or the ledger says what it said before. `make faults` damages every byte."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    whole = ledger.path.read_bytes()
+    filled = [k for k in range(len(whole)) if whole[k]][::31]
+    damage = [(start, b"\xa5" * 128) for start in range(0, len(whole), 384)] + [
+        (k, bytes([whole[k] ^ 1])) for k in filled
+    ]
+    noticed = 0
+    for start, new in damage:
+        ledger.path.write_bytes(whole[:start] + new + whole[start + len(new) :])
+        try:
+            again = Ledger.open(ledger.path)
+            assert (again.privacy, again.spent().epsilon) == (ONE, Fraction(3, 10))
+        except LedgerError:
+            noticed += 1
+    assert noticed > len(filled) / 2
+    ledger.path.write_bytes(whole)
+    assert ledger.left().epsilon == Fraction(7, 10)
+
+
+LAST_MISSING = "damaged .*its last entries are missing, or parts of it are from an older copy"
+GOOD = {"epsilon": "1/3", "delta": "0", "rho": "0"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("charge", "not json"),
+        *(
+            ("charge", json.dumps({**GOOD, **wrong}))
+            for wrong in ({"epsilon": "-1/3"}, {"epsilon": 0.3}, {"epsilon": "0"}, {"rho": "1"})
+        ),
+        ("charge", json.dumps({"epsilon": "1/3"})),
+        ("charge", "[" * 100000),
+        ("charge", b"\xff\xfe"),
+        ("charge", 7),
+        ("cost", "{}"),
+        ("declared", '{"definition": "None"}'),
+        ("state", "refunded"),
+        ("reserved_on", "yesterday"),
+        ("reserved_on", "2026-01-01T00:00:00"),
+        ("reserved_on", 3),
+        ("run", b"x"),
+        ("output", b"x"),
+        ("id", ""),
+        ("digest", "0" * 64),
+        ("description", "another"),
+    ],
+)
+def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
+    take(ledger)
+    take(ledger)
+    if column == "description":
+        edit(ledger, "UPDATE entry SET description = ? WHERE number = 2", value)
+    else:
+        edit_and_sign(ledger, column, value)
+    what = (
+        "its pages do not fit together" if column == "state" else "entry 2 is unreadable"
+    )  # the table itself restricts the states
+    for use in (
+        lambda: Ledger.open(ledger.path),
+        lambda: take(ledger),
+        ledger.left,
+        lambda: ledger.reconcile(lambda _: True),
+    ):
+        with pytest.raises(
+            LedgerError, match=rf"is damaged \({what}\)\. No release can be made from it\."
+        ) as caught:
+            use()
+        assert len(str(value)) < 4 or str(value) not in str(caught.value)
+
+
+def test_what_a_reader_makes_of_a_charge_must_be_written_as_it_was(ledger, monkeypatch) -> None:
+    take(ledger)
+    for other in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
+        monkeypatch.setattr(_ledger_file, "charge_from_json", lambda _data, other=other: other)
+        with pytest.raises(LedgerError, match="entry 1 is unreadable"):
+            ledger.left()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("id", "7"), ("run", ""), ("output", ""), ("description", ""), ("plan_digest", "")],
+)
+def test_the_shortest_texts_of_an_entry_are_read(ledger, column, value) -> None:
+    take(ledger)
+    take(ledger)
+    edit_and_sign(ledger, column, value)
+    assert getattr(ledger.entries()[1], column) == value
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM entry WHERE number = 1", "damaged .*entries are missing"),
+        ("DELETE FROM entry WHERE number = 4", LAST_MISSING),
+        ("DELETE FROM entry WHERE number > 1", LAST_MISSING),
+        (
+            "UPDATE head SET number = 3, digest = (SELECT digest FROM entry WHERE number = 3)",
+            LAST_MISSING,
+        ),
+        ("DELETE FROM head", LAST_MISSING),
+        ("UPDATE entry SET number = 5 WHERE number = 2", "damaged .*entries are missing"),
+        ("UPDATE entry SET kind = 'release' WHERE number = 1", "entry 1 is unreadable"),
+        ("UPDATE entry SET kind = 'spent' WHERE number = 1", "entry 1 is unreadable"),
+        (
+            "UPDATE entry SET kind = 'release', share = '', period = '' WHERE number = 1",
+            "entry 1 is unreadable",
+        ),
+        ("UPDATE entry SET period = 'day' WHERE number = 1", "entry 1 is unreadable"),
+        (
+            "UPDATE entry SET declared = replace(declared, '2', '3') WHERE number = 1",
+            "entry 1 is unreadable",
+        ),
+        ("UPDATE entry SET share = 'bob' WHERE number = 2", "entry 2 is unreadable"),
+        ("UPDATE entry SET kind = 'budget' WHERE number = 3", "entry 3 is unreadable"),
+        ("UPDATE entry SET share = '' WHERE number = 3", "entry 3 is unreadable"),
+        ("DELETE FROM dataset", "damaged .*the row of the data set is unreadable"),
+        (
+            "INSERT INTO dataset SELECT 2, name, privacy, id, digest FROM dataset",
+            "damaged .*its pages do not fit together",
+        ),
+        ("UPDATE dataset SET privacy = '{}'", "damaged .*the row of the data set is unreadable"),
+        (
+            "UPDATE dataset SET privacy = replace(privacy, '\"1\"', '\"9\"')",
+            "damaged .*the row of the data set is unreadable",
+        ),
+        ("UPDATE dataset SET name = x'00'", "damaged .*the row of the data set is unreadable"),
+        ("DROP TABLE entry", "damaged .*its tables are unreadable"),
+        ("PRAGMA user_version = 0", "damaged .*it has the unknown format 0"),
+        (
+            "PRAGMA user_version = 4",
+            r"has the format 4; this version of leastnoise reads the format 3. Use a newer leastnoise.",
+        ),
+        ("PRAGMA journal_mode = WAL", "switched to the journal mode 'wal' by another program"),
+    ],
+)
+def test_a_damaged_ledger_is_closed(ledger, statement, message) -> None:
+    """Its entries: a budget, a share, a release of that share, and what was spent elsewhere; all are in the chain of digests."""
+    ledger.set_budget(PureDP(2), period="month")
+    ledger.set_budget(PureDP(1), share="ann")
+    take(Ledger.open(ledger.path, share="ann"), "1/4")
+    ledger.add_spent(PureDP("1/4"))
+    edit(ledger, statement)
+    uses = [lambda: take(ledger), lambda: Ledger.open(ledger.path)]
+    for use in (
+        uses[:1] if "journal" in statement else uses
+    ):  # in another journal mode it can be read
+        with pytest.raises(LedgerError, match=message):
+            use()

@@ -1,0 +1,293 @@
+"""What a data holder enters into a ledger: another budget, shares of it, a period that it is for, and what was spent elsewhere."""
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._fitting import gaussian_mu_squared
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Charge,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    PureDP,
+)
+from leastnoise._trusted.check import BudgetError, InputError, LedgerError
+from leastnoise._trusted.kernel import _ledger
+from leastnoise._trusted.kernel._ledger import Ledger
+from trusted.kernel.ledgers import ONE, take
+
+
+def on(monkeypatch, day: str) -> None:
+    """Let the ledger's clock say this day."""
+    monkeypatch.setattr(_ledger, "today", lambda: date.fromisoformat(day))
+
+
+# --- another budget -------------------------------------------------------------------------------
+
+
+def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledger) -> None:
+    take(ledger, 1)
+    early = Ledger.open(ledger.path)
+    raised = ledger.set_budget(PureDP(3), note="asked by the board")
+    assert (raised.privacy.budget, raised.left()) == (PureDP(3), Charge(epsilon=Fraction(2)))
+    take(early, 2)  # who opened it before goes by the file
+    with pytest.raises(
+        BudgetError, match=r"of epsilon = 3 for the data set 'people' only epsilon = 0 is left"
+    ):
+        take(early, "1/9")
+    entry = ledger.entries()[1]
+    assert (entry.kind, entry.declared, entry.charge, entry.state, entry.resumable) == (
+        "budget",
+        PureDP(3),
+        Charge(),
+        "sealed",
+        False,
+    )
+    assert (entry.description, len(entry.id)) == ("asked by the board", 32)
+    ledger.set_budget(PureDP(4), receipt="ab12")
+    assert ledger.entries()[-1].id == "ab12"
+
+
+def test_each_part_of_a_budget_is_kept_at_what_is_spent(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
+    take(
+        ledger,
+        "1/4",
+        cost=GaussianCost(gaussian_mu_squared(1, "1e-6")),
+        declared=ApproxDP(1, "1e-6"),
+        privacy=ledger.privacy,
+    )
+    with pytest.raises(
+        BudgetError,
+        match=r"what is spent, which is epsilon = 1 and delta = 0.000001; got epsilon = 3 and delta = 1e-9",
+    ):
+        ledger.set_budget(ApproxDP(3, "1e-9"))
+    ledger.set_budget(ApproxDP(1, "1e-6"))
+
+
+# --- spent before or elsewhere --------------------------------------------------------------------
+
+
+def test_what_was_spent_elsewhere_is_added_up_and_may_exceed_the_budget(ledger) -> None:
+    entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
+    assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == (
+        "spent",
+        "sealed",
+        "2024-05-01",
+        "the tables of 2024",
+    )
+    assert ledger.left().epsilon == Fraction(1, 4)
+    with pytest.raises(BudgetError, match=r"only epsilon = 0.25 is left"):
+        take(ledger, "1/2")
+    assert (
+        ledger.add_spent(PureDP(5), note="all else").description == "all else"
+    )  # it is spent, whatever the budget was
+    assert (ledger.spent().epsilon, ledger.left()) == (Fraction(23, 4), Charge())
+    with pytest.raises(BudgetError, match=r"only epsilon = 0 is left"):
+        take(ledger, "1/99")
+    with pytest.raises(BudgetError, match=r"what is spent, which is epsilon = 5.75"):
+        ledger.set_budget(PureDP(5))
+    take(ledger.set_budget(PureDP(6)), "1/4")
+
+
+def test_a_release_is_recorded_once_with_its_own_cost(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "z", "z", Privacy(ZCDP(1)))
+    approx = Privacy(ApproxDP(1, "1e-6"))
+    with pytest.raises(InputError, match="a series of steps"):
+        ledger.add_spent(approx)  # a rho is not known without the plan
+    cost = GaussianCost(gaussian_mu_squared(1, "1e-6"))
+    entry = ledger.add_spent(
+        approx, cost, receipt="ab" * 16, output="/old/release", plan_digest="12"
+    )
+    assert entry.charge.rho >= cost.mu_squared / 2
+    with pytest.raises(
+        LedgerError, match=r"knows the release (ab){16} already; nothing was changed"
+    ):
+        ledger.add_spent(approx, cost, receipt="ab" * 16)
+    assert len(ledger.entries()) == 1
+
+
+# --- shares ---------------------------------------------------------------------------------------
+
+
+def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
+    ledger.set_budget(PureDP("3/4"), share="ann")
+    ledger.set_budget(
+        PureDP("1/2"), share="bob"
+    )  # together more than the whole: each is the most of one
+    ann, bob = (Ledger.open(ledger.path, share=name) for name in ("ann", "bob"))
+    take(ann, "1/2")
+    assert (ann.left().epsilon, bob.left().epsilon, ledger.left().epsilon) == (
+        Fraction(1, 4),
+        Fraction(1, 2),
+        Fraction(1, 2),
+    )
+    assert (ann.spent().epsilon, bob.spent().epsilon, ledger.spent().epsilon) == (
+        Fraction(1, 2),
+        0,
+        Fraction(1, 2),
+    )
+    with pytest.raises(
+        BudgetError,
+        match=r"of epsilon = 0.75 for the share 'ann' of the data set 'people' only epsilon = 0.25 is left",
+    ):
+        take(ann, "1/2")
+    take(bob, "3/8")
+    with pytest.raises(
+        BudgetError, match=r"of epsilon = 1 for the data set 'people' only epsilon = 0.125 is left"
+    ):
+        take(ann, "1/4")
+    assert [entry.share for entry in ledger.entries()] == ["ann", "bob", "ann", "bob"]
+    with pytest.raises(BudgetError, match=r"at least what is spent, which is epsilon = 0.5"):
+        ledger.set_budget(PureDP("1/4"), share="ann")
+    assert ledger.set_budget(PureDP("1/2"), share="ann").left().epsilon == Fraction(1, 8)
+    assert ann.left() == Charge()
+    bob.add_spent(PureDP("1/16"))  # what was spent elsewhere may be of a share
+    ledger.add_spent(PureDP("1/32"))
+    assert (bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 32), Fraction(1, 32))
+
+
+def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    with pytest.raises(
+        InputError, match=r"is shared out, and a release must name the share that pays: ann\."
+    ):
+        take(ledger, "1/4")
+    with pytest.raises(InputError, match=r"is shared out"):
+        ledger.check(PureCost("1/4"), ONE.within(PureDP("1/4")))
+    with pytest.raises(InputError, match=r"must be one of the ledger's, which are: ann; got 'eve'"):
+        Ledger.open(ledger.path, share="eve")
+    assert ledger.spent() == Charge()
+
+
+# --- periods --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("period", "inside", "outside"),
+    [
+        ("day", "2026-01-31", "2026-02-01"),
+        ("week", "2026-02-01", "2026-02-02"),  # a Sunday and a Monday
+        ("month", "2026-01-01", "2026-02-01"),
+        ("year", "2026-12-31", "2027-01-01"),
+    ],
+)
+def test_the_budget_of_a_period_is_that_of_each(
+    ledger, monkeypatch, period, inside, outside
+) -> None:
+    ledger.set_budget(PureDP(1), period=period)
+    on(monkeypatch, "2026-01-31")
+    take(ledger, "3/4")
+    on(monkeypatch, inside)
+    with pytest.raises(
+        BudgetError,
+        match=rf"of epsilon = 1 a {period} for the data set 'people' only epsilon = 0.25 is left",
+    ):
+        take(ledger, "1/2")
+    on(monkeypatch, outside)
+    assert (ledger.spent(), ledger.left().epsilon) == (Charge(), 1)
+    take(ledger, 1)
+    ledger.add_spent(PureDP("1/8"), on=date(2026, 1, 31))  # counts in that period
+    assert ledger.left().epsilon == 0
+    on(monkeypatch, "2026-01-31")  # a clock that goes back finds what was spent then
+    assert ledger.left().epsilon == Fraction(1, 8)
+
+
+def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    ledger.set_budget(PureDP("1/2"), share="ann")
+    ann = Ledger.open(ledger.path, share="ann")
+    for day in ("2026-01-05", "2026-02-05"):
+        on(monkeypatch, day)
+        take(ann, "1/2")
+        with pytest.raises(BudgetError, match=r"of epsilon = 0.5 a month for the share 'ann'"):
+            take(ann, "1/4")
+
+
+def test_a_period_is_left_when_all_that_is_spent_is_within_the_budget(ledger, monkeypatch) -> None:
+    ledger.set_budget(PureDP(1), period="month")
+    for day in ("2026-01-05", "2026-02-05"):
+        on(monkeypatch, day)
+        take(ledger, "3/4")
+    with pytest.raises(BudgetError, match=r"which is epsilon = 0.75; got epsilon = 0.5"):
+        ledger.set_budget(PureDP("1/2"))  # a month has spent more
+    with pytest.raises(BudgetError, match=r"which is epsilon = 1.5; got epsilon = 1"):
+        ledger.set_budget(PureDP(1), period="")
+    ledger.set_budget(PureDP(2), period="")
+    assert ledger.left().epsilon == Fraction(1, 2)
+
+
+# --- all together ---------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["take", "budget", "share", "spent"]),
+        st.sampled_from(["1/8", "1/4", "1/2", "1", "2"]),
+        st.sampled_from(["ann", "bob"]),
+        st.integers(0, 2),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=STEPS, period=st.sampled_from(["", "month"]))
+def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_what_is_spent(
+    tmp_path_factory, steps, period
+) -> None:
+    """The rules, recomputed from a list of its own."""
+    ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
+    ledger.set_budget(PureDP(1), period=period)
+    limits, paid = {"": Fraction(1)}, []  # of all and of shares; amounts with their shares and days
+
+    def spent(share: str, when: str | None) -> Fraction:
+        """Of a share, or of all, in a period, or in the one that spent the most."""
+        days = {one[2] for one in paid} if when is None and period else {when}
+        return max(
+            (
+                sum(
+                    one[0]
+                    for one in paid
+                    if share in ("", one[1]) and (not period or one[2] == day)
+                )
+                for day in days
+            ),
+            default=0,
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind, text, name, month in steps:
+            amount, day = Fraction(text), f"2026-0{month + 1}-15"
+            on(patch, day)
+            payer = name if len(limits) > 1 else ""
+            try:
+                if kind in ("budget", "share"):
+                    limited = name if kind == "share" else ""
+                    allowed = amount >= spent(limited, None)
+                    ledger.set_budget(PureDP(text), share=limited)
+                    limits[limited] = amount
+                elif kind == "spent":
+                    allowed = True
+                    ledger.add_spent(PureDP(text))
+                    paid.append((amount, "", day))
+                else:
+                    allowed = all(
+                        spent(limited, day) + amount <= limits.get(limited, 0)
+                        for limited in {"", payer}
+                    )
+                    take(Ledger.open(ledger.path, share=payer), text)
+                    paid.append((amount, payer, day))
+                assert allowed
+            except BudgetError:
+                assert not allowed
+            except InputError:
+                assert payer not in limits
+    assert sum((entry.charge.epsilon for entry in ledger.entries()), Fraction(0)) == sum(
+        (one[0] for one in paid), Fraction(0)
+    )

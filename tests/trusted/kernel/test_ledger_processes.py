@@ -1,0 +1,327 @@
+"""The ledger with real processes: kill -9 at every point, several spenders at once, locks, permissions, a full disk, and `python -O`.
+
+`tests/faults` kills, breaks and interrupts whole commands at every call that writes.
+"""
+
+import json
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leastnoise
+from leastnoise._trusted.accounting import PureDP
+from leastnoise._trusted.check import BudgetError, LedgerError
+from leastnoise._trusted.kernel import Ledger, Receipt
+from trusted.kernel.ledgers import ONE, take
+from waiting import HANGS
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the processes are made with fork")
+
+
+def started(work: Callable[[], Any]) -> Callable[[], Any]:
+    """Run in a new process; call the result to wait for what the work gave, as JSON, or for None if the process was killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            os.write(writing, json.dumps(work()).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+
+    def result() -> Any:
+        with os.fdopen(reading) as pipe:
+            text = pipe.read()
+        assert os.waitpid(child, 0)[1] in {0, signal.SIGKILL}
+        return json.loads(text) if text else None
+
+    return result
+
+
+def refused(use: Callable[[], object]) -> str | None:
+    try:
+        use()
+    except (BudgetError, LedgerError) as error:
+        return str(error)
+    return None
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], object]) -> None:
+    """Let every connection tell its statements before it executes them."""
+    connect = sqlite3.connect
+
+    def connected(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **more)
+        connection.set_trace_callback(watch)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", connected)
+
+
+def killed_before_every_statement(
+    work: Callable[[int], object], look: Callable[[int], Any], step: int = 1
+) -> list[Any]:
+    """What is there after each process that was killed before its n-th statement, and after the last one, which got through."""
+
+    def until(n: int) -> bool:
+        left = [n]
+
+        def count(_statement: str) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with pytest.MonkeyPatch.context() as patch:
+            watched(patch, count)
+            work(n)
+        return True
+
+    found = []
+    for n in range(1, 200, step):
+        through = started(lambda n=n: until(n))()
+        found.append(look(n))
+        if through:
+            return found
+    pytest.fail("more statements than expected")
+
+
+def hand_out(receipt: Receipt, file: Path) -> None:
+    """Write the receipt's identification at once, as a release would be seen."""
+    line = os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+    os.write(line, f"{receipt.id}\n".encode())
+    os.close(line)
+
+
+def test_killed_before_every_statement_of_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
+    """After each the books are right: what was handed out is paid, and nothing is sealed that was not handed out."""
+    handed = tmp_path / "handed"
+    handed.touch()
+
+    def work(_n: int) -> None:
+        hand_out(receipt := take(ledger, "1/100"), handed)
+        ledger.seal(receipt)
+
+    def look(_n: int) -> tuple[int, int]:
+        entries, ids = ledger.entries(), handed.read_text().split()
+        assert {*ids} <= {entry.id for entry in entries}
+        assert {entry.id for entry in entries if entry.state == "sealed"} <= {*ids}
+        return len(entries), len(ids)
+
+    rounds = killed_before_every_statement(work, look)
+    assert len(rounds) > 15
+    assert rounds[0] == (0, 0)
+    assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
+
+
+def test_killed_before_every_statement_of_what_a_data_holder_enters(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """What is entered is there whole or not at all."""
+    ledger.seal(take(ledger, "1/2"))
+    shutil.copy(ledger.path, tmp_path / "old")
+
+    def work(_n: int) -> None:
+        shutil.copy(tmp_path / "old", ledger.path)
+        ledger.set_budget(PureDP(3), period="month")
+        ledger.set_budget(PureDP(2), share="ann")
+        ledger.add_spent(PureDP(1))
+
+    rounds = killed_before_every_statement(
+        work, lambda _: [[one.kind for one in ledger.entries()], ledger.left().epsilon], step=4
+    )
+    kinds, left = (
+        ["release", "budget", "budget", "spent"],
+        {1: Fraction(1, 2), 2: Fraction(5, 2), 3: Fraction(5, 2), 4: Fraction(3, 2)},
+    )
+    numbers = [len(found) for found, _ in rounds]
+    assert rounds == [[kinds[:number], left[number]] for number in numbers]
+    assert (numbers, {*numbers}) == (sorted(numbers), {1, 2, 3, 4})
+
+
+def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
+    """Before the link there is no ledger, after it a whole one; never half a ledger, or one without its budget."""
+
+    def look(n: int) -> str:
+        file = tmp_path / str(n)
+        return refused(lambda: Ledger.open(file, timeout=0)) or str(
+            Ledger.open(file).left().epsilon
+        )
+
+    rounds = killed_before_every_statement(
+        lambda n: Ledger.create(tmp_path / str(n), "x", ONE), look
+    )
+    assert len(rounds) > 8
+    assert all(one == "1" or one.startswith("There is no ledger at") for one in rounds)
+    assert rounds[0] != "1" == rounds[-1]
+
+
+def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> None:
+    begin, go = os.pipe()
+
+    def spend() -> int:
+        os.close(go)
+        mine, count = Ledger.open(ledger.path, timeout=HANGS), 0
+        os.read(begin, 1)  # until the parent has closed its end
+        while not refused(lambda: hand_out(take(mine, "1/12"), tmp_path / "handed")):
+            count += 1
+        return count
+
+    children = [started(spend) for _ in range(6)]
+    os.close(go)
+    counts = [child() for child in children]
+    os.close(begin)
+    assert (
+        sum(counts)
+        == 12
+        == len({entry.id for entry in ledger.entries()})
+        == len((tmp_path / "handed").read_text().split())
+    )
+    assert ledger.left().epsilon == 0
+
+
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) -> None:
+    hasty = Ledger.open(ledger.path, timeout=0.2)
+    program = "import sqlite3, sys; held = sqlite3.connect(sys.argv[1], isolation_level=None); held.execute(sys.argv[2]); print(); input()"
+    command = [sys.executable, "-c", program, str(ledger.path), statement]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"\n"  # it holds the lock now
+        with pytest.raises(
+            LedgerError,
+            match=r"was locked by another process for more than 0\.2 seconds\. Try again when",
+        ):
+            take(hasty)
+        holder.communicate(b"\n")
+    assert ledger.left().epsilon == 1
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "left", "words"),
+    [
+        (0o444, 0o755, "1", "that you may write to it and its folder."),
+        (0o666, 0o555, "1", "that you may write to it and its folder."),
+        (0, 0o755, "cannot be opened", "cannot be opened. Check that the file is there"),
+    ],
+)
+def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(
+    file_mode: int, folder_mode: int, left: str, words: str
+) -> None:
+    """As another user, since an administrator may write anywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="ledger-"))
+
+    def use() -> list[str | None]:
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        return [
+            refused(lambda: Ledger.open(file)) or str(Ledger.open(file).left().epsilon),
+            refused(lambda: take(ledger)),
+        ]
+
+    try:
+        file = folder / "x"
+        ledger = Ledger.create(file, "x", ONE)
+        file.chmod(file_mode)
+        folder.chmod(folder_mode)
+        read, message = started(use)()
+        assert left in read
+        assert f"The ledger {file} cannot be" in message
+        assert words in message
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_a_full_disk_makes_no_release(ledger: Ledger) -> None:
+    """A limit on the size of files stands for the disk; the journal and the file both meet it."""
+    size = ledger.path.stat().st_size
+
+    def fill() -> tuple[int, list[str]]:
+        paid, messages = 0, []
+        for limit in (0, 600, size // 2, size):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+            while not (message := refused(lambda: take(ledger, "1/99", output="o" * 9999))):
+                paid += 1
+            messages.append(message)
+        return paid, messages
+
+    paid, messages = started(fill)()
+    assert all(
+        "The disk of the ledger" in message and "Free space" in message for message in messages
+    )
+    assert len(ledger.entries()) >= paid
+    assert ledger.spent().epsilon == Fraction(len(ledger.entries()), 99)
+
+
+def test_checks_hold_under_python_o(ledger: Ledger) -> None:
+    program = """
+        import os, sys
+        from leastnoise._trusted.accounting import ApproxDP, Privacy, PureCost, PureDP, gaussian_is_private
+        from leastnoise._trusted.kernel import Ledger
+        assert False, "-O is on"
+        one, ledger = Privacy(PureDP(1)), Ledger.open(sys.argv[1])
+
+        def tried(use):
+            try:
+                use()
+            except Exception as error:
+                print(type(error).__name__)
+
+        for cost, privacy in (("1.0001", Privacy(PureDP("1.0001"))), (1, Privacy(PureDP("1/2"))), (1, Privacy(PureDP(1), "replace"))):
+            tried(lambda: ledger.reserve(cost=PureCost(cost), privacy=privacy, plan_digest="", output=""))
+        tried(lambda: PureDP("nan"))
+        tried(lambda: ApproxDP(1, 1))
+        print(gaussian_is_private(10, "4.26", "1e-5"), ledger.left().epsilon)
+        os.truncate(sys.argv[1], 5000)
+        tried(ledger.left)
+        """
+    environment = {**os.environ, "PYTHONPATH": str(Path(leastnoise.__file__).parents[1])}
+    command = [sys.executable, "-O", "-c", textwrap.dedent(program), str(ledger.path)]
+    out = subprocess.run(
+        command, env=environment, text=True, capture_output=True, check=True, timeout=HANGS
+    ).stdout
+    assert out.split() == [
+        "BudgetError",
+        "InputError",
+        "InputError",
+        "InputError",
+        "InputError",
+        "False",
+        "1",
+        "LedgerError",
+    ]
+
+
+def test_the_file_is_flushed_fully(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every connection that writes asks for the strictest flushing."""
+    seen: list[str] = []
+    watched(monkeypatch, seen.append)
+    ledger.seal(take(ledger))
+    words = [
+        one
+        for one in seen
+        if one.split()[0] in {"BEGIN", "COMMIT", "INSERT", "UPDATE"} or "synchronous" in one
+    ]
+    assert [word.split()[0] for word in words] == [
+        *["PRAGMA", "BEGIN", "INSERT", "UPDATE", "COMMIT"],  # the entry, and the head of the chain
+        *["PRAGMA", "BEGIN", "UPDATE", "COMMIT"],
+    ]
+    assert {word for word in words if word.startswith(("PRAGMA", "BEGIN"))} == {
+        "PRAGMA synchronous = EXTRA",
+        "BEGIN IMMEDIATE",
+    }

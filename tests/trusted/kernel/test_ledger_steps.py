@@ -1,0 +1,294 @@
+"""What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
+
+import fcntl
+import os
+import re
+import sqlite3
+import stat
+import tracemalloc
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from leastnoise._trusted.check import LedgerError
+from leastnoise._trusted.kernel import _ledger, _ledger_run
+from leastnoise._trusted.kernel._ledger import Ledger
+from trusted.kernel.ledgers import edit, take
+
+
+def steps_of(ledger: Ledger, **more):
+    """A release whose first two steps gave something."""
+    receipt = take(ledger, plan="{}", options="[]", **more)
+    for number in (1, 2):
+        ledger.begin(receipt, number, f"request {number}")
+        ledger.record(receipt, number, [f"outcome {number}"] * 1000)
+    return receipt
+
+
+def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> None:
+    receipt = steps_of(ledger)
+    (entry,) = Ledger.open(ledger.path).entries()
+    assert entry.resumable
+    found = Ledger.open(ledger.path).pending(entry)
+    assert (found.plan, found.options) == ("{}", "[]")
+    assert [(step.request, step.outcome) for step in found.steps] == [
+        (f"request {n}", f"outcome {n}" * 1000) for n in (1, 2)
+    ]
+    for number in (1, 2, 3, 4):
+        with pytest.raises(LedgerError, match="not under way"):
+            ledger.record(receipt, number, ["another outcome"])
+    assert ledger.pending(entry) == found
+    ledger.seal(receipt)
+    assert not ledger.entries()[0].resumable
+    with pytest.raises(LedgerError, match="nothing that could be finished"):
+        ledger.pending(entry)
+
+
+def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(
+    ledger,
+) -> None:
+    receipt = steps_of(ledger)
+    ledger.begin(receipt, 3, "request 3")
+    for number in (1, 2, 3, 4, 5):
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(receipt, number, "request")
+    assert not ledger.entries()[0].resumable
+    with (
+        ledger.running() as run,
+        pytest.raises(LedgerError, match="being finished by another process, or is finished"),
+    ):
+        ledger.take_over(ledger.entries()[0], run)
+    assert [entry.state for entry in ledger.reconcile(lambda _: False)] == ["absent"]
+    with pytest.raises(LedgerError, match="not under way"):
+        ledger.record(receipt, 3, ["late"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "lengths"),
+    [
+        ([], []),
+        ([""], []),
+        (["abc", "defg", "h"], [7, 1]),
+        (["a" * 20], [7, 7, 6]),
+        (["abc"] * 3, [7, 2]),
+        (['"\\', "ä\n", "😀" * 6], [7, 3]),
+    ],
+)
+def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(
+    ledger, monkeypatch, texts, lengths
+) -> None:
+    monkeypatch.setattr("leastnoise._trusted.kernel._ledger_run._PART", 7)
+    receipt = take(ledger, plan="{}", options="[]")
+    ledger.begin(receipt, 1, "request")
+    ledger.record(receipt, 1, iter(texts))
+    assert [step.outcome for step in ledger.pending(ledger.entries()[0]).steps] == [
+        "".join(texts)
+    ]  # which compares the digests
+    with sqlite3.connect(ledger.path) as connection:
+        found = connection.execute("SELECT length(text) FROM outcome ORDER BY part").fetchall()
+    assert [length for (length,) in found] == lengths
+    ledger.begin(receipt, 2, "request")
+    with pytest.raises(ZeroDivisionError):  # of an outcome that fails half way nothing is kept
+        ledger.record(receipt, 2, (str(1 // (30 - place)) * 3 for place in range(50)))
+    with sqlite3.connect(ledger.path) as connection:
+        assert connection.execute("SELECT count(*), max(number) FROM outcome").fetchone() == (
+            len(lengths),
+            1 if lengths else None,
+        )
+    assert not ledger.entries()[0].resumable
+
+
+def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
+    monkeypatch.setattr(_ledger_run, "_PART", 2**12)
+    texts = ["head", "x" * 2**20, "tail"]
+    tracemalloc.start()
+    try:
+        assert sum(map(len, _ledger_run._parts(texts))) == 2**20 + 8
+        assert tracemalloc.get_traced_memory()[1] < 2**16
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
+    steps_of(ledger)
+    for statement in (
+        "UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2",
+        "UPDATE pending SET options = '[1]'",
+    ):
+        whole = ledger.path.read_bytes()
+        edit(ledger, statement)
+        with pytest.raises(
+            LedgerError, match=r"is damaged \(the (measurement|plan) of the release"
+        ):
+            ledger.pending(ledger.entries()[0])
+        assert ledger.left().epsilon == Fraction(2, 3)
+        ledger.path.write_bytes(whole)
+
+
+def test_what_another_process_makes_is_neither_settled_nor_taken_over(
+    ledger, tmp_path_factory
+) -> None:
+    """Also if that process reached the ledger through a link in another folder."""
+    link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
+    link.symlink_to(ledger.path)
+    seen = Ledger.open(link)
+    with ledger.running() as run:
+        steps_of(ledger, run=run)
+        (entry,) = seen.entries()
+        assert seen.is_running(entry)
+        assert seen.reconcile(lambda _: True) == ()
+        with (
+            seen.running() as other,
+            pytest.raises(LedgerError, match=r"Release 1 .* is being finished by another process"),
+        ):
+            seen.take_over(entry, other)
+    assert not seen.is_running(entry)
+    for number in (1, 9):  # an entry that the ledger does not have
+        with (
+            ledger.running() as other,
+            pytest.raises(LedgerError, match=f"Release {number} in the ledger .* is finished"),
+        ):
+            ledger.take_over(replace(entry, id="cd" * 16, number=number), other)
+    assert [*ledger.path.parent.iterdir(), *link.parent.iterdir()] == [ledger.path, link]
+
+
+def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
+    slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
+    with ledger.running() as run:
+        quick = ledger.take_over(ledger.entries()[0], run)
+        for late in (lambda: ledger.begin(slow, 1, "request"), lambda: ledger.seal(slow)):
+            with pytest.raises(LedgerError, match="was taken over by another process"):
+                late()
+        ledger.begin(quick, 1, "request")
+        ledger.record(quick, 1, ["outcome"])
+        ledger.seal(quick)
+    assert ledger.entries()[0].state == "sealed"
+
+
+def test_nothing_is_drawn_twice_whatever_the_signs_say(ledger, monkeypatch) -> None:
+    """They need not be believed: the rows of the ledger keep every step from being drawn again, and what ended from going on."""
+    monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
+    with ledger.running() as run, ledger.running() as other:
+        receipt = steps_of(ledger, run=run)
+        taken = ledger.take_over(ledger.entries()[0], other)
+        with pytest.raises(LedgerError, match="was taken over by another process"):
+            ledger.begin(receipt, 3, "request 3")
+        with pytest.raises(LedgerError, match="it is not drawn twice"):
+            ledger.begin(taken, 2, "request 2")
+        ledger.begin(taken, 3, "request 3")
+        with pytest.raises(LedgerError, match="being finished by another process, or is finished"):
+            ledger.take_over(ledger.entries()[0], run)
+        for answer, state in ((False, "absent"), ("reserved", "sealed")):
+            monkeypatch.setattr(
+                _ledger, "release_states", lambda *_, answer=answer: {receipt.id: answer}
+            )
+            assert [entry.state for entry in ledger.reconcile(lambda _: None)] == [state]
+            with pytest.raises(LedgerError, match=f"is {state}; nothing more is drawn for it"):
+                ledger.begin(taken, 1, "request 1")
+
+
+def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
+    with ledger.running(50_000) as run:
+        (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
+        assert held.stat().st_blocks * 512 >= 50_000
+        receipt = take(ledger, plan="{}", run=run)
+        ledger.begin(receipt, 1, "request")
+        ledger.record(receipt, 1, ["outcome"])
+        assert held.stat().st_size == 0
+    assert not held.exists()
+
+
+def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
+    """As in a process without standard input."""
+    kept = os.dup(0)
+    os.close(0)
+    try:
+        mask = os.umask(0)
+        with ledger.running():
+            os.fstat(0)
+            modes = {
+                path.name: stat.S_IMODE(path.stat().st_mode)
+                for path in ledger.path.parent.iterdir()
+            }
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(0)
+    finally:
+        os.umask(mask)
+        os.dup2(kept, 0)
+        os.close(kept)
+    # Whatever the process allows for its files, its owner alone can lock it: another one's lock
+    # would say that the release is being made.
+    assert [mode for name, mode in modes.items() if ".run-" in name] == [0o600]
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_a_sign_that_is_swept_away_before_it_is_locked_is_made_again(ledger, monkeypatch) -> None:
+    lock, swept = fcntl.flock, []
+
+    def late(handle, how):
+        if not swept:
+            swept.extend(path for path in ledger.path.parent.iterdir() if ".run-" in path.name)
+            swept[0].unlink()
+        lock(handle, how)
+
+    monkeypatch.setattr("fcntl.flock", late)
+    with ledger.running() as run:
+        assert [
+            run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name
+        ] == [True]
+
+
+def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> None:
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.posix_fallocate", full)
+    with (
+        pytest.raises(
+            LedgerError,
+            match=r"needs a file of 9 bytes beside the ledger .* no space left on device. Nothing was spent.",
+        ),
+        ledger.running(9),
+    ):
+        pytest.fail("no room")
+    assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
+
+
+def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> None:
+    """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
+    for _ in range(3):
+        take(ledger, "1/10")
+    before = ledger.path.read_bytes()
+    take(ledger, "1/10")
+    after = ledger.path.read_bytes()
+    noticed = 0
+    for start in range(0, len(after), 4096):
+        ledger.path.write_bytes(
+            after[:start] + before[start : start + 4096] + after[start + 4096 :]
+        )
+        try:
+            assert Ledger.open(ledger.path).spent().epsilon == Fraction(4, 10)
+        except LedgerError:
+            noticed += 1
+    assert noticed >= 2
+
+
+def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger) -> None:
+    take(ledger, description="x" * 9000)
+    whole = ledger.path.read_bytes()
+    for damage in (
+        b"",
+        whole[:50],
+        whole[:5000],
+        whole[:-4],
+        b"\0" * len(whole),
+        b"x" + whole[1:],
+        whole[:68] + b"\0\0\0\0" + whole[72:],
+    ):
+        ledger.path.write_bytes(damage)
+        for use in (lambda: Ledger.open(ledger.path, timeout=0), lambda: take(ledger)):
+            with pytest.raises(LedgerError) as caught:
+                use()
+            assert "estore it from a copy that has all its releases" in str(caught.value)
+            assert not re.search(r"(?i)\bmake\b|\bremove\b", str(caught.value))

@@ -1,0 +1,146 @@
+"""What the samplers refuse, and that no floating point number takes part in the noise."""
+
+import ast
+import inspect
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import SeededEntropy, _noise, _sampling
+from trusted.kernel.noise_oracle import ALARM, SAMPLERS, chi_square
+
+MODULES = [_sampling, _noise]
+
+
+every_law = pytest.mark.parametrize("law", SAMPLERS)
+
+
+@every_law
+@pytest.mark.parametrize("part", ["numerator", "denominator"])
+def test_a_wrong_scale_is_refused(law, part):
+    def drawn(wrong):
+        SAMPLERS[law](
+            **{
+                "numerator": np.ones(4, dtype=np.int64),
+                "denominator": 1,
+                part: wrong,
+                "count": 4,
+                "entropy": SeededEntropy(0),
+            }
+        )
+
+    for wrong in (0, -1, 2**56, 2**64, 1.0, True, None, "1", float("nan"), Fraction(1)):
+        with pytest.raises(
+            InputError,
+            match=f"^{part} of the noise scale must be a whole number from 1 to "
+            "72057594037927935; got ",
+        ):
+            drawn(wrong)
+    for wrong in (0, -5, 2**56, 2**62):
+        with pytest.raises(
+            InputError,
+            match=f"^{part} of the noise scale must be a whole number from 1 to .*; got {wrong}",
+        ):
+            drawn(np.array([1, 2, wrong, 4]))
+    ones = np.ones(4, dtype=np.int64)
+    for wrong in (ones[:3], ones[:, None], ones.astype(float), ones.astype(np.uint64), np.array(1)):
+        with pytest.raises(
+            InputError,
+            match=r"a whole number or an int64 array of shape \(4,\), one for each draw; got '.* array of shape",
+        ):
+            drawn(wrong)
+
+
+@every_law
+def test_a_wrong_count_is_refused(law):
+    for wrong in (-1, 2.0, None, True, "3"):
+        with pytest.raises(InputError, match=r"^count must be a whole number of at least 0; got "):
+            SAMPLERS[law](1, 1, wrong, SeededEntropy(0))
+
+
+@every_law
+def test_no_draws_and_odd_lengths(law):
+    empty = np.empty(0, dtype=np.int64)
+    assert SAMPLERS[law](1, 1, 0, SeededEntropy(0)).shape == (0,)
+    assert SAMPLERS[law](empty, empty, 0, SeededEntropy(0)).dtype == np.int64
+    for count in (1, 2, 3, 7, 63, 65, 32767, 32768, 32769):
+        assert SAMPLERS[law](3, 2, count, SeededEntropy(count)).shape == (count,)
+    # Many short calls have the law, too: a scale wrong by a fifth is seen.
+    joined = np.concatenate([SAMPLERS[law](3, 2, 5, SeededEntropy(seed)) for seed in range(400)])
+    assert chi_square(law, 1.5, joined) > ALARM
+
+
+@every_law
+def test_the_scales_given_are_not_changed(law):
+    numerators, denominators = np.arange(1, 101), np.arange(101, 1, -1)
+    SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))
+    np.testing.assert_array_equal(numerators, np.arange(1, 101))
+    np.testing.assert_array_equal(denominators, np.arange(101, 1, -1))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
+def test_no_floating_point_in_the_source(module):
+    floating = {"float16", "float32", "float64", "double", "longdouble"}
+    forbidden = floating | {
+        "math",
+        "random",
+        "exp",
+        "log",
+        "sqrt",
+        "mean",
+        "true_divide",
+        "divide",
+        "linspace",
+    }
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        assert not isinstance(node, ast.Div)
+        assert not isinstance(getattr(node, "value", None), (float, complex))
+        assert getattr(node, "id", None) not in {"float", "complex"}
+        assert not forbidden.intersection(
+            [getattr(node, "attr", None), getattr(node, "name", None)]
+        )  # an attribute, or what is imported
+
+
+class Watched(np.ndarray):
+    """An array that follows its bits through every operation and refuses results that are not integers or booleans."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **options):
+        plain = [part.view(np.ndarray) if isinstance(part, Watched) else part for part in inputs]
+        if out is not None:
+            options["out"] = tuple(
+                part.view(np.ndarray) if isinstance(part, Watched) else part for part in out
+            )
+        if "where" in options:
+            options["where"] = np.asarray(options["where"])
+        result = getattr(ufunc, method)(*plain, **options)
+        Watched.operations += 1
+        assert np.asarray(result).dtype.kind in "uib", (
+            f"{ufunc.__name__} made {np.asarray(result).dtype}"
+        )
+        return result.view(Watched) if isinstance(result, np.ndarray) else result
+
+    operations = 0
+
+
+class WatchedEntropy(SeededEntropy):
+    def words(self, count):
+        return super().words(count).view(Watched)
+
+
+@every_law
+def test_no_floating_point_at_run_time(law):
+    """Every operation on random bits gives integers or booleans."""
+    for p, q in ((3, 10), (2**40, 7)):
+        Watched.operations = 0
+        SAMPLERS[law](p, q, 2000, WatchedEntropy(p))
+        SAMPLERS[law](np.full(500, p), np.full(500, q), 500, WatchedEntropy(p))
+        assert Watched.operations > 20
+
+
+def test_the_watch_sees_a_float():
+    with pytest.raises(AssertionError, match="made float64"):
+        WatchedEntropy(0).words(3) / np.uint64(2)
+    with pytest.raises(AssertionError, match="made float64"):
+        WatchedEntropy(0).words(3) + np.arange(3)  # uint64 and int64 meet in float64

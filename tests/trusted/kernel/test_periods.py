@@ -1,0 +1,622 @@
+"""Series drawn period by period: all outputs together cost no more than was paid, whatever comes late, and each value is drawn once."""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import leastnoise as ln
+from leastnoise._domain import UnitCount
+from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.check import InputError, InternalError, LedgerError
+from leastnoise._trusted.kernel import (
+    Ledger,
+    NeedsData,
+    ReleaseContract,
+    SeededEntropy,
+    Series,
+    UnpaidSeries,
+    _periods,
+)
+from leastnoise._trusted.kernel._measure import SAMPLERS
+from leastnoise._trusted.linop import Dense, Identity, Tree
+from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, cost
+from leastnoise._trusted.table import Table
+
+PERIODS, GROUPS = 3, 2
+MEASURES = {
+    "pay": ln.Measure("pay", -2, 3),
+    "people": UnitCount(["month", "group"]),
+    "ever": UnitCount(["group"]),
+}
+DOMAIN = ln.Domain(month=list(range(PERIODS)), group=list(range(GROUPS)), measures=MEASURES)
+Row = tuple[
+    int, ...
+]  # its period, its group, when it comes and when it goes, and its amount if it has one
+
+
+def measured(
+    noise: Noise,
+    *operators: Dense | Tree,
+    privacy: Privacy | None = None,
+    more: Sequence[Block] = (),
+) -> Measurements:
+    """Each operator along time with the groups, and once more with all of them together; and more blocks."""
+    blocks = [
+        Block((Factor(("month",), operator), *along), scale)
+        for operator in operators
+        for along, scale in (
+            ((Factor(("group",), Identity(GROUPS)),), Fraction(7, 2)),
+            ((), Fraction(5)),
+        )
+    ]
+    budget = Privacy(ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000))
+    return Measurements(
+        domain=DOMAIN, privacy=privacy or budget, noise=noise, blocks=(*blocks, *more)
+    )
+
+
+LOWER, HIERARCHY = (
+    Dense(np.array([[4, 0, 0], [2, 3, 0], [1, -2, 5]])),
+    Dense(np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]])),
+)
+KINDS = [
+    (Noise.DISCRETE_LAPLACE, LOWER),
+    (Noise.DISCRETE_GAUSSIAN, LOWER),
+    (Noise.DISCRETE_LAPLACE, HIERARCHY),
+]
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No noise, so that what a row shifts is seen."""
+    for noise in SAMPLERS:
+        monkeypatch.setitem(
+            SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top)
+        )
+
+
+def now(rows: Sequence[Row], period: int) -> Table:
+    there = [row for row in rows if row[2] <= period < row[3]]
+    codes, amounts = (
+        {"month": [row[0] for row in there], "group": [row[1] for row in there]},
+        [(*row, 0)[4] for row in there],
+    )
+    return Table(DOMAIN, codes, {"pay": amounts}, rows=len(there))
+
+
+def outputs(plan: Measurements, late: str, tables: Sequence[Table]) -> list[tuple[np.ndarray, ...]]:
+    """What comes out at each closing, of the rows that are there then."""
+    closed, drawn = _periods.ClosedPeriods(), []
+    for table in tables:
+        closed = _periods.close_period(
+            plan, "month", late, table, closed, SeededEntropy(len(drawn))
+        )
+        drawn.append(_periods.answers(plan, "month", closed))
+    return drawn
+
+
+def of_rows(plan: Measurements, late: str, rows: Sequence[Row]) -> list[tuple[np.ndarray, ...]]:
+    return outputs(plan, late, [now(rows, period) for period in range(PERIODS)])
+
+
+def loss(
+    plan: Measurements, one: list[tuple[np.ndarray, ...]], other: list[tuple[np.ndarray, ...]]
+) -> Fraction:
+    """The exact loss of all outputs together: of Laplace noise the largest, of Gaussian noise the rho."""
+    pairs = [
+        pair
+        for drawn in zip(one, other, strict=True)
+        for pair in zip(plan.blocks, *drawn, strict=True)
+    ]
+    shifts = [
+        Fraction(abs(int(difference))) / block.scale
+        for block, a, b in pairs
+        for difference in a.astype(int) - b
+    ]
+    return sum(
+        shifts if plan.noise is Noise.DISCRETE_LAPLACE else [shift * shift / 2 for shift in shifts],
+        Fraction(0),
+    )
+
+
+def paid(plan: Measurements) -> Fraction:
+    (spent,) = parameters(cost(plan)).values()
+    return spent
+
+
+def every_row(*, gone: bool) -> list[Row]:
+    return [
+        (period, group, come, left)
+        for period in range(PERIODS)
+        for group in range(GROUPS)
+        for come in range(period, PERIODS)
+        for left in ([*range(come + 1, PERIODS), 99] if gone else [99])
+    ]
+
+
+def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tuple[Row, ...]]]:
+    """All streams of up to two rows, some of which go again, with one row more; that row goes again if rows that go cost nothing."""
+    others = every_row(gone=True)[::2]
+    base = [(), *((row,) for row in others), *itertools.combinations_with_replacement(others, 2)]
+    for rows in base:
+        for row in every_row(gone=gone or late == "drop"):
+            if row[1] == 0:  # the groups are alike
+                yield rows, (*rows, row)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("late", ["drop", "arrival"])
+@pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
+def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+    noise: Noise, operator: Dense, late: str
+) -> None:
+    plan, known = measured(noise, operator), {}
+
+    def seen(rows: tuple[Row, ...]) -> list[tuple[np.ndarray, ...]]:
+        if rows not in known:
+            known[rows] = of_rows(plan, late, rows)
+        return known[rows]
+
+    losses = {
+        loss(plan, seen(one), of_rows(plan, late, other))
+        for one, other in neighbours(late, gone=False)
+        if len(one) < 2
+    }
+    losses |= {
+        loss(plan, seen(one), of_rows(plan, late, other))
+        for one, other in [*neighbours(late, gone=False)][::197]
+    }
+    assert max(losses) == paid(plan)
+
+
+def summed(
+    operator: Dense | Tree, measure: str = "pay", scale: Fraction = Fraction(9, 2), **how: Any
+) -> Block:
+    return Block(
+        (Factor(("month",), operator), Factor(("group",), Identity(GROUPS))), scale, measure, **how
+    )
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("ends", [False, True], ids=["values", "ends"])
+@pytest.mark.parametrize(("noise", "operator"), KINDS[:2], ids=["laplace", "gaussian"])
+def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+    noise: Noise, operator: Dense, ends: bool
+) -> None:
+    """The row that one stream has more may go again, or get another amount, whenever it does."""
+    plan = measured(noise, operator, more=[summed(operator, ends=ends)])
+    losses = []
+    for base in [(), *((row,) for row in [*every_row(gone=True)][::11])]:
+        before = of_rows(plan, "drop", base)
+        for period, group, come, left in every_row(gone=True)[::3]:
+            for amount, corrected in itertools.product((-2, 0, 3), (-2, 3)):
+                rows = (
+                    *base,
+                    (period, group, come, left, amount),
+                    (period, group, left, 99, corrected),
+                )
+                losses.append(loss(plan, before, of_rows(plan, "drop", rows)))
+    assert max(losses) == paid(plan)
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(
+    "operator",
+    [Identity(3), Dense(np.array([[4, 0, 0], [2, 3, 0], [1, 0, 5]]))],
+    ids=["cells", "triangle"],
+)
+@pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
+def test_units_in_each_period_lose_what_was_paid(noise: Noise, operator: Any) -> None:
+    """Whatever rows they have at each closing; the most that they lose is exactly the payment."""
+    budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
+    privacy = Privacy(
+        budget, unit_column="id", max_rows=2 * PERIODS, max_per_cell=ln.PerCellBound(2, "month")
+    )
+    plan = measured(noise, operator, privacy=privacy)
+    if noise is Noise.DISCRETE_LAPLACE:
+        plan = measured(noise, operator, privacy=privacy, more=[summed(operator, "people")])
+    bounds = {name: getattr(privacy, name) for name in ("unit_column", "max_rows", "max_per_cell")}
+
+    def released(groups: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, ...]]:
+        """Of one unit that has rows of these groups in every period at a closing; other rows of a group in a period are worth nothing."""
+        tables = []
+        for now_in in groups:
+            rows = [
+                (period, group, place == now_in.index(group))
+                for period in range(PERIODS)
+                for place, group in enumerate(now_in)
+            ]
+            codes = {"month": [row[0] for row in rows], "group": [row[1] for row in rows]}
+            tables.append(
+                Table(
+                    DOMAIN,
+                    codes,
+                    {"people": [int(row[2]) for row in rows]},
+                    rows=len(rows),
+                    **bounds,
+                )
+            )
+        return outputs(plan, "drop", tables)
+
+    rows_of_a_unit = [(), (0,), (1,), (0, 0), (0, 1), (1, 1)]
+    none = released([()] * PERIODS)
+    losses = [
+        loss(plan, none, released(each))
+        for each in itertools.product(rows_of_a_unit, repeat=PERIODS)
+    ]
+    assert max(losses) == paid(plan)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_a_row_that_goes_again_costs_up_to_twice_where_late_rows_count_on_arrival() -> None:
+    plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
+    rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
+    found, *others = (
+        loss(plan, of_rows(plan, "arrival", one), of_rows(plan, "arrival", other))
+        for one, other in (
+            (rows, (*rows, (0, 0, 1, 2))),
+            *[*neighbours("arrival", gone=True)][::41],
+        )
+    )
+    assert paid(plan) < found <= max(found, *others) <= 2 * paid(plan)
+
+
+@pytest.mark.usefixtures("quiet")
+def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the_budget() -> None:
+    """The whole joint distribution of the outputs of two periods, where what comes in the second depends on what came out of the first."""
+    domain = ln.Domain(month=[0, 1])
+    scale = Fraction(3)
+    block = Block((Factor(("month",), Dense(np.array([[2, 0], [1, 2]]))),), scale)
+    plan = Measurements(
+        domain=domain, privacy=Privacy(ln.PureDP(2)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    )
+
+    @functools.cache
+    def exact(*months: tuple[int, ...]) -> list[int]:
+        tables = [Table(domain, {"month": rows}, rows=len(rows)) for rows in months]
+        return [int(values[0]) for (values,) in outputs(plan, "drop", tables)]
+
+    def log_chance(rows: list[int], more: list[int], at: tuple[int, int]) -> float:
+        second = [
+            *rows,
+            *([1, 1] if at[0] > 1 else []),
+            *more,
+        ]  # two rows come if the first output is large
+        return -sum(
+            abs(seen - own)
+            for seen, own in zip(at, exact((*rows, *more), tuple(second)), strict=True)
+        ) / float(scale)
+
+    worst = 0.0
+    for at in itertools.product(range(-4, 7), repeat=2):
+        for rows, more in itertools.product([[], [0], [0, 1]], [[0], [1]]):
+            worst = max(worst, abs(log_chance(rows, [], at) - log_chance(rows, more, at)))
+    assert worst == pytest.approx(float(paid(plan)))
+
+
+def terms(plan: Measurements, late: str = "drop") -> ReleaseContract:
+    return ReleaseContract(
+        domain=DOMAIN,
+        privacy=plan.privacy,
+        attributes=DOMAIN.names,
+        only=plan,
+        text="a plan",
+        along="month",
+        late=late,
+    )
+
+
+ROWS: tuple[Row, ...] = tuple(
+    (period, group, period, 99)
+    for period in range(PERIODS)
+    for group in range(GROUPS)
+    for _ in range(40)
+)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2000)))
+
+
+def begun(book: Ledger, plan: Measurements) -> Callable[[Sequence[Row] | None, int], Series]:
+    """Pay, and give what goes on with the payment on the rows of a period."""
+    with book.running(1000) as run:
+        Series.paid(terms(plan), None, book, output="out", run=run)
+
+    def resumed(rows: Sequence[Row] | None, period: int) -> Series:
+        entry, run = book.entries()[-1], f"{period}-{len(book.entries())}"
+        return Series.resumed(
+            terms(plan),
+            None if rows is None else now(rows, period),
+            book,
+            book.take_over(entry, run),
+        )
+
+    return resumed
+
+
+def texts(values: tuple[np.ndarray, ...]) -> list[list[int]]:
+    return [value.tolist() for value in values]
+
+
+def test_each_period_is_drawn_once_and_the_whole_is_paid_once(book: Ledger, tmp_path: Path) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed, drawn = begun(book, plan), []
+    for period in range(PERIODS):
+        series = resumed(ROWS, period)
+        drawn = [texts(series.period(state)) for _ in range(period + 1)]
+    assert [entry.charge.rho for entry in book.entries()] == [1000]
+    again = resumed(None, PERIODS)
+    assert [texts(again.period(state)) for _ in range(PERIODS)] == drawn
+    with pytest.raises(NeedsData):
+        again.period(state)
+    assert state.read_text().startswith("PRIVATE")
+    assert state.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("when", ["before the file", "after the file"])
+def test_a_process_that_is_killed_between_counting_and_recording_draws_the_same_value(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed = begun(book, plan)
+    resumed(ROWS, 0).period(state)
+    writing, told = _periods.write_closed, []
+
+    def killed(file: Path, receipt: str, closed: _periods.ClosedPeriods) -> None:
+        if when == "after the file":
+            writing(file, receipt, closed)
+            told.extend(texts(_periods.answers(plan, "month", closed)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.write_closed", killed)
+    series = resumed(ROWS, 1)
+    series.period(state)
+    with pytest.raises(KeyboardInterrupt):
+        series.period(state)
+    monkeypatch.undo()
+    assert len(book.pending(book.entries()[0]).steps) == 1
+    assert book.entries()[0].resumable
+    series = resumed((*ROWS, *ROWS[:3]), 1)  # the data have changed since
+    series.period(state)
+    drawn = texts(series.period(state))
+    assert when == "before the file" or drawn == told
+
+
+def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_and_loses_nothing_that_was_drawn(
+    book: Ledger, tmp_path: Path
+) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    resumed = begun(book, plan)
+    first = texts(resumed(ROWS, 0).period(state))
+    older = state.read_text()
+    series = resumed(ROWS, 1)
+    both = [texts(series.period(state)), texts(series.period(state))]
+    whole = state.read_text()
+    for text in (
+        None,
+        older,
+        whole.replace("2", "3", 1),
+        whole.replace(book.entries()[0].id, "0" * 32),
+        "",
+        whole[:100],
+    ):
+        state.unlink(missing_ok=True)
+        if text is not None:
+            state.write_text(text)
+        series = resumed(ROWS, 2)
+        assert [texts(series.period(state)), texts(series.period(state))] == both
+        assert both[0] == first
+        with pytest.raises(LedgerError, match="Restore it"):
+            series.period(state)
+    state.write_text(whole)
+    series = resumed(ROWS, 2)
+    assert [len(series.period(state)) for _ in range(3)] == [2, 2, 2]
+
+
+def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
+    with pytest.raises(InputError, match="Only the step that was paid for"):
+        series.measure(plan)
+    with pytest.raises(InputError, match="planned along an attribute"):
+        UnpaidSeries(
+            ReleaseContract(domain=DOMAIN, privacy=plan.privacy, only=plan),
+            now(ROWS, 0),
+            SeededEntropy(1),
+        ).period(tmp_path / "state")
+
+
+def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    block = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
+    without = Measurements(
+        domain=DOMAIN, privacy=plan.privacy, noise=plan.noise, blocks=(*plan.blocks, block)
+    )
+    bounds = [
+        None,
+        ln.PerCellBound(1, "group"),
+        ln.PerCellBound(2, "month"),
+        ln.PerCellBound(1, "month"),
+    ]
+    units = [
+        measured(
+            Noise.DISCRETE_GAUSSIAN,
+            LOWER,
+            privacy=Privacy(ln.ZCDP(1000), unit_column="id", max_rows=3, max_per_cell=bound),
+        )
+        for bound in bounds
+    ]
+    assert terms(units[-1]).along == "month"
+    cases = [
+        (without, "drop", "periods of"),
+        (plan, "never", "one of 'drop', 'arrival'"),
+        (units[-1], "arrival", "must each be a unit"),
+    ]
+    block_of = functools.partial(summed, LOWER)
+    for more, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
+        cases.append(
+            (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "of the periods of")
+        )
+    ever = measured(
+        Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")]
+    )  # once in all: not of a period
+    cases.append((ever, "drop", "of units in each period"))
+    for measurements, late, words in [
+        *cases,
+        *((one, "drop", "in each of the periods") for one in units[:-1]),
+    ]:
+        with pytest.raises(InputError, match=words):
+            terms(measurements, late)
+    # a choice that is not in the private file could be drawn again after every run that was killed
+    with pytest.raises(InputError, match="one step that is known beforehand"):
+        ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
+
+
+def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
+    domain = ln.Domain(month=[0, 1, 2], group=ln.Coded(4000))
+    weights = np.array([1, 2, 1])
+    block = Block(
+        (Factor(("month",), LOWER, weights), Factor(("group",), Identity(4000))), Fraction(9)
+    )
+    plan = Measurements(
+        domain=domain, privacy=Privacy(ln.PureDP(9)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,)
+    )
+    drawn = outputs(plan, "drop", [Table(domain, {"month": [], "group": []})] * 3)
+    assert [values.std() for (values,) in drawn] == pytest.approx(
+        9 / weights * math.sqrt(2), rel=0.08
+    )
+
+
+def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
+    plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
+    series = begun(book, plan)(ROWS, 0)
+    series.period(state)
+    object.__setattr__(plan.blocks[0], "scale", Fraction(1, 7))
+    with pytest.raises(InputError, match=r"is not what was paid for|cost more than the budget"):
+        series.period(state)
+    assert len(book.pending(book.entries()[0]).steps) == 1
+
+
+def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_draws(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the private file, whose noise is of other rows, if a run was killed before its record; later by the recorded step."""
+    state, resumed = (
+        tmp_path / "people.private",
+        begun(book, measured(Noise.DISCRETE_GAUSSIAN, LOWER)),
+    )
+    other = terms(measured(Noise.DISCRETE_GAUSSIAN, Dense(np.diag([4, 3, 5]))))
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.answers", killed)
+    with pytest.raises(KeyboardInterrupt):
+        resumed(ROWS, 0).period(state)
+    monkeypatch.undo()
+    with pytest.raises(LedgerError, match="is not of this series"):
+        Series.resumed(
+            other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
+        ).period(state)
+    resumed(ROWS, 1).period(state)
+    with pytest.raises(InputError, match="other steps"):
+        Series.resumed(
+            other, now(ROWS, 1), book, book.take_over(book.entries()[0], "a third")
+        ).period(state)
+
+
+def test_fingerprint_is_of_all_that_decides_answers_and_noise() -> None:
+    """Answers, noise scales, row weights, largest amounts, kind of noise, mode and grid."""
+    gaussian = Noise.DISCRETE_GAUSSIAN
+    plan = measured(gaussian, LOWER, more=[summed(LOWER)])
+    block = plan.blocks[0]
+    along, *others = block.factors
+    weighted = replace(block, factors=(replace(along, row_weights=np.array([1, 1, 2])), *others))
+    wider = ln.Measure("pay", -2, 4)
+    larger = ln.Domain(
+        month=DOMAIN.kind("month"), group=DOMAIN.kind("group"), measures={**MEASURES, "pay": wider}
+    )
+    other_plans = [
+        measured(gaussian, LOWER),
+        measured(gaussian, Dense(np.diag([4, 3, 5])), more=[summed(LOWER)]),
+        measured(Noise.ROUNDED_GAUSSIAN, LOWER, more=[summed(LOWER)]),
+        replace(plan, blocks=(replace(block, scale=Fraction(4)), *plan.blocks[1:])),
+        replace(plan, blocks=(weighted, *plan.blocks[1:])),
+        replace(plan, grid=2),
+        replace(plan, domain=larger),
+    ]
+    prints = {
+        _periods.fingerprint(plan, "month", "drop"),
+        _periods.fingerprint(plan, "month", "arrival"),
+        *(_periods.fingerprint(other, "month", "drop") for other in other_plans),
+    }
+    assert len(prints) == 2 + len(other_plans)
+    again = measured(gaussian, LOWER, more=[summed(LOWER)])
+    assert _periods.fingerprint(again, "month", "drop") in prints
+
+
+def test_arrival_counts_a_row_once_that_another_one_replaced() -> None:
+    """The largest count so far is what was counted: a row that comes when one has gone adds none."""
+    plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
+    there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
+    closed, totals = _periods.ClosedPeriods(), []
+    for period in range(PERIODS):
+        closed = _periods.close_period(
+            plan, "month", "arrival", now(there, period), closed, SeededEntropy(1)
+        )
+        ((frozen, _),) = closed.tables.values()
+        totals.append(int(frozen.sum()))
+    assert totals == [2, 2, 2]
+
+
+@pytest.mark.parametrize(("in_file", "drawn"), [(2, 0), (3, 1), (0, 1), (1, 3)])
+def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
+    tmp_path: Path, in_file: int, drawn: int
+) -> None:
+    """It has as many periods as the ledger has drawn, or the one whose record was lost."""
+    state = tmp_path / "people.private"
+    _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
+    with pytest.raises(LedgerError, match="is not of this series as the ledger has it"):
+        _periods.read_closed(state, "payment", drawn)
+    for right in {in_file, max(in_file - 1, 0)}:
+        assert _periods.read_closed(state, "payment", right).number == in_file
+
+
+def test_noise_of_other_rows_is_not_added() -> None:
+    plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
+    closed = _periods.close_period(
+        plan, "month", "drop", now(ROWS, 0), _periods.ClosedPeriods(), SeededEntropy(1)
+    )
+    with pytest.raises(InternalError, match="not of its rows"):
+        _periods.answers(
+            plan, "month", replace(closed, noise=tuple(noise[:1] for noise in closed.noise))
+        )
+
+
+def test_two_threads_do_not_draw_a_period_as_two_steps(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, state, other = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private", []
+    series = begun(book, plan)(ROWS, 1)
+    series.period(state)
+
+    def meanwhile(*given: object) -> str:
+        if not other:
+            other.append("another thread")
+            other.append(texts(series.period(state)))
+        return _periods.fingerprint(*given)
+
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.fingerprint", meanwhile)
+    with pytest.raises(InputError, match="Another thread asks for periods"):
+        series.period(state)
+    assert len(book.pending(book.entries()[0]).steps) == 2

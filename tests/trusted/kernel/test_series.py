@@ -1,0 +1,426 @@
+"""A series of private steps: paid first, within its budget, and of the kernel's own kinds alone."""
+
+import inspect
+import os
+import pickle
+import threading
+import time
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leastnoise._audit._synthetic_tables import series_on_rows
+from leastnoise._domain import Domain, Integers, Measure, PerCellBound
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    GaussianCost,
+    Noise,
+    Privacy,
+    PureDP,
+    whole_budget,
+)
+from leastnoise._trusted.check import BudgetError, InputError
+from leastnoise._trusted.kernel import (
+    LeastCost,
+    Ledger,
+    ReleaseContract,
+    SeededEntropy,
+    Series,
+    SystemEntropy,
+    UnpaidSeries,
+    _measure,
+    _series,
+    simulate,
+)
+from leastnoise._trusted.linop import Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements
+from leastnoise._trusted.table import Columns, Table
+from trusted.kernel.series import many_steps, measure, one_step
+from trusted.table.reach import reachable
+
+DOMAIN = Domain(age=Integers(0, 7))
+TABLE = Table(DOMAIN, {"age": [0] * 500 + [5, 6]})
+
+
+def aware(budget: Budget = PureDP(1), **privacy: object) -> ReleaseContract:  # noqa: B008 - frozen
+    return many_steps(DOMAIN, Privacy(budget, **privacy))  # type: ignore[arg-type]
+
+
+def step(
+    budget: Budget, mechanism: str = Noise.DISCRETE_LAPLACE, **privacy: object
+) -> Measurements:
+    blocks = [(Block((Factor(("age",), Identity(8)),), Fraction(1)), 1.0)]
+    return fit_noise_scales(DOMAIN, Privacy(budget, **privacy), mechanism, blocks)  # type: ignore[arg-type]
+
+
+def least(epsilon: str) -> LeastCost:
+    return LeastCost(attributes=("age",), epsilon=Fraction(epsilon), penalty=Fraction(1))
+
+
+def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
+    domain = Domain(age=Integers(0, 7), sex=["F", "M"], measures={"pay": Measure("pay", 0, 9)})
+    blocks = (Block((Factor(("age",), Identity(8)),), Fraction(9)), Block((), Fraction(99), "pay"))
+    made = Measurements(
+        domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
+    without_age, without_pay = (
+        Table(domain, {"sex": [0, 1]}, {"pay": [1, 2]}),
+        Table(domain, {"age": [0, 1], "sex": [0, 1]}),
+    )
+    for part, message in (
+        (without_age, "read without the attribute 'age'"),
+        (without_pay, "read without the measure 'pay'"),
+    ):
+        series = UnpaidSeries(
+            ReleaseContract(domain=domain, privacy=made.privacy), part, SeededEntropy(1)
+        )
+        uses = [
+            partial(Series.paid, terms, part, ledger, output="out")
+            for terms in (one_step(made), many_steps(domain, made.privacy))
+        ]
+        for use in (
+            *uses,
+            partial(simulate, made, part, SeededEntropy(1)),
+            partial(series.measure, made),
+        ):
+            with pytest.raises(InputError, match=message):
+                use()
+        assert series.left().epsilon == 1
+    series = UnpaidSeries(
+        ReleaseContract(domain=domain, privacy=made.privacy), without_age, SeededEntropy(1)
+    )
+    with pytest.raises(InputError, match="read without the attribute 'age'"):
+        series.choose(least("1/4"))
+    assert (series.left().epsilon, ledger.entries()) == (1, ())
+
+
+def test_a_series_pays_its_whole_budget_before_its_first_step(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = aware()
+    series = Series.paid(plan, TABLE, ledger, output="out", description="two steps")
+    (entry,) = ledger.entries()
+    assert series.receipt is not None
+    assert (entry.id, entry.plan_digest, entry.charge) == (
+        series.receipt.id,
+        plan.digest(),
+        whole_budget(PureDP(1)),
+    )
+    assert (entry.output, entry.description) == ("out", "two steps")
+    assert ledger.left().epsilon == 0
+    series.choose(least("1/4"))
+    observation = series.measure(step(PureDP("3/4")))
+    assert (observation.private, observation.receipt, series.left().epsilon) == (True, entry.id, 0)
+    assert len(ledger.entries()) == 1
+    monkeypatch.setattr(
+        _measure, "count", lambda *_: pytest.fail("the rows were touched before the ledger agreed")
+    )
+    with pytest.raises(BudgetError, match=r"only (epsilon = )?0 is left"):
+        measure(step(PureDP("1/3")), TABLE, ledger, output="again")
+
+    drawn: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    with pytest.raises(
+        BudgetError,
+        match=r"asks for epsilon = 0\.1, but only epsilon = 0 of this release's budget is left",
+    ):
+        series.choose(least("1/10"))
+    with pytest.raises(BudgetError, match="Nothing was drawn"):
+        series.measure(step(PureDP("1/10")))
+    assert drawn == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "pure", "rest", "mechanism", "left"),
+    [
+        (ZCDP("1/2"), "1/2", ZCDP("3/8"), Noise.DISCRETE_GAUSSIAN, "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", ApproxDP("3/4", "1e-6"), Noise.ROUNDED_GAUSSIAN, "nothing"),
+        (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), Noise.DISCRETE_LAPLACE, "delta = 0.000001"),
+    ],
+)
+def test_steps_are_charged_in_the_definition_of_the_budget(
+    budget: Budget, pure: str, rest: Budget, mechanism: str, left: str
+) -> None:
+    series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
+    series.choose(least(pure))
+    series.measure(step(rest, mechanism))
+    assert str(series.left()) == left
+
+
+def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    monkeypatch.setattr(LeastCost, "draw", lambda *_: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        series.choose(least("1/2"))
+    assert series.left().epsilon == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("public", "refused"),
+    [
+        ({"penalty": -1}, "penalty must be from 0"),
+        ({"penalty": "x"}, "penalty"),
+        ({"epsilon": "1e-18"}, "epsilon must be larger"),
+        *(({"attributes": names}, "one name or two") for names in (("age", "age"), ())),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(
+    public: dict[str, Any], refused: str
+) -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    with pytest.raises(InputError, match=refused):
+        series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
+    assert series.left().epsilon == 1
+
+
+def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(ledger: Ledger) -> None:
+    paid = Series.paid(aware(), TABLE, ledger, output="out")
+
+    class Twin(Series):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            return hash(paid)
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    twin = object.__new__(Twin)
+    object.__setattr__(twin, "terms", aware(PureDP(10**6)))
+    object.__setattr__(twin, "receipt", None)
+    with pytest.raises(InputError, match="got a Twin, which nothing was paid for"):
+        twin.measure(step(PureDP(10**6)))
+
+
+def test_only_the_kernels_own_selections_are_made() -> None:
+    class Cheap(LeastCost):
+        pass
+
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    for stranger in (
+        "a choice",
+        Cheap(attributes=("age",), epsilon=Fraction(1), penalty=Fraction(0)),
+    ):
+        with pytest.raises(InputError, match="selection must be a LeastCost"):
+            series.choose(stranger)  # type: ignore[arg-type]
+    assert series.left().epsilon == 1
+
+
+def test_nothing_leads_from_a_series_to_the_rows() -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    series.choose(least("1/4"))
+    held = [
+        found
+        for found in reachable(series)
+        if isinstance(found, (np.ndarray, Table, Columns, SeededEntropy))
+    ]
+    assert held == []
+
+
+class Known(SeededEntropy):
+    """A source whose words are known."""
+
+    def words(self, count: int) -> Any:
+        return np.zeros(count, dtype=np.uint64)
+
+
+def test_the_wall_round_a_series(ledger: Ledger) -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    assert repr(series) == "<Series on private rows, 0 steps>"
+    with pytest.raises(TypeError, match="is not pickled"):
+        pickle.dumps(series)
+    with pytest.raises(TypeError, match=r"made by Series\.paid"):
+        Series()
+    for name in ("terms", "receipt"):
+        with pytest.raises(AttributeError, match="cannot be set"):
+            setattr(series, name, None)
+        with pytest.raises(AttributeError, match="cannot be deleted"):
+            delattr(series, name)
+    for source in (SystemEntropy(), Known(0)):  # whatever it draws from
+        unpaid = UnpaidSeries(aware(), TABLE, source)
+        assert (unpaid.private, unpaid.receipt) == (False, None)
+    observation = simulate(step(PureDP(1)), TABLE, SeededEntropy(1))
+    assert (observation.private, observation.receipt) == (False, "")
+    with pytest.raises(InputError, match="got another source"):
+        simulate(step(PureDP(1)), TABLE, Known(0))  # type: ignore[arg-type]
+    other = Table(Domain(age=Integers(0, 8)), {"age": [1]})
+    with pytest.raises(InputError, match="over another domain"):
+        Series.paid(aware(), other, ledger, output="out")
+    for unit in (
+        {},
+        {"unit_column": "house", "max_rows": 2},
+        {"unit_column": "id", "max_rows": 3},
+        {"unit_column": "id", "max_rows": 2, "max_per_cell": PerCellBound(1, "age")},
+    ):
+        with pytest.raises(InputError, match="another privacy unit"):
+            UnpaidSeries(
+                aware(unit_column="id", max_rows=2),
+                Table(DOMAIN, {"age": [0]}, **unit),
+                SeededEntropy(1),
+            )
+    with pytest.raises(InputError, match="has a PureDP budget"):
+        Series.paid(aware(ZCDP(1)), TABLE, ledger, output="out")
+    too_dear = replace(step(PureDP("1/2")), privacy=Privacy(PureDP("1/4")))
+    with pytest.raises(
+        InputError,
+        match=r"they declare, PureDP\(epsilon='1/4'\). Make the plan again; nothing was spent",
+    ):
+        Series.paid(one_step(too_dear), TABLE, ledger, output="out")
+    assert ledger.entries() == ()
+    with pytest.raises(InputError, match="A step protects one row"):
+        series.measure(step(PureDP("1/2"), neighbours="replace"))
+    with pytest.raises(InputError, match="cost more than the budget they declare"):
+        series.measure(too_dear)
+    assert series.left().epsilon == 1
+
+
+def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    gate = threading.Barrier(8)
+    real = _series.left
+
+    def slow(
+        budget: Budget, spent: Charge
+    ) -> Charge:  # time between check and charge for another thread, were there no lock
+        time.sleep(0.005)
+        return real(budget, spent)
+
+    monkeypatch.setattr(_series, "left", slow)
+    made: list[int] = []
+
+    def run() -> None:
+        gate.wait()
+        try:
+            series.choose(least("1/3"))
+            made.append(1)
+        except BudgetError:
+            pass
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(made), series.left().epsilon) == (3, 0)
+
+
+def test_a_forked_process_cannot_spend_the_budget_again() -> None:
+    series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            series.choose(least("1"))
+            os.write(writing, b"drawn")
+        except InputError as error:
+            os.write(writing, str(error).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as told:
+        assert told.read().startswith("A series counts its steps in the process that made it")
+    assert series.left().epsilon == 1
+
+
+def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
+    def drawn(entropy: SeededEntropy) -> list[list[int]]:
+        made = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
+        return [one.measure(step(PureDP(1))).values[0].tolist() for one in made]
+
+    assert drawn(SeededEntropy(1)) == drawn(SeededEntropy(1)) != drawn(SeededEntropy(2))
+    first, second = drawn(SeededEntropy(1))
+    assert first != second
+
+
+def test_what_is_paid_for_has_no_way_to_another_source_of_noise(ledger: Ledger) -> None:
+    for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
+        assert "entropy" not in inspect.signature(maker).parameters
+    assert (
+        type(UnpaidSeries.paid(aware(), TABLE, ledger, output="out")) is Series
+    )  # and not of the class that it was asked of
+
+
+MU_SQUARED = Fraction(1, 16)
+WITHIN = ApproxDP(1, "1e-5")  # covers mu squared up to 0.0718
+
+
+def gaussian(square: Fraction = MU_SQUARED, budget: Budget = WITHIN) -> ReleaseContract:
+    return replace(aware(budget), gaussian=square)
+
+
+def part(share: str) -> Measurements:
+    return step(ZCDP(MU_SQUARED / 2 * Fraction(share)), Noise.ROUNDED_GAUSSIAN)
+
+
+def test_gaussian_steps_share_out_their_mu_squared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    series = Series.paid(gaussian(), TABLE, book, output="out")
+    assert series.receipt is not None
+    (entry,) = book.entries()
+    assert (entry.charge, entry.cost) == (whole_budget(WITHIN), GaussianCost(MU_SQUARED))
+    series.measure(part("1/4"))
+    assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
+    again = Series.resumed(gaussian(), None, book, series.receipt)
+    assert again.measure(part("1/4")).values[0].shape == (8,)
+    for other in (None, Fraction(7, 100)):
+        with pytest.raises(InputError, match="not the payment of this plan"):
+            Series.resumed(replace(gaussian(), gaussian=other), TABLE, book, series.receipt)
+    series.measure(part("3/4"))
+    drawn: list[int] = []
+    monkeypatch.setattr(SystemEntropy, "words", lambda self, count: drawn.append(count))
+    with pytest.raises(BudgetError, match="only rho = 0 of this release's budget is left"):
+        series.measure(part("1/1000"))
+    assert drawn == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        step(PureDP("1/100")),
+        step(ZCDP("1/1000"), Noise.DISCRETE_GAUSSIAN),
+        step(ZCDP("1/1000"), Noise.DISCRETE_LAPLACE),
+        least("1/100"),
+    ],
+    ids=["pure", "discrete Gaussian", "Laplace", "choice"],
+)
+def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(other: Any) -> None:
+    series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
+    with pytest.raises(
+        InputError,
+        match=r"rounded Gaussian noise; got another|paid for are carried out; got a choice",
+    ):
+        series.choose(other) if isinstance(other, LeastCost) else series.measure(other)
+    assert series.left() == Charge(rho=MU_SQUARED / 2)
+
+
+def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(
+    tmp_path: Path,
+) -> None:
+    for refused in (PureDP(1), ZCDP(1)):
+        with pytest.raises(InputError, match=r"added up within \(epsilon, delta\)"):
+            gaussian(budget=refused)
+    with pytest.raises(InputError, match=r"added up within \(epsilon, delta\)"):
+        replace(one_step(step(WITHIN, Noise.ROUNDED_GAUSSIAN)), gaussian=MU_SQUARED)
+    for square in (Fraction(0), Fraction(-1)):
+        with pytest.raises(InputError, match="gaussian must be"):
+            gaussian(square)
+    with pytest.raises(InputError, match="at most 1000 digits"):
+        gaussian(Fraction(1, 9 * 10**999))
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    with pytest.raises(InputError, match="not proved to cover its cost"):
+        Series.paid(gaussian(Fraction(72, 1000)), TABLE, book, output="out")
+    assert book.entries() == ()
+    zcdp = Ledger.create(tmp_path / "rho.ledger", "people", Privacy(ZCDP(1)))
+    Series.paid(gaussian(), TABLE, zcdp, output="out")
+    assert zcdp.entries()[0].charge == Charge(rho=MU_SQUARED / 2)

@@ -1,0 +1,139 @@
+"""Brute force over neighbours: what all units that keep to their bounds can add to all measured queries, on a small domain."""
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._domain import Measure, UnitCount
+from leastnoise._trusted.accounting import ConcentratedCost, PureCost
+from leastnoise._trusted.linop import dense
+from leastnoise._trusted.measurements import Block, Measurements, cost
+
+Value = int | None  # of a measure in a row; None where the row has none
+
+
+@dataclass(frozen=True)
+class Row:
+    """A possible row: its cells, its values, and what it adds to all measured queries, in noise scales."""
+
+    cells: Mapping[str, int]
+    values: Mapping[str, Value]
+    column: np.ndarray
+
+
+def extremes(measure: Measure) -> tuple[int, ...]:
+    """The values that suffice: a loss is convex in the value."""
+    return measure.low_units, 0, measure.high_units
+
+
+def rows_of(
+    plan: Measurements, values: Callable[[Measure], tuple[Value, ...]] = extremes
+) -> list[Row]:
+    """Every possible row, with all the given values of each measure that is summed; in a count of units it may be worth 1 or nothing."""
+    sizes, measures = (
+        {name: plan.domain.cells(name) for name in plan.domain.names},
+        plan.domain.measures,
+    )
+    options: dict[str, tuple[Value, ...]] = {}
+    for name in dict.fromkeys(block.measure for block in plan.blocks if block.measure is not None):
+        if isinstance(measures[name], UnitCount):
+            options[name] = (0, 1)
+        else:  # a count of values follows from the values
+            own = counted_by(plan, name) or name
+            options[own] = values(measures[own])
+    found = []
+    for cells in itertools.product(*map(range, sizes.values())):
+        at = dict(zip(sizes, cells, strict=True))
+        for chosen in itertools.product(*options.values()):
+            given = dict(zip(options, chosen, strict=True))
+            columns = []
+            for block in plan.blocks:
+                column = _added(plan, block, given, at) / float(block.scale)
+                for factor in block.factors:
+                    place = np.ravel_multi_index(
+                        [at[name] for name in factor.attributes],
+                        [sizes[name] for name in factor.attributes],
+                    )
+                    column = np.kron(column, dense(factor.operator)[:, place] * factor.scaling)
+                columns.append(column)
+            found.append(Row(at, given, np.concatenate(columns)))
+    return found
+
+
+def counted_by(plan: Measurements, measure: str) -> str | None:
+    """The measure whose values this one counts; None if it counts none."""
+    return next(
+        (name for name in plan.domain.measures if plan.domain.count_of(name) == measure), None
+    )
+
+
+def _added(
+    plan: Measurements, block: Block, values: Mapping[str, Value], at: Mapping[str, int]
+) -> np.ndarray:
+    """What a row adds to its cell of a block: one number, at most its limit, or its distances from both ends."""
+    if block.measure is None:
+        return np.ones(1)
+    if own := counted_by(plan, block.measure):
+        return np.array([values[own] is not None])
+    value = values[block.measure]
+    if block.ends and value is None and plan.domain.count_of(block.measure):
+        return np.zeros(2)
+    measure, value = plan.domain.measure(block.measure), value or 0
+    if block.ends:
+        return np.array([value - measure.low_units, measure.high_units - value])
+    if block.limits is not None:
+        value = min(value, int(block.limits.values[at.get(block.limits.attribute or "", 0)]))
+    return np.array([value])
+
+
+def units_of(plan: Measurements) -> np.ndarray:
+    """What every unit that keeps to the bounds adds; it may have fewer rows, or rows outside the domain."""
+    rows = rows_of(plan)
+    sums = [np.zeros_like(rows[0].column)]
+    sums += [sum(row.column for row in chosen) for chosen in _held(plan, rows)]
+    every = np.array(sums)
+    return every[np.unique(every.round(9), axis=0, return_index=True)[1]]
+
+
+def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
+    """The rows of every unit: at most so many in a cell, and in a count of units one that is worth 1 in each of its cells."""
+    bound = plan.privacy.max_per_cell
+    most = [(bound.attributes, bound.rows, None)] if bound else []
+    most += [
+        (one.attributes, 1, name)
+        for name, one in plan.domain.measures.items()
+        if isinstance(one, UnitCount)
+    ]
+    for number in range(1, plan.privacy.max_rows + 1):
+        for chosen in itertools.combinations_with_replacement(rows, number):
+            often = [
+                (
+                    Counter(
+                        tuple(row.cells[name] for name in names)
+                        for row in chosen
+                        if of is None or row.values.get(of)
+                    ),
+                    limit,
+                )
+                for names, limit, of in most
+            ]
+            if all(max(counted.values(), default=0) <= limit for counted, limit in often):
+                yield chosen
+
+
+def worst(plan: Measurements, units: np.ndarray | None = None) -> float:
+    """The largest change between neighbours in noise scales, added up under Laplace noise, its squares under Gaussian noise."""
+    units, power = units_of(plan) if units is None else units, plan.noise.norm
+    others = units if plan.privacy.neighbours == "replace" else units[:1] * 0
+    return float(max((np.abs(units - one) ** power).sum(axis=1).max() for one in others))
+
+
+def claimed(plan: Measurements) -> float:
+    """What the cost says of the same: epsilon, mu squared, or twice rho."""
+    found = cost(plan)
+    if isinstance(found, PureCost):
+        return float(found.epsilon)
+    return float(2 * found.rho if isinstance(found, ConcentratedCost) else found.mu_squared)  # type: ignore[union-attr]

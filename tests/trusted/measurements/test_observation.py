@@ -1,0 +1,83 @@
+"""Observations as values: memory, JSON, joining, guards."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Domain
+from leastnoise._estimation import join_observations
+from leastnoise._plan import Plan
+from leastnoise._session import outcome_from_json
+from leastnoise._trusted.accounting import Noise, Privacy, PureDP
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Identity, whole_bytes
+from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
+from leastnoise._workload import marginals
+
+DOMAIN = Domain(a=["x", "y"])
+MADE = Measurements(
+    domain=DOMAIN,
+    privacy=Privacy(PureDP(1)),
+    noise=Noise.DISCRETE_LAPLACE,
+    blocks=(Block((), 2), Block((Factor(("a",), Identity(2)),), 3)),
+)
+
+
+PLAN = Plan(
+    workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE
+)
+
+
+def observed(*values: object, plan: Measurements = MADE) -> Observation:
+    return Observation(plan, tuple(np.array(value) for value in values), "", private=False)
+
+
+def written(observation: Observation) -> dict[str, object]:
+    """As a release keeps it."""
+    values = [whole_bytes(value) for value in observation.values]
+    return {"plan_digest": PLAN.digest(), "receipt": "", "private": False, "values": values}
+
+
+def read(value: dict[str, object]) -> Observation:
+    return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
+
+
+def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
+    for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
+        again = read(written(observed([total], [-3, 4])))
+        assert [value.tolist() for value in again.values] == [[total], [-3, 4]]
+        assert again.values[0].dtype == (np.int32 if -(2**31) <= total < 2**31 else np.int64)
+        assert again.values[1].dtype == np.int32
+
+
+def test_joining_on_a_finer_grid_does_not_wrap_around() -> None:
+    coarse = replace(
+        observed([2**30], [1, 2]),
+        values=(np.array([2**30], dtype=np.int32), np.array([1, 2], dtype=np.int32)),
+    )
+    both = join_observations(
+        [coarse, observed([8], [9, 10], plan=replace(MADE, grid=16))], Privacy(PureDP(2))
+    )
+    assert [value.tolist() for value in both.values] == [[2**34], [16, 32], [8], [9, 10]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda value: value["values"].pop(), "one array a block of the plan"),
+        (lambda value: value["values"].reverse(), "of at most 1 numbers; got '2 numbers'"),
+        (
+            lambda value: value["values"][1]["shape"].__setitem__(0, 1),
+            "must hold the 1 numbers of its shape; got more or fewer",
+        ),
+        (lambda value: value.__setitem__("plan_digest", "0"), "belongs to another plan"),
+        (lambda value: value.pop("values"), "not an observation, or a damaged one"),
+    ],
+)
+def test_damaged_observations_are_refused(change: object, message: str) -> None:
+    value = written(observed([5], [-3, 4]))
+    change(value)  # type: ignore[operator]
+    with pytest.raises(InputError, match=message):
+        read(value)

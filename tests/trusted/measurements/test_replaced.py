@@ -1,0 +1,220 @@
+"""Costs of rows added or replaced against all pairs of rows: never less, for tables and along one attribute the same."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from leastnoise._domain import Coded, Domain
+from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.linop import Contrasts, Dense, Haar, Identity, Prefix, Tree
+from leastnoise._trusted.measurements import Block, Factor, Measurements, _sensitivity, cost
+from leastnoise._trusted.measurements._sensitivity import replaced_distance
+from trusted.measurements import drawn
+from trusted.measurements.brute import claimed, units_of, worst
+from trusted.measurements.drawn import (
+    DOMAIN,
+    GAUSSIAN,
+    LAPLACE,
+    SIZES,
+    blocks,
+    cells,
+    factors,
+    scales,
+)
+
+NOISE = st.sampled_from([LAPLACE, GAUSSIAN])
+
+
+def plan_of(power: int, measured: list[Block], domain: Domain = DOMAIN) -> Measurements:
+    return drawn.plan_of(
+        LAPLACE if power == 1 else GAUSSIAN, *measured, domain=domain, neighbours="replace"
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), NOISE, st.sampled_from(["add_remove", "replace"]))
+def test_no_row_changes_more_than_is_claimed(
+    data: st.DataObject, noise: Noise, neighbours: str
+) -> None:
+    measured = data.draw(st.lists(blocks(noise), min_size=1, max_size=3))
+    plan = drawn.plan_of(noise, *measured, neighbours=neighbours)
+    assert claimed(plan) >= worst(plan) * (1 - 1e-12)
+    if noise is GAUSSIAN:
+        assert (
+            cost(drawn.plan_of(Noise.ROUNDED_GAUSSIAN, *measured, neighbours=neighbours)).mu_squared
+            == 2 * cost(plan).rho
+        )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), NOISE)
+def test_of_one_attribute_nothing_is_lost(data: st.DataObject, noise: Noise) -> None:
+    block = Block((data.draw(factors(noise, ("c",), 4)),), Fraction(3, 2))
+    plan = drawn.plan_of(noise, block, domain=Domain(c=Coded(4)), neighbours="replace")
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
+
+
+TABLES = st.lists(st.tuples(st.sets(st.sampled_from("abc")), scales), min_size=1, max_size=4)
+TOTAL = [(set(), Fraction(1)), ({"b"}, Fraction(4))]  # which only a new row changes
+
+
+@settings(max_examples=50, deadline=None)
+@example(TOTAL, "contrasts", 2, "replace")
+@given(
+    TABLES,
+    st.sampled_from(["contrasts", *Noise]),
+    st.integers(1, 3),
+    st.sampled_from(["add_remove", "replace"]),
+)
+def test_of_tables_and_of_contrasts_nothing_is_lost(
+    tables: list[tuple[set[str], Fraction]], kind: str, rows: int, neighbours: str
+) -> None:
+    """Of up to ``rows`` rows against others, or against none where the other rows lie outside the domain: neither more nor less."""
+    unit = {"unit_column": "id", "max_rows": rows} if rows > 1 else {}
+    made = Contrasts if kind == "contrasts" else Identity
+    measured = [Block(cells(*sorted(names), of=made), scale) for names, scale in tables]
+    plan = drawn.plan_of(
+        GAUSSIAN if kind == "contrasts" else Noise(kind), *measured, neighbours=neighbours, **unit
+    )
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_MOST_CELLS", "_MOST_ENTRIES", "_MOST_COMPARED", "_MOST_SETS", "_EXACT_FLOAT", "_EXACT_BITS"],
+)
+@pytest.mark.parametrize("most", [1, 6])
+@settings(max_examples=5, deadline=None)
+@given(st.data(), NOISE)
+def test_no_limit_of_work_makes_rows_nearer(
+    name: str, most: int, data: st.DataObject, noise: Noise
+) -> None:
+    plan = drawn.plan_of(
+        noise, *data.draw(st.lists(blocks(noise), min_size=1, max_size=3)), neighbours="replace"
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_sensitivity, name, most)
+        _sensitivity._apart.cache_clear()
+        found = replaced_distance(plan, noise.norm)
+    _sensitivity._apart.cache_clear()
+    inside = units_of(plan)
+    assert float(found) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
+
+
+@pytest.mark.parametrize(
+    "most", [1, 6]
+)  # sets of attributes: nothing is merged, then attributes with equally many cells
+@settings(max_examples=20, deadline=None)
+@example([({"a", "b"}, Fraction(1), Contrasts), ({"b", "c"}, Fraction(1), Identity)])
+@given(
+    st.lists(
+        st.tuples(st.sets(st.sampled_from("abc")), scales, st.sampled_from([Contrasts, Identity])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_attributes_that_are_counted_together_make_no_rows_nearer(
+    most: int, tables: list[tuple[set[str], Fraction, type]]
+) -> None:
+    """The forms of contrasts have negative shares, also of sets of which others of the same size have none."""
+    plan = plan_of(
+        2, [Block(cells(*sorted(names), of=made), scale) for names, scale, made in tables]
+    )
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(_sensitivity, "_MOST_SETS", most)
+        distance = replaced_distance(plan, 2)
+    inside = units_of(plan)
+    assert float(distance) * (1 + 1e-12) >= worst(plan, inside[inside.any(axis=1)])
+
+
+@pytest.mark.parametrize("power", [1, 2])
+def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: int) -> None:
+    """Twice the largest norm less the last query, which all have; exact where columns are as long as one another, as in trees."""
+    sums, trees = (
+        plan_of(
+            power,
+            [
+                Block(
+                    tuple(Factor((name,), make(size)) for name, size in SIZES.items()), Fraction(1)
+                )
+            ],
+        )
+        for make in (Prefix, lambda size: Tree.full(size, 2))
+    )
+    assert replaced_distance(sums, power) == 2 * (12 - 1)
+    assert replaced_distance(trees, power) == round(worst(trees))
+
+
+def test_long_attributes_are_told_apart() -> None:
+    """Two to the twentieth cells: nothing in common but the root; a wavelet's squares are bounded by opposite columns."""
+    domain = Domain(a=Coded(2**20))
+    for power, operator, apart in (
+        (1, Tree.full(2**20, 2), 40),
+        (2, Tree.full(2**20, 2), 40),
+        (1, Haar(2**20), 40),
+        (2, Haar(2**20), 80),
+    ):
+        assert (
+            replaced_distance(
+                plan_of(power, [Block((Factor(("a",), operator),), Fraction(1))], domain), power
+            )
+            == apart
+        )
+
+
+@pytest.mark.parametrize("count", [5, 19, 31])
+def test_alike_attributes_are_counted(count: int) -> None:
+    """Of all pairs among d attributes of two cells, m in which the rows differ: 2 m + m (d - m) is largest at a known m."""
+    domain = Domain({f"a{place}": Coded(2) for place in range(count)})
+    factors = [Factor((name,), Contrasts(2)) for name in domain.names]
+    measured = [Block((one,), Fraction(1)) for one in factors] + [
+        Block(pair, Fraction(1)) for pair in itertools.combinations(factors, 2)
+    ]
+    exact = Fraction(max(2 * m + m * (count - m) for m in range(count + 1)))
+    assert replaced_distance(plan_of(2, measured, domain), 2) == exact
+    if (
+        count == 19
+    ):  # one block more, along one attribute: all are taken to have it, or it is dearer
+        more = replaced_distance(
+            plan_of(2, [*measured, Block((factors[0],), Fraction(1))], domain), 2
+        )
+        assert exact < more <= exact + 2 * count
+
+
+def test_norms_beyond_floating_point_are_bounded_exactly() -> None:
+    entries = np.array([[2**20 - 1, 2**20 - 3], [2**20 - 5, 2**20 - 7]])
+    plan = plan_of(
+        2,
+        [Block((Factor(("a",), Dense(entries), np.array([2**7 - 1, 2**7 - 3])),), Fraction(2**10))],
+    )
+    norm = sum(
+        (int(row[0]) * weight) ** 2
+        for row, weight in zip(entries, (2**7 - 1, 2**7 - 3), strict=True)
+    )
+    assert replaced_distance(plan, 2) == Fraction(2 * norm, 2**20)
+
+
+@pytest.mark.parametrize("bits", [512, 513])
+def test_distances_are_exact_up_to_a_length_of_the_common_denominator(bits: int) -> None:
+    tops = [3**33, 5**22, 7**18, 11**15, 13**14, 17**12, 19**12, 23**11, 29**10, 37**9]
+    tops.append(2 ** (bits - math.prod(tops).bit_length()))
+    scales = [Fraction(top, 31**8) for top in tops]
+    plan = plan_of(
+        1,
+        [
+            Block((Factor(("a",), Dense(np.array([[1, place + 2]]))),), scale)
+            for place, scale in enumerate(scales)
+        ],
+    )
+    exact, found = (
+        sum((place + 1) / scale for place, scale in enumerate(scales)),
+        replaced_distance(plan, 1),
+    )
+    assert math.lcm(*tops).bit_length() == bits
+    assert exact <= found < exact * (1 + Fraction(1, 2**100))
+    assert (found == exact) == (bits == 512)

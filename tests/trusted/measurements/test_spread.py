@@ -1,0 +1,176 @@
+"""What a unit can lose whose rows must lie in several cells, against brute force: all neighbours on small domains."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._domain import PerCellBound
+from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, parameters
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator, Prefix, Tree, dense
+from leastnoise._trusted.measurements import Block, Factor, Measurements, _sensitivity, cost
+from trusted.measurements.brute import claimed, worst
+from trusted.measurements.drawn import GAUSSIAN, LAPLACE, SIZES, blocks, cells, plan_of
+
+
+def within(
+    measured: list[Block],
+    most: int,
+    bound: PerCellBound | None,
+    noise: Noise = GAUSSIAN,
+    **privacy: str,
+) -> Measurements:
+    return plan_of(noise, *measured, unit_column="id", max_rows=most, max_per_cell=bound, **privacy)
+
+
+CASES = [
+    (2, PerCellBound(1, "b")),
+    (3, PerCellBound(1, "b")),
+    (3, PerCellBound(2, "b")),
+    (2, PerCellBound(1, ["a", "b"])),
+    (2, PerCellBound(1, ["a", "c"])),
+]
+
+
+@pytest.mark.parametrize(("most", "bound"), CASES, ids=str)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@settings(max_examples=14, deadline=None)
+@given(data=st.data())
+def test_cost_is_never_below_the_worst_change(
+    most: int, bound: PerCellBound, neighbours: str, data: st.DataObject
+) -> None:
+    """Of counts, and of two rows with sums of one measure."""
+    measures = (
+        (None,)
+        if most == 3
+        else data.draw(st.sampled_from([(None,), (None, "pay"), (None, "tips")]))
+    )
+    measured = data.draw(st.lists(blocks(GAUSSIAN, measures), min_size=1, max_size=3))
+    spent = claimed(within(measured, most, bound, neighbours=neighbours))
+    assert spent >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
+    for weaker in (None, PerCellBound(most, bound.attributes)):
+        assert spent <= claimed(within(measured, most, weaker, neighbours=neighbours))
+
+
+@pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)
+@pytest.mark.parametrize("scales", [(1, 2, 3, 1), (3, 1, 1, 2)])
+def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
+    most: int, bound: PerCellBound, scales: tuple[int, ...]
+) -> None:
+    """The bound is attained on one attribute, for tables of cells and for all contrasts of two attributes, if none is far dearer."""
+    tables = zip([("b",), ("a", "b"), ("a", "c"), ()], scales, strict=True)
+    spaces = zip([("a", "b"), ("b",), ("a",), ()], (2, 2, 1, 1), strict=True)
+    for asked, make in ((tables, Identity), (spaces, Contrasts)):
+        plan = within(
+            [Block(cells(*names, of=make), Fraction(scale)) for names, scale in asked], most, bound
+        )
+        assert claimed(plan) == pytest.approx(worst(plan), rel=1e-6)
+
+
+IN_EVERY_CELL = [(3, PerCellBound(1, "b")), (4, PerCellBound(2, "a")), (2, PerCellBound(1, "c"))]
+ALONG_THE_BOUND = {
+    "cells": Identity,
+    "prefixes": Prefix,
+    "tree": lambda size: Tree.full(size, 2),
+    "triangle": lambda size: Dense(np.tril(np.arange(1, size**2 + 1).reshape(size, size))),
+}
+
+
+@pytest.mark.parametrize(("most", "bound"), IN_EVERY_CELL, ids=str)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("operator", ALONG_THE_BOUND)
+def test_cost_of_rows_in_every_cell_is_the_worst_change(
+    most: int, bound: PerCellBound, neighbours: str, noise: Noise, operator: str
+) -> None:
+    """With and without another attribute, and with weights of the rows."""
+    (name,) = bound.attributes
+    other = "a" if name != "a" else "b"
+    of_bound = ALONG_THE_BOUND[operator](SIZES[name])
+    weights = np.arange(of_bound.rows) % 3 + 1
+    along = Factor((name,), of_bound, weights)
+    both = sorted([along, *cells(other)], key=lambda factor: factor.attributes)
+    measured = [Block((along,), Fraction(3)), Block(tuple(both), Fraction(2))]
+    plan = within(measured, most, bound, noise, neighbours=neighbours)
+    assert claimed(plan) == pytest.approx(worst(plan), rel=1e-9)
+
+
+@pytest.mark.parametrize(("most", "claim"), [(1, 3), (2, 9), (3, 14)])
+def test_cost_of_prefixes_follows_the_number_of_cells(most: int, claim: int) -> None:
+    """Rows in the first m of three cells change the prefix sums by 1, ..., m, m."""
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], most, PerCellBound(1, "b"))
+    assert claimed(plan) == claim == pytest.approx(worst(plan))
+
+
+def test_cost_of_an_odd_number_of_rows_has_the_last_cell_in_part() -> None:
+    plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCellBound(2, "b"))
+    assert claimed(plan) == 22 == pytest.approx(worst(plan))
+
+
+def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
+    """Products of entries near 2^28 do not fit 53 bits once they are added up."""
+    matrix = np.array([[2**28 - 1, 0, 0], [2**28 - 3, 2**27 + 1, 0], [-5, 7, 2**28 - 9]])
+    plan = within([Block((Factor(("b",), Dense(matrix)),), Fraction(1))], 3, PerCellBound(1, "b"))
+    gram = matrix.astype(object).T @ matrix.astype(object)
+    (exact,) = parameters(cost(plan)).values()
+    assert exact * 2 == int(np.maximum(gram, 0).sum())
+
+
+@pytest.mark.parametrize(
+    ("noise", "bound", "claim"),
+    [
+        *((LAPLACE, bound, 3) for bound in (None, PerCellBound(1, "b"))),
+        (GAUSSIAN, None, 9),
+        *((noise, PerCellBound(1, "b"), 3) for noise in (GAUSSIAN, Noise.ROUNDED_GAUSSIAN)),
+        (GAUSSIAN, PerCellBound(2, "b"), 5),
+        (
+            GAUSSIAN,
+            PerCellBound(1, ["a", "b", "c"]),
+            9,
+        ),  # all rows of a unit may be in one cell of the table
+    ],
+)
+def test_what_a_bound_in_the_cells_of_a_table_is_worth(
+    noise: Noise, bound: PerCellBound | None, claim: int
+) -> None:
+    """Of three rows of a unit; Laplace noise gains nothing."""
+    plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
+    assert claimed(plan) == claim == pytest.approx(worst(plan))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: PerCellBound(0, "a"), "max_per_cell must be a whole number of at least 1; got 0"),
+        (lambda: PerCellBound(1, []), "the attributes of max_per_cell must be 1 to 8 names"),
+        (lambda: PerCellBound(1, ["a", "a"]), "none twice"),
+        (
+            lambda: Privacy(ZCDP(1), "add_remove", "id", 2, PerCellBound(3, "a")),
+            "max_per_cell must be at most max_rows",
+        ),
+        (
+            lambda: Privacy(ZCDP(1), max_per_cell=PerCellBound(1, "a")),
+            "none where the unit is a row",
+        ),
+        (lambda: Privacy(ZCDP(1), "add_remove", "id", 2, 1), "None or a PerCellBound"),
+    ],
+)
+def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("operator", "replace", "times"),
+    [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)],
+)
+def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(
+    operator: Operator, replace: bool, times: int
+) -> None:
+    factor = Factor(("a",), operator)
+    assert _sensitivity._norm(factor, replaced=replace) == times * max(
+        sum(entry**2 for entry in column) for column in dense(operator).T
+    )

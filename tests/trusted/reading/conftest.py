@@ -1,0 +1,88 @@
+"""Real engines with the rows of `engine_rows`: a server of PostgreSQL, and Spark on this machine."""
+
+import sys
+
+import pytest
+
+from leastnoise import DatabaseTable
+from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, literal
+from trusted.reading.postgres import fill, server, table
+
+
+@pytest.fixture(scope="session")
+def url():
+    with server() as found:
+        kinds = "bigint, double precision, text, boolean, bigint, varchar(20), text, numeric, integer, date, timestamp, timestamptz"
+        types = dict(zip("nxtbuwoeidsz", kinds.split(", "), strict=True))
+        table(
+            found,
+            "visits",
+            types,
+            (
+                [literal(COLUMNS[name][row], kind) for name, kind in types.items()]
+                for row in range(ROWS)
+            ),
+        )
+        fill(found, ["ALTER ROLE tester SET timezone = 'Asia/Tokyo'"])
+        yield found
+
+
+@pytest.fixture
+def postgres(url, monkeypatch):
+    monkeypatch.setenv("VISITS_URL", url)
+    return DatabaseTable("public.visits", "env:VISITS_URL")
+
+
+@pytest.fixture(scope="session")
+def spark_session():
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+    }
+    # one plan for each query, and not another one after each of its stages
+    settings |= {"spark.sql.adaptive.enabled": "false"}
+    # queries of hundreds of cases on few rows: compiling them takes minutes
+    settings |= {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    # an address of this machine alone, and a heap that leaves room for the other tests
+    settings |= {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+    }
+    settings |= {"spark.sql.execution.arrow.maxRecordsPerBatch": "100"}
+    # little runs often enough to be worth the second compiler, one thread is enough to collect what
+    # is left, and Spark's classes are right
+    unverified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    settings["spark.driver.extraJavaOptions"] = (
+        f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {unverified}"
+    )
+    builder = SparkSession.builder.master("local[1]").appName("leastnoise")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        # else executors take the first python3 of the path, which may have no PyArrow
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(spark_session):
+    # else times without a zone become those of the session's
+    spark_session.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        return spark_session.createDataFrame(ARROW).repartition(3)
+    finally:
+        spark_session.conf.unset("spark.sql.timestampType")
+
+
+@pytest.fixture(params=["postgres", "spark"])
+def engine(request):
+    return request.getfixturevalue(request.param)

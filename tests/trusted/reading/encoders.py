@@ -1,0 +1,41 @@
+"""What encodes the cells of an attribute, from its kind; the columns of a source, before anything is encoded; the keys found in it."""
+
+import re
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import rule_of
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.reading import _encode
+from leastnoise._trusted.table import Keyed, columns_of
+
+
+def cell_encoder(kind):
+    return _encode.cell_encoder(rule_of(kind))
+
+
+def columns_of_chunks(source, names):
+    """For each chunk its number of rows and its columns."""
+    held = []
+    for rows, _, _ in source.encoded(
+        [(name, lambda column: held.append(column) or np.zeros(0)) for name in names]
+    ):
+        yield rows, [held.pop(0) for _ in names]
+
+
+def units_of(table):
+    """The keys that were found, each with its units."""
+    found = columns_of(table, Keyed)
+    return dict(zip(found.keys, found.units.tolist(), strict=True))
+
+
+@contextmanager
+def refused(message):
+    """Something is refused with these words, in one line and with nothing of a row, nor of the error of a library."""
+    with pytest.raises(InputError, match=re.escape(message)) as error:
+        yield
+    assert not re.search("MARK|division|\n", str(error.value))
+    assert error.value.__cause__ is None
+    assert error.value.__suppress_context__ or error.value.__context__ is None

@@ -1,0 +1,220 @@
+"""Rows of every type and odd value that engines are filled with."""
+
+import datetime as dt
+import math
+
+import numpy as np
+import pyarrow as pa
+
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import ReadRequest, read
+from leastnoise._trusted.table import Columns, Counted, columns_of
+
+WHOLE = [0, 1, -1, 2, 3, 16, 17, 18, 2**31, -(2**31), 2**53 + 1, 2**63 - 1, -(2**63), None]
+DOUBLE = [
+    0.0,
+    -0.0,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    1.5,
+    2.5,
+    3.5,
+    17.0,
+    -1.0,
+    -0.5,
+    0.30000000000000004,
+    0.005,
+    0.015,
+    5e-324,
+    2.3e-308,
+    -1e-320,
+]
+DOUBLE += [1e15 + 0.5, 2**53 + 2.0, 1e300, -1.7e308, math.inf, -math.inf, math.nan, None]
+TEXT = [
+    "F", "M", "f", " F", "F ", "", None, "17", "17.0", "17.00", "017", "17.", "17.01", "-0", "-0.0", "0", "0.0", "1.0.0", "x", "é",
+    "e\u0301",
+]  # fmt: skip
+TEXT += [
+    "O'Brien",
+    'say "x"',
+    "%.0%",
+    "17.0\n",
+    "true",
+    "false",
+    "ß",
+    "ẞ",
+    "SS",
+    "{F}",
+    "$1",
+    ":a",
+    "1" * 500,
+    "17." + "0" * 500,
+]
+FLAG = [True, False, None]
+EXACT = [
+    "0",
+    "0.1",
+    "0.30",
+    "1.50",
+    "17.00",
+    "17",
+    "-1",
+    "NaN",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "0.1" + "0" * 60 + "1",
+    None,
+]
+EXACT += [
+    "5e-324",
+    "1e-323",
+    "2.471e-324",
+    "-2.471e-324",
+    "2.470e-324",
+    "-2e-324",
+]  # above half of the least double, and below it
+DAYS = [
+    "1969-12-31",
+    "1970-01-01",
+    "2023-12-31",
+    "2024-01-01",
+    "2024-02-29",
+    "2024-03-31",
+    "2024-12-30",
+    "2025-01-05",
+    "2025-01-06",
+    None,
+]
+DAYS += ["0001-01-01", "9999-12-31"]
+# around the days, and around the changes of clocks in Berlin, New York and on Lord Howe Island
+HOURS = [
+    "00:00",
+    "00:59:59.999999",
+    "01:00",
+    "02:00",
+    "06:59:59.5",
+    "07:00",
+    "15:00",
+    "23:00",
+    "23:59:59.999999",
+]
+STAMPS = [
+    f"{day} {hour}"
+    for day in ("2023-12-31", "2024-01-01", "2024-03-31", "2024-10-27", "2024-11-03", "2025-01-05")
+    for hour in HOURS
+]
+STAMPS += [
+    "1969-12-31 23:59:59.999999",
+    "0001-01-01 00:00",
+    "9999-12-31 23:59:59.999999",
+    "2024-04-06 14:59:59",
+    "2024-04-06 15:30",
+    None,
+]
+ROWS = 500
+
+
+def columns():
+    """Values of every pool, of which each occurs and many go together; units have up to some ten rows."""
+    rng = np.random.default_rng(1)
+    pools = {"n": WHOLE, "x": DOUBLE, "t": TEXT, "b": FLAG}
+    found = {
+        name: [
+            pool[place]
+            for place in [*range(len(pool)), *rng.integers(0, len(pool), ROWS - len(pool))]
+        ]
+        for name, pool in pools.items()
+    }
+    found["u"] = [None if place == 0 else int(place) for place in rng.integers(0, 120, ROWS)]
+    found["w"] = [
+        None if place == 0 else "" if place == 1 else f"u:{place}'"
+        for place in rng.integers(0, 120, ROWS)
+    ]
+    found["i"] = list(range(ROWS))
+    for name, pool in {"d": DAYS, "s": STAMPS, "z": STAMPS}.items():
+        found[name] = [
+            None if (one := pool[place]) is None else dt.datetime.fromisoformat(one)
+            for place in rng.integers(0, len(pool), ROWS)
+        ]
+    found["e"] = [EXACT[place] for place in rng.integers(0, len(EXACT), ROWS)]
+    return found
+
+
+COLUMNS = columns()
+# control characters at the ends of their stretches, blanks that are trimmed and not, letters of
+# several bytes; NUL is no text of Postgres
+ODD = [
+    "a",
+    "b",
+    "a b",
+    " a\u00a0",
+    "\u202fb\t",
+    "a\n",
+    "\x01",
+    "\x1fa",
+    "\x7f",
+    "\x80",
+    "\x9fa",
+    "\xa0",
+    "\xad",
+    "\u2003a",
+]
+ODD += [
+    "\U0001f600" * 5,
+    "\U0001f600" * 6,
+    "e\u0301" * 3,
+    "nul\x00",
+    "'\"",
+    "\\",
+    "%_",
+    "--",
+    None,
+    "",
+]
+COLUMNS["o"] = [
+    ODD[place]
+    for place in [
+        *range(len(ODD)),
+        *np.random.default_rng(3).integers(0, len(ODD), ROWS - len(ODD)),
+    ]
+]
+TYPES = {
+    "n": pa.int64(),
+    "x": pa.float64(),
+    "t": pa.string(),
+    "b": pa.bool_(),
+    "u": pa.int64(),
+    "w": pa.string(),
+    "i": pa.int64(),
+}
+TYPES["o"] = pa.string()
+TYPES |= {"d": pa.date32(), "s": pa.timestamp("us"), "z": pa.timestamp("us", "UTC")}
+ARROW = pa.table({name: pa.array(COLUMNS[name], kind) for name, kind in TYPES.items()})
+
+
+def literal(value, kind):
+    """A value in the words of PostgreSQL."""
+    if value is None:
+        return "NULL"
+    text = str(value).replace("'", "''").replace("\x00", "\x01")  # which is no key either
+    return f"'{text}{'+00' if kind == 'timestamptz' else ''}'::{kind}"
+
+
+def counted(table, tables):
+    """Every wanted marginal, and whether the rows stayed where they are."""
+    found = {
+        (measure, names): cells.tolist()
+        for measure, wanted in tables.items()
+        for names, cells in count(table, wanted, measure)
+    }
+    return found, isinstance(columns_of(table, Columns, Counted), Counted)
+
+
+def counts(source, domain, tables, attributes=None, **options):
+    return counted(
+        read(source, domain, wanted=ReadRequest(attributes=attributes, tables=tables), **options),
+        tables,
+    )

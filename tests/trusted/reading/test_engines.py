@@ -1,0 +1,924 @@
+"""The contract of sources that count: the same counts, to the last row, as reading the same rows here."""
+
+import datetime as dt
+import hashlib
+import itertools
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from unittest import mock
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+from sqlglot import exp
+
+import leastnoise as ln
+from leastnoise._cli import main
+from leastnoise._domain import UnitCount, ValueCount, Weighted, rule_of
+from leastnoise._spec import parse_spec
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
+from leastnoise._trusted.reading._column import CountRequest, to_column
+from leastnoise._trusted.reading._encode import amount_encoder
+from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepared
+from leastnoise._trusted.reading._values import text as text_of
+from leastnoise._trusted.table import columns_of
+from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
+from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
+from trusted.reading.postgres import fill, table
+
+KINDS = [
+    ln.Integers(0, 17),
+    ln.Integers(-(2**31), 9 - 2**31, outside="clip"),
+    ln.Integers(-1, 3, null="cell", outside="clip"),
+    ln.Integers(0, 3, outside="other"),
+    ln.Coded(18, null="other", outside="cell"),
+    ln.Bins(0, 1, 4),
+    ln.Bins("0.1", "0.5", 4, closed="right", outside="clip"),
+    ln.Bins(-1, 3, 7, null="cell", outside="cell"),
+    ln.Categories(["F", "M", "17", "0", "é", "O'Brien", "%.0%", "true"], outside="other"),
+    ln.Categories(
+        ["false", "17.00", "-1", "x", "{F}", "$1", ":a", 'say "x"', "-0", "F "], null="other"
+    ),
+]
+KINDS += [
+    ln.Edges(["-0.5", "0.1", "0.3", 17], closed="right", null="other"),
+    ln.Edges([0, 1, 18], outside="clip"),
+    ln.Decimals("-0.5", "2.5", "0.25", outside="other"),
+    ln.Decimals(0, 1, "0.1", outside="clip"),
+    ln.Categories(["F", "M"], spellings={"F": ["f", " F"], "M": ["x", "17.0"]}, outside="other"),
+    ln.Categories(
+        ["FALSE", "ß", "f"], reading=ln.Reading(ignore_case=True, trim=True), outside="other"
+    ),
+    ln.Integers(0, 3, reading=ln.Reading(nulls=["17", "-1"]), null="other", outside="other"),
+    ln.Integers(0, 3, rounding="down", null="other"),
+    ln.Bins(0, 20, 5000, outside="clip"),
+    ln.Integers(0, 17, rounding="up", outside="clip", reading=ln.Reading(nulls=["0.1", "x", "-1"])),
+    ln.Integers(-1, 3, rounding="nearest", outside="other"),
+    ln.Categories(
+        ["f", "é", "17", "m"],
+        reading=ln.Reading(ignore_case=True, trim=True, nulls=["X", "true", "0"]),
+        null="other",
+        outside="other",
+    ),
+    ln.Categories(["M", "1"], spellings={"M": ["  "]}, reading=ln.Reading(trim=True)),
+    ln.Categories([str(2**63 - 1), str(-(2**63)), str(2**63), str(-(2**63) - 1)], outside="other"),
+    ln.Bins(-1, 3, 7, reading=ln.Reading(nulls=["1.5", "16"]), null="other"),
+    ln.Decimals(
+        "-0.5", "2.5", "0.25", reading=ln.Reading(nulls=["0.5"]), null="other", outside="clip"
+    ),
+]
+BERLIN, HOWE, JOHNS = "Europe/Berlin", "Australia/Lord_Howe", "America/St_Johns"
+TIMES = [
+    ln.Dates("2023-12-31", "2025-01-05", by, zone=zone, null=null, outside=outside)
+    for by, zone, null, outside in [
+        ("year", "UTC", "drop", "drop"), ("quarter", BERLIN, "other", "clip"), ("month", JOHNS, "other", "other"),
+        ("week", BERLIN, "cell", "clip"), ("day", HOWE, "cell", "other"), ("weekday", BERLIN, "other", "clip"),
+        ("hour_of_day", JOHNS, "drop", "clip"), ("hour_of_day", HOWE, "other", "drop"),
+    ]
+]  # fmt: skip
+TIMES += [
+    ln.Dates("2024-03-31", "2024-04-30", "hour", zone=zone, outside="clip")
+    for zone in ("UTC", BERLIN)
+]
+TIMES += [
+    ln.Dates("2024-10-25", "2024-10-27", "hour_of_day", zone=BERLIN)
+]  # whose clocks change on the last day
+TIMES += [
+    ln.Dates("0002-01-01", "9998-12-31", "weekday", zone="UTC", outside="clip"),
+    ln.Dates("1800-01-01", "2100-12-31", "year", zone=BERLIN),
+]
+COUNTED = [
+    ln.Dates(
+        "1969-12-31", "1970-01-02", "hour", zone=zone, format=counted_in, null=null, outside=outside
+    )
+    for zone, counted_in, null, outside in [
+        ("UTC", "epoch_s", "other", "other"),
+        (BERLIN, "epoch_ms", "other", "clip"),
+        ("UTC", "epoch_us", "drop", "clip"),
+        (JOHNS, "epoch_s", "other", "drop"),
+    ]
+]
+COUNTED += [
+    ln.Dates("1900-03-01", "1900-12-31", "day", zone="UTC", format="excel", outside=outside)
+    for outside in ("clip", "other")
+]
+COUNTED += [
+    ln.Dates(
+        "1970-01-01",
+        "1970-01-01",
+        "hour",
+        zone="UTC",
+        format="epoch_s",
+        reading=ln.Reading(nulls=["0", "16"]),
+        null="other",
+    )
+]
+KINDS += [*TIMES, ln.Dates("2024-01-01", "2024-12-31", "hour", zone="UTC"), *COUNTED]
+MEASURES = [
+    ln.Measure("x", 0, 10),
+    ln.Measure("x", -5, 20, unit="0.01"),
+    ln.Measure("n", -7, 2**30 - 1),
+    ln.Measure("n", 1, 2, unit="0.5"),
+    ln.Measure("b", 0, 1),
+    ln.Measure("n", -7, 20, reading=ln.Reading(nulls=["16", "-1"])),
+    ln.Measure("x", -7, 20, unit="0.5", reading=ln.Reading(nulls=["0.5"])),
+]
+MEASURES += [ln.Measure("x", -1000, 3000, unit="1000"), ln.Measure("x", "0.3", "0.9", unit="0.3")]
+MEASURES += [ValueCount(measure) for measure in MEASURES]
+# values times weights, both small integers of a server's columns and doubles
+WEIGHTED = [
+    Weighted(ln.Measure("n", -7, 2**20), ln.Measure("n", 0, 2**10 - 1)),
+    Weighted(ln.Measure("x", -5, 20, unit="0.01"), ln.Measure("n", 0, 17)),
+    Weighted(ValueCount(ln.Measure("x", 0, 1)), ln.Measure("x", 0, 10, unit="0.5")),
+]
+
+# ------------------------------------------------------------------------------------------------------------ the contract
+
+
+def test_every_cell_and_amount_is_that_of_reading(engine):
+    """All kinds in PostgreSQL; in Spark, whose planner takes its time, every second of them, which have each way to be written."""
+    opened = _read.open_source(engine)
+    values = {name: opened.engine.values[name] for name in ("n", "x", "t", "b", "d", "s", "z")}
+    kinds = KINDS if isinstance(engine, ln.DatabaseTable) else KINDS[1::2]
+    pairs = [
+        (kind, name, prepared(rule_of(kind), values[name]))
+        for kind, name in itertools.product(kinds, values)
+    ]
+    cells = [
+        ready and cell_of(rule_of(kind), Value(ready.held, exp.column(f"p{at}")))
+        for at, (kind, _, ready) in enumerate(pairs)
+    ]
+    assert [cell is not None for cell in cells] == [has_sql(kind, name) for kind, name, _ in pairs]
+    wanted = [
+        (kind, name, cell, cell_encoder(kind))
+        for (kind, name, _), cell in zip(pairs, cells, strict=True)
+        if cell is not None
+    ]
+    wanted += [
+        (
+            measure,
+            measure.column,
+            amount_of(measure, values[measure.column]),
+            amount_encoder(measure),
+        )
+        for measure in MEASURES
+    ]
+    columns = [
+        exp.alias_(made, f"k{place}", copy=False) for place, (_, _, made, _) in enumerate(wanted)
+    ]
+    ready = [
+        exp.alias_(one.it, f"p{place}")
+        for place, (_, _, one) in enumerate(pairs)
+        if one is not None
+    ]
+    raw = exp.select("*", *ready).from_(opened.engine.relation.copy())
+    query = exp.select(exp.column("i"), *columns, copy=False).from_(
+        raw.subquery("raw", copy=False), copy=False
+    )
+    with opened.engine.session(opened.what) as run:
+        answer = run(query).read_all().sort_by("i")
+    for place, (kind, name, _, encode) in enumerate(wanted):
+        expected = encode(to_column(ARROW.column(name).combine_chunks())).tolist()
+        found = answer.column(f"k{place}").to_pylist()
+        assert found == expected, (
+            f"{kind!r} of {name}: "
+            f"{[(COLUMNS[name][r], found[r], expected[r]) for r in range(ROWS) if found[r] != expected[r]][:9]}"
+        )
+
+
+def test_units_are_counted_where_the_rows_are(engine):
+    """By brute force; a limit of rows is one of different cells for each count of units."""
+    places = {"by b": UnitCount(["b"]), "by b x n": UnitCount(["n", "b"]), "all": UnitCount()}
+    domain = ln.Domain(
+        n=ln.Coded(4, outside="other"),
+        b=ln.Categories(["true", "false"]),
+        measures={**places, "x": ln.Measure("x", 0, 10)},
+    )
+    tables = {
+        None: [("n", "b")],
+        "x": [("b",)],
+        "by b": [("b",), ()],
+        "by b x n": [("n", "b")],
+        "all": [("n", "b"), ("b",)],
+    }
+    rows = zip(*(COLUMNS[name] for name in ("u", "n", "b")), strict=True)
+    kept = [
+        (u, 4 if n not in range(4) else n, 0 if b else 1)
+        for u, n, b in rows
+        if None not in (u, n, b)
+    ]
+    by_both = np.bincount([2 * n + b for _, n, b in {*kept}], minlength=10).tolist()
+    for source in (engine, ARROW):
+        found, there = counts(source, domain, tables, unit_column="u", max_rows=ROWS)
+        assert there is (source is engine)
+        assert found["by b", ("b",)] == [len({u for u, _, b in kept if b == own}) for own in (0, 1)]
+        assert found["by b x n", ("n", "b")] == by_both
+        assert (
+            sum(found["all", ("n", "b")]) == sum(found["all", ("b",)]) == len({u for u, *_ in kept})
+        )
+        assert [sum(found["by b", own]) for own in ((), ("b",))] == [
+            len({(u, b) for u, _, b in kept})
+        ] * 2
+        few, _ = counts(source, domain, tables, unit_column="u", max_rows=2)
+        cells_of = {u: {row[1:] for row in kept if row[0] == u} for u, *_ in kept}
+        assert sum(few["by b x n", ("n", "b")]) == sum(
+            min(2, len(own)) for own in cells_of.values()
+        )
+        bounded, _ = counts(
+            source,
+            domain,
+            tables,
+            unit_column="u",
+            max_rows=3,
+            max_per_cell=ln.PerCellBound(1, "b"),
+        )
+        of_b = {u: len({b for _, b in own}) for u, own in cells_of.items()}
+        assert sum(bounded["by b x n", ("n", "b")]) == sum(of_b.values())
+        assert bounded["by b", ("b",)] == found["by b", ("b",)]
+        assert sum(bounded["all", ("b",)]) == len(cells_of)
+        assert few["by b", ("b",)] == found["by b", ("b",)]
+        assert sum(few["all", ("n", "b")]) == len(cells_of)
+        assert sum(few[None, ("n", "b")]) < sum(found[None, ("n", "b")])
+
+
+def has_sql(kind, name):
+    """Numbers and times that are text, text that is trimmed, long lists and centuries of clocks are read here."""
+    if isinstance(kind, ln.Dates):
+        short_clock = kind.zone == "UTC" or kind.start.year > 1900
+        counted = kind.counted_in is not None and (
+            name == "n" or (name == "x" and kind.outside != "clip")
+        )
+        return counted or name in {"d", "s"} or (name == "z" and short_clock)
+    if kind.size > 4096 or "" in getattr(kind, "lookup", ()):
+        return False
+    if name == "t" and (kind.reading.trim or kind.reading.ignore_case):
+        return False
+    return name in {"n", "b"} or name == ("t" if isinstance(kind, ln.Categories) else "x")
+
+
+@pytest.mark.parametrize("held", ["stamp", "instant"])
+def test_the_least_number_is_no_time(held):
+    kind = ln.Dates("2024-01-01", "2024-01-05", null="other", outside="clip")
+    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
+    rows = f"(VALUES (CAST('{-(2**63)}' AS BIGINT)), ({1 - 2**63}), (NULL)) AS t(a)"
+    assert duckdb.sql(f"SELECT {cell.sql('duckdb')} FROM {rows}").fetchall() == [(5,), (0,), (5,)]
+
+
+TIMES_AS_NUMBERS = [
+    float(day) + part
+    for day in (43465, 43466, 43480, 43555, 43830, 43831)
+    for part in (0, 0.25, 0.583333333, 0.999999, 0.99999999)
+]
+
+
+@pytest.mark.parametrize("zone", ["UTC", BERLIN, HOWE])
+@pytest.mark.parametrize(("counted_in", "factor"), [
+    ("excel", None), ("epoch_s", 1), ("epoch_ms", 1e3), ("epoch_us", 1e6)
+])  # fmt: skip
+@pytest.mark.parametrize("held", ["integer", "double"])
+def test_sql_reads_times_that_are_numbers_as_rows_are_read(held, counted_in, factor, zone):
+    """Whole numbers and doubles, at midnight and before it, and beyond all days."""
+    kind = ln.Dates(
+        "2019-01-01", "2019-12-31", "hour_of_day", zone=zone, format=counted_in, null="other",
+        outside="other",
+    )  # fmt: skip
+    numbers = np.array(TIMES_AS_NUMBERS)
+    numbers = numbers if factor is None else np.floor((numbers - 25569) * 86400) * factor
+    numbers = np.append(numbers, [0.0, -1e15, 9e18])
+    numbers = numbers.astype(np.int64) if held == "integer" else numbers
+    cell = cell_of(rule_of(kind), prepared(rule_of(kind), Value(held, exp.column("a"))))
+    rows = pa.table({"a": numbers})
+    answer = duckdb.from_arrow(rows).project(f"{cell.sql('duckdb')} AS c").fetchall()
+    expected = cell_encoder(kind)(to_column(pa.array(numbers)))
+    assert [code for (code,) in answer] == expected.tolist()
+    assert len({*expected.tolist()}) > 1
+    texts = [repr(number) for number in numbers.tolist()]
+    assert cell_encoder(kind)(to_column(pa.array(texts))).tolist() == expected.tolist()
+
+
+def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
+    domain = ln.Domain(
+        {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
+        measures={f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED])},
+    )
+    pairs = [*itertools.combinations(domain.names, 2), ("t", "n"), ()]
+    tables = {None: pairs, **{name: [("t",), (), ("b", "x")] for name in domain.measures}}
+    expected, _ = counts(ARROW, domain, tables)
+    assert counts(engine, domain, tables) == (expected, True)
+
+
+def kept_rows(unit, most, key, domain, bound=None):
+    """By hand, the rows that count, with their cells and amounts."""
+    columns = [
+        cell_encoder(domain.kind(name))(to_column(ARROW.column(name).combine_chunks()))
+        for name in domain.names
+    ]
+    columns += [
+        amount_encoder(one)(to_column(ARROW.column(one.column).combine_chunks()))
+        for one in domain.measures.values()
+    ]
+
+    def limit(row):
+        return (
+            (None, ROWS)
+            if bound is None
+            else (tuple(row[domain.names.index(one)] for one in bound.attributes), bound.rows)
+        )
+
+    return kept_of(
+        unit, most, key, list(zip(*(column.tolist() for column in columns), strict=True)), limit
+    )
+
+
+def kept_of(unit, most, key, every, limit):
+    """Of each unit's rows, numbered in their order, those with the least keyed hashes, of each cell at most so many."""
+    of = {}
+    if unit is None:
+        yield from every
+        return
+    for value, row in zip(COLUMNS[unit], every, strict=True):
+        if value not in (None, "") and None not in row:
+            of.setdefault(str(value), []).append(row)
+    for name, rows in of.items():
+        places = sorted(
+            range(1, len(rows) + 1),
+            key=lambda place, name=name: hashlib.sha256(f"{key}:{name}:{place}".encode()).digest(),
+        )
+        chosen, often = [], Counter()
+        for row in (sorted(rows)[place - 1] for place in places):
+            cell, at_most = limit(row)
+            often[cell] += 1
+            if often[cell] <= at_most:
+                chosen.append(row)
+        yield from chosen[:most]
+
+
+@pytest.mark.parametrize(
+    ("engine", "unit", "most", "bound"),
+    [
+        ("postgres", None, 1, None),
+        ("postgres", "u", 2, None),
+        ("postgres", "u", 3, ln.PerCellBound(1, "t")),
+        ("spark", "w", 2, ln.PerCellBound(1, ["t", "b"])),
+        ("spark", "w", 3, None),
+    ],
+    indirect=["engine"],
+    ids=str,
+)
+def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(
+    engine, unit, most, bound, monkeypatch
+):
+    """By hand; used are those that the domain keeps, which drops most rows, by one attribute or the other."""
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
+    domain = ln.Domain(
+        {"t": ln.Categories(["F", "M", "17"], null="other"), "b": ln.Coded(1)},
+        measures={"m": MEASURES[1]},
+    )
+    tables = {None: [("t", "b"), ()], "m": [()]}
+
+    def usage(source):
+        options = {"unit_column": unit, "max_rows": most, "max_per_cell": bound}
+        table = read(source, domain, wanted=ReadRequest(tables=tables, usage=True), **options)
+        (((_, cells),), ((_, cut),)) = (
+            list(count(table.usage, [("rows",)])),
+            list(count(table.usage, [()], "cut")),
+        )
+        assert (table.usage.unit_column, table.usage.max_rows) == (unit, most)
+        return table, cells.tolist(), cut.tolist()
+
+    every = list(kept_rows(unit, most, (b"k" * 16).hex(), domain, bound))
+    rows = [row for row in every if min(row[:2]) >= 0]
+    cells = np.zeros((4, 1), dtype=int)
+    np.add.at(cells, tuple(np.array([row[:2] for row in rows]).T), 1)
+    expected = {
+        (None, ("t", "b")): cells.reshape(-1).tolist(),
+        (None, ()): [len(rows)],
+        ("m", ()): [sum(row[2] for row in rows)],
+    }
+    table, used, cut = usage(engine)
+    assert counted(table, tables) == (expected, True)
+    # a row with an infinite amount counts in its cell, and is not used
+    assert sum(used) == len(every)
+    assert 0 < used[0] <= len(rows) < used[1]
+    _, used_here, cut_here = usage(ARROW)
+    assert (
+        cut == cut_here
+    )  # how many rows are cut is no matter of choice; `test_units` has it by hand
+    assert (cut == [0]) == (unit is None)
+    assert unit is not None or used == used_here  # else another choice of a unit's rows
+
+
+@pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
+def test_every_bound_on_a_unit_is_kept(url, postgres, most):
+    """A unit of 1,200 rows and one of 1,050, counted in an engine under small bounds and large ones: rows, rows in a cell, and keys."""
+    rows = "SELECT u, i % 2 AS v, 'key ' || i AS k FROM (VALUES ('a', 1200), ('b', 1050)) AS n (u, n), generate_series(0, n - 1) AS i"
+    fill(url, ["DROP TABLE IF EXISTS many", f"CREATE TABLE many AS {rows}"])
+    given = ln.DatabaseTable("many", postgres.connection)
+    domain, options = ln.Domain(v=ln.Coded(2)), {"unit_column": "u", "max_rows": most}
+    assert counts(given, domain, {None: [()]}, **options) == (
+        {(None, ()): [min(1200, most) + min(1050, most)]},
+        True,
+    )
+    if most > 2:
+        found, _ = counts(
+            given, domain, {None: [()]}, max_per_cell=ln.PerCellBound(most // 2, "v"), **options
+        )
+        assert found[None, ()] == [2 * min(600, most // 2) + 2 * min(525, most // 2)]
+    keys = keys_there(given, "k", ln.Unknown(9999), **options)
+    assert (sum(keys.values()), set(keys.values()) <= {1, 2}) == (
+        min(1200, most) + min(1050, most),
+        True,
+    )
+
+
+KEYS = [
+    ("t", ln.Unknown(99, longest=6, reading=ln.Reading(nulls=["x", "17"]))),
+    ("t", ln.Unknown(99, reading=ln.Reading(nulls=["x"]))),
+    ("n", ln.Unknown(99, longest=5, reading=ln.Reading(nulls=["16", "x"]))),
+    ("b", ln.Unknown(9, reading=ln.Reading(nulls=["false"]))),
+    ("o", ln.Unknown(99, longest=5)),
+]
+
+
+def keys_of(name, kind):
+    """By hand, the key of each row, None where there is none."""
+    found = [
+        None if value is None else kind.reading.form(text_of(value)) for value in COLUMNS[name]
+    ]
+    nulls = {"", *map(kind.reading.form, kind.reading.nulls)}
+    return [
+        key if key is not None and key not in nulls and rule_of(kind).table.allows(key) else None
+        for key in found
+    ]
+
+
+def keys_there(source, name, kind, **options):
+    """The keys that are found in a source, each with its units, without a row of it coming here."""
+    opened = _read.open_source(source)
+    refusing = (
+        replace(opened, encoded=lambda columns: pytest.fail("rows were sent for"))
+        if opened.engine
+        else opened
+    )
+    with mock.patch.object(_read, "open_source", return_value=refusing):
+        return units_of(read_keys(source, ln.Domain({name: kind}), name, **options))
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "kind", "unit", "most"),
+    [
+        *(
+            ("postgres", *key, *unit)
+            for key, unit in zip(KEYS, itertools.cycle([("u", 2), ("w", 1), ("u", ROWS)]))
+        ),
+        *(("spark", *KEYS[place], "w", 1) for place in (1, 3)),
+    ],
+    indirect=["engine"],
+    ids=str,
+)
+def test_keys_have_the_same_numbers_of_units(engine, name, kind, unit, most, monkeypatch):
+    """Of all rows; and of the keys that each unit keeps, which by hand are those of its rows with the least keyed hashes."""
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
+    keys = keys_of(name, kind)
+    expected = Counter(key for key in keys if key is not None)
+    assert len(expected) > (0 if name == "b" else 2)
+    assert len(expected) < len(keys) - expected.total()
+    assert keys_there(engine, name, kind) == expected
+    assert keys_there(ARROW, name, kind) == expected
+    kept = [
+        key
+        for (key,) in kept_of(
+            unit, most, (b"k" * 16).hex(), [[key] for key in keys], lambda row: (row[0], 1)
+        )
+    ]
+    assert keys_there(engine, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
+    if most == ROWS:  # nothing to choose
+        assert keys_there(ARROW, name, kind, unit_column=unit, max_rows=most) == Counter(kept)
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [ln.Reading(ignore_case=True), ln.Reading(trim=True), ln.Reading(nulls=["a\\b"])],
+    ids=str,
+)
+def test_keys_that_have_no_sql_are_read(postgres, reading):
+    kind = ln.Unknown(99, reading=reading)
+    assert units_of(read_keys(postgres, ln.Domain(t=kind), "t")) == Counter(
+        key for key in keys_of("t", kind) if key is not None
+    )
+    wish = CountRequest(
+        rules={"t": rule_of(kind)}, sums={}, tables={}, unit_column=None, max_rows=1
+    )
+    assert _read.open_source(postgres).engine.keys(wish, bytes) is None
+
+
+def test_a_table_counted_for_one_plan_does_not_answer_another(postgres):
+    domain = ln.Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
+    table = read(postgres, domain, wanted=ReadRequest(tables={None: [("t",)]}))
+    for names, measure in ((("b",), None), (("t",), "m")):
+        with pytest.raises(ln.InputError, match="counted for the tables of another plan"):
+            list(count(table, [names], measure))
+    with pytest.raises(ln.InputError, match="read without the attribute 'b'"):
+        read(
+            postgres, domain, wanted=ReadRequest(attributes=["t"], tables={None: [("t",)]})
+        ).require(["b"])
+
+
+def test_a_release_is_the_same_from_every_source(engine):
+    domain = ln.Domain({"t": KINDS[8], "x": KINDS[7]}, measures={"m": MEASURES[1]})
+    plan = ln.plan(
+        ln.marginals(domain, ways=2) + ln.queries(domain, x="prefix", sum="m"),
+        ln.Privacy(ln.PureDP(1), unit_column="u", max_rows=ROWS),
+    )
+    here, there = (ln.release(plan, source, seed=5) for source in (ARROW, engine))
+    assert here.long("pandas").equals(there.long("pandas"))
+
+
+# ------------------------------------------------------------------------------------------------------------ Spark and Postgres
+
+
+ODD_BYTES = [
+    "6162", "206162", "6162C2", "6162E2", "6162E280", "80AF7878", "A06162", "C2A06162", "6361E9", "4341", "C2", "", "ED A0 80", "6100",
+]  # fmt: skip
+
+
+def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monkeypatch):
+    lines = ", ".join(
+        f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))"
+        for place, one in enumerate(ODD_BYTES)
+    )
+    frame, real = spark_session.sql(f"SELECT * FROM VALUES {lines} AS t(id, a)"), _read.open_source
+    domain = ln.Domain(
+        a=ln.Categories(["ab", "ca\ufffd", "CA", "xx"], null="other", outside="other")
+    )
+    seen = []
+    for engine in (True, False):
+        if not engine:
+            monkeypatch.setattr(
+                _read,
+                "open_source",
+                lambda *given, **more: replace(real(*given, **more), engine=None),
+            )
+        found, here = counts(frame, domain, {None: [("a",)]})
+        seen.append(
+            (found[None, ("a",)], units_of(read_keys(frame, ln.Domain(a=ln.Unknown(9)), "a")))
+        )
+        assert here is engine
+    assert seen[0] == seen[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
+
+
+def test_what_spark_cannot_count_is_collected(spark_session):
+    lines = ", ".join(
+        f"(TIMESTAMP {text}, TIMESTAMP_NTZ {text}, DATE {text}, ARRAY(1), CAST(1.50 AS "
+        f"DECIMAL(20, 2)), {text} COLLATE UTF8_LCASE)"
+        for text in ("'2024-05-01 13:45:00'", "'2024-05-01 00:00:00'")
+    )
+    frame = spark_session.sql(
+        f"SELECT * FROM VALUES {lines}, (NULL, NULL, NULL, NULL, NULL, NULL) AS t(a, b, c, d, e, f)"
+    )
+    # the session's time zone is nine hours ahead
+    known = ln.Categories(
+        ["2024-05-01", "2024-05-01 13:45:00", "2024-05-01 04:45:00", "1.5"],
+        null="other",
+        outside="other",
+    )
+    domain = ln.Domain(dict.fromkeys("abcdef", known))
+    found, here = counts(frame, domain, {None: [(name,) for name in domain.names]})
+    assert not here
+    assert list(found.values()) == [
+        [0, 0, 1, 0, 2],
+        [1, 1, 0, 0, 1],
+        [2, 0, 0, 0, 1],
+        [0, 0, 0, 0, 3],
+        [0, 0, 0, 2, 1],
+        [0, 1, 0, 0, 2],
+    ]
+
+
+@pytest.mark.parametrize(
+    "python", [True, False], ids=["a partition at a time", "executors without Python"]
+)
+def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have_python(
+    spark, monkeypatch, python
+):
+    held, whole = [], type(spark).toArrow
+    monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
+    if not python:
+        monkeypatch.setattr(type(spark), "mapInArrow", lambda *_: 1 / 0)
+    parts = list(columns_of_chunks(_read.open_source(spark), ["i", "t"]))
+    assert len(held) == (not python)
+    assert max(rows for rows, _ in parts) <= 100 < sum(rows for rows, _ in parts) == ROWS
+    order = np.concatenate([columns[0].data for _, columns in parts]).tolist()
+    texts = [
+        None if place < 0 else columns[1].data[place].decode()
+        for _, columns in parts
+        for place in columns[1].index
+    ]
+    assert sorted(order) == COLUMNS["i"]
+    assert texts == [COLUMNS["t"][row] for row in order]
+    assert next(columns_of_chunks(_read.open_source(spark.where("i < 0")), ["i"]), None) is None
+
+
+def test_columns_of_spark_without_a_rule_are_known_before_a_row_is_read(spark_session):
+    frame = spark_session.sql(
+        "SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 "
+        "00:00:00' AS z"
+    )
+    opened = _read.open_source(frame)
+    assert {*opened.strange} == {"a", "i"}
+    (_, (z,)), *_ = columns_of_chunks(opened, ["z"])
+    assert z.zoned
+    assert np.asarray(z.data).astype("M8[us]").tolist() == [
+        dt.datetime.fromisoformat("2024-04-30T15:00")
+    ]
+
+
+def test_a_failing_frame_says_nothing_of_a_row(spark_session):
+    frame = spark_session.sql("SELECT CAST('MARK' || id AS INT) AS n, id = 1 AS b FROM range(3)")
+    for tables in (None, {None: [("n",)]}):
+        with refused("the Spark data frame cannot be computed"):
+            read(frame, ln.Domain(n=ln.Integers(0, 3)), wanted=ReadRequest(tables=tables))
+    assert spark_session.catalog.listTables() == []
+
+
+@pytest.mark.parametrize("setting", ["escapedStringLiterals", "quotedRegexColumnNames"])
+def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, spark, setting):
+    spark_session.conf.set(f"spark.sql.parser.{setting}", "true")
+    try:
+        assert _read.open_source(spark).engine is None
+    finally:
+        spark_session.conf.unset(f"spark.sql.parser.{setting}")
+    assert _read.open_source(spark).engine is not None
+
+
+def test_decimals_of_any_length_are_numbers(postgres):
+    nearest = np.array([np.nan if one is None else float(Decimal(one)) for one in COLUMNS["e"]])
+    # a number beyond the doubles is a number too
+    finite = np.clip(nearest, -sys.float_info.max, sys.float_info.max)
+    exact = pa.table({"e": pa.array(finite)})
+    bins, edges = (
+        ln.Bins(0, 1, 4, null="other", outside="other"),
+        ln.Edges([-1, 0, 17], closed="right", null="other"),
+    )
+    for kind in (ln.Integers(0, 17, outside="clip"), bins, edges):
+        domain = ln.Domain(
+            {"e": kind},
+            measures={"m": (m := ln.Measure("e", 1, 20, unit="0.1")), "count": ValueCount(m)},
+        )
+        tables = {None: [("e",)], "m": [()], "count": [()]}
+        assert counts(postgres, domain, tables) == (counts(exact, domain, tables)[0], True)
+
+
+def test_engine_sums_amounts_up_to_the_largest_bound(postgres):
+    domain = ln.Domain({"t": KINDS[8]}, measures={"m": ln.Measure("n", 0, 2**30 - 1)})
+    assert counts(postgres, domain, {"m": [("t",)]}) == (
+        counts(ARROW, domain, {"m": [("t",)]})[0],
+        True,
+    )
+
+
+def test_rows_that_have_no_sql_are_read(postgres):
+    texts = {"0.1": 0, "17": 1, "17.00": 1, "1.50": 2}
+    domain = ln.Domain({"e": ln.Categories(["0.1", "17", "1.5"], outside="other")})
+    expected = [texts.get(one, 3) for one in COLUMNS["e"] if one is not None and one != "NaN"]
+    assert counts(postgres, domain, {None: [("e",)]}) == (
+        {(None, ("e",)): np.bincount(expected, minlength=4).tolist()},
+        False,
+    )
+
+
+def test_names_of_columns_are_taken_to_the_letter(url, postgres):
+    named = table(
+        url, "named", {'"order"': "integer", '"Sex"': "text"}, [("1", "'F'"), ("2", "'M'")]
+    )
+    domain = ln.Domain({"order": ln.Integers(1, 2), "Sex": ln.Categories(["F", "M"])})
+    assert counts(named, domain, {None: [("order", "Sex")]}) == (
+        {(None, ("order", "Sex")): [1, 0, 0, 1]},
+        True,
+    )
+
+
+def test_columns_of_every_type_are_read(url, postgres):
+    """One value of each type, and a null."""
+    held = dict.fromkeys(("smallint", "integer", "bigint"), "17") | dict.fromkeys(
+        ("double precision", "real", "numeric"), "0.1"
+    )
+    held |= dict.fromkeys(("text", "varchar", "char(1)"), "a") | {
+        "uuid": "11111111-1111-1111-1111-111111111111",
+        "boolean": "true",
+    }
+    held |= {"date": "2024-05-01"} | dict.fromkeys(
+        ("timestamp", "timestamptz"), "2024-05-01 13:45:00"
+    )
+    named = {f"c{place}": kind for place, kind in enumerate(held)}
+    source = table(
+        url,
+        "types",
+        named,
+        [[literal(one, kind) for kind, one in held.items()], ["NULL"] * len(held)],
+    )
+    domain = ln.Domain(
+        {
+            name: ln.Categories([held[kind]], null="other", outside="other")
+            for name, kind in named.items()
+        }
+    )
+    read_here = columns_of(read(source, domain)).codes
+    assert {name: sorted(read_here[name].tolist()) for name in named} == {
+        name: [0, 1] for name in named
+    }
+
+
+def test_times_are_read_in_utc_and_no_row_fails(url, postgres):
+    """The server's own time zone is another one."""
+    stamps = [
+        "2024-05-01 13:45:00",
+        "2024-05-01",
+        "infinity",
+        "-infinity",
+        "294276-12-31",
+        "0044-03-15 BC",
+        None,
+    ]
+    times = {"a": "timestamp", "b": "timestamptz", "c": "date"}
+    lines = [[*(literal(one, kind) for kind in times.values()), "'[1]'::json"] for one in stamps]
+    source = table(url, "times", times | {"j": "json"}, lines)
+    known = ln.Categories(["2024-05-01", "2024-05-01 13:45:00"], null="other", outside="other")
+    domain = ln.Domain(
+        a=known, b=known, c=known, j=ln.Categories(["1"], null="other", outside="other")
+    )
+    found, here = counts(source, domain, {None: [(name,) for name in domain.names]})
+    assert not here
+    assert list(found.values()) == [[1, 1, 5], [1, 1, 5], [2, 0, 5], [0, 7]]
+    months = ln.Dates("2024-01-01", "2024-12-31", "month", zone="UTC", outside="clip")
+    found, here = counts(
+        source, ln.Domain(a=months, b=months, c=months), {None: [("a",), ("b",), ("c",)]}
+    )
+    assert here
+    assert (
+        list(found.values()) == [[2, *[0] * 3, 2, *[0] * 6, 2]] * 3
+    )  # what is before all times is not after them
+    hours = ln.Domain(
+        b=ln.Dates("2024-01-01", "2024-12-31", "hour_of_day", zone="Asia/Tokyo", outside="drop"),
+        j=domain.kind("j"),
+    )
+    found, here = counts(source, hours, {None: [("b",)]})
+    assert not here
+    assert [hour for hour, rows in enumerate(found[None, ("b",)]) if rows] == [9, 22]
+
+
+@pytest.fixture(scope="session")
+def stranger(url):
+    """The URL of somebody who may see one view."""
+    fill(
+        url,
+        [
+            "CREATE TABLE forbidden (b boolean)",
+            "CREATE VIEW failing AS SELECT 1 / (1 - u) > 0 AS b FROM visits",
+        ],
+    )
+    fill(url, ["CREATE ROLE stranger LOGIN", "GRANT SELECT ON failing TO stranger"])
+    return url.replace("tester:", "stranger:")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("nowhere", "the table 'nowhere' of PostgreSQL does not exist, or has no columns."),
+        ('public.vis"its', "does not exist, or has no columns."),
+        (
+            "forbidden",
+            "the table 'forbidden' of PostgreSQL cannot be read. Check that env:VISITS_URL is",
+        ),
+        ("failing", "the table 'failing' of PostgreSQL cannot be read."),
+    ],
+)
+def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, message):
+    monkeypatch.setenv("VISITS_URL", stranger)
+    for tables in (None, {None: [("b",)]}):
+        with refused(message):
+            read(
+                ln.DatabaseTable(table, "env:VISITS_URL"),
+                ln.Domain(b=["true"]),
+                wanted=ReadRequest(tables=tables),
+            )
+
+
+def test_a_server_that_cannot_be_reached(monkeypatch):
+    monkeypatch.setenv("VISITS_URL", "postgresql://tester:PASSWORDMARK@/postgres?host=/nowhere")
+    with refused("cannot be read. Check that env:VISITS_URL is the URL"):
+        read(ln.DatabaseTable("visits", "env:VISITS_URL"), ln.Domain(b=["true"]))
+    monkeypatch.delenv("VISITS_URL")
+    with refused("The environment variable VISITS_URL must hold the URL of the database"):
+        read(ln.DatabaseTable("visits", "env:VISITS_URL"), ln.Domain(b=["true"]))
+
+
+@pytest.mark.parametrize(
+    ("table", "connection", "message"),
+    [
+        *(
+            ("visits", other, "connection must be 'env:' and the name of an environment variable")
+            for other in ("postgresql://tester:PASSWORDMARK@/postgres", "env:", "env:A B", 5)
+        ),
+        *(
+            (other, "env:VISITS_URL", "table must be a name such as")
+            for other in ("", "a.b.c", ".visits", "visits.", 5)
+        ),
+    ],
+)
+def test_a_table_and_the_variable_of_its_connection_are_named(table, connection, message):
+    with refused(message):
+        ln.DatabaseTable(table, connection)
+
+
+SPEC = """
+[source]
+table = "public.visits"
+connection = "env:VISITS_URL"
+[privacy]
+epsilon = "1"
+[domain.t]
+categories = ["F", "M"]
+[[workload]]
+marginals = { ways = 1 }
+"""
+
+
+def test_a_spec_names_a_table_and_nothing_holds_the_password(
+    postgres, tmp_path, monkeypatch, capfd
+):
+    spec = tmp_path / "visits.toml"
+    spec.write_text(SPEC, encoding="utf-8")
+    monkeypatch.setattr(
+        sys, "argv", ["leastnoise", "release", str(spec), "--out", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    assert (tmp_path / "visits.ledger").exists()
+    for file in [spec, *(path for path in tmp_path.rglob("*") if path.is_file())]:
+        assert b"PASSWORDMARK" not in file.read_bytes()
+    assert "PASSWORDMARK" not in "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        'table = "visits"',
+        'connection = "env:A"',
+        'table = "visits"\nconnection = "env:A"\npath = "a.csv"',
+    ],
+)
+def test_a_source_is_files_or_a_table(part, tmp_path):
+    with pytest.raises(ln.InputError, match=r"\[source\] must have path, or table and connection"):
+        parse_spec(
+            SPEC.replace('table = "public.visits"\nconnection = "env:VISITS_URL"', part), tmp_path
+        )
+
+
+def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
+    domain = ln.Domain(
+        {"t": ln.Categories(["F", "M"], null="other", outside="other"), "b": KINDS[4]}
+    )
+    tables = {None: [("t",), ("b",), ("t", "b")]}
+    expected, _ = counts(postgres, domain, tables)
+    opened = _postgres.open_postgres(postgres)
+    wish = CountRequest(
+        rules={name: domain.rule(name) for name in domain.names},
+        sums={},
+        tables=tables,
+        unit_column=None,
+        max_rows=1,
+    )
+    # one query for each set of attributes, and rows that come in between
+    with opened.engine.session(opened.what) as run:
+        run("SELECT count(*) FROM visits").read_all()
+
+        @contextmanager
+        def same(what):
+            yield run
+
+        fill(url, ["INSERT INTO visits (t, b) VALUES ('F', true)"])
+        try:
+            found, _ = replace(opened.engine, session=same, most_sets=1).counts(wish, bytes)
+        finally:
+            fill(
+                url,
+                [
+                    (
+                        "DELETE FROM visits WHERE u IS NULL AND n IS NULL AND x IS NULL AND w IS NULL "
+                        "AND t = 'F' AND b AND e IS NULL"
+                    )
+                ],
+            )
+    assert found[None, ("t", "b")].tolist() == expected[None, ("t", "b")]
+    with (
+        pytest.raises(ln.InputError, match="cannot be read"),
+        opened.engine.session(opened.what) as run,
+    ):
+        run("CREATE TABLE written AS SELECT 1")

@@ -1,0 +1,289 @@
+"""Files: which a path means, several as one source, and what is said of those that cannot be read."""
+
+import gzip
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from leastnoise._domain import Coded, Domain, Integers
+from leastnoise._progress import Progress, RowProgress
+from leastnoise._sources import schema
+from leastnoise._trusted.check import InputError, InternalError
+from leastnoise._trusted.reading import _files, dataset_name, ledger_beside, read
+from leastnoise._trusted.reading._column import FileKind
+from leastnoise._trusted.reading._files import CSV_FILES, PARQUET_FILES, open_csv
+from trusted.reading.encoders import refused
+from trusted.reading.test_read import lines, rows_of
+
+MARK = "SECRETMARK"
+CONNECTION = duckdb.connect()
+DOMAIN = Domain(sex=["F", "M"])
+
+
+def test_odd_names_of_files_and_columns(tmp_path):
+    file = lines(tmp_path, b'"a ""b"", c",n\nF,1\n', "x [1]*?.csv")
+    lines(tmp_path, b"n\n0\n", "x 1.csv")
+    assert rows_of(read(file, Domain({'a "b", c': ["F"], "n": Coded(2)}))) == [(0, 1)]
+    frame = pl.DataFrame({'a "b", c': ["F"], "select": [1]})
+    frame.write_parquet(tmp_path / "y [1]'.parquet")
+    for source in (tmp_path / "y [1]'.parquet", CONNECTION.from_arrow(frame.to_arrow())):
+        assert rows_of(read(source, Domain({'a "b", c': ["F"], "select": Coded(2)}))) == [(0, 1)]
+
+
+def test_columns_of_csv_depend_on_the_header_alone(tmp_path):
+    assert schema(str(lines(tmp_path, b"a,b\n"))) == schema(
+        lines(tmp_path, b"a,b\n" + MARK.encode() + b"\n\xff")
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("none.csv", None, "the source must be a file that exists; there is no file '"),
+        (
+            "x.xlsx",
+            b"",
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
+        ),
+        (
+            "x.csv",
+            b"",
+            (
+                "must begin with a line of column names; its first line is empty. Take out the lines "
+                "before the names, or give the names yourself: header = [...]"
+            ),
+        ),
+        (
+            "x.csv",
+            b"sex\rF\rM\r",
+            "must begin with a line of column names; its first line has control characters",
+        ),
+        (
+            "x.csv",
+            b"sex,n\r\r\nF,1\r\r\n",
+            "must begin with a line of column names; its first line has control characters",
+        ),
+        ("x.csv", b"\n\nsex\n", "must begin with a line of column names"),
+        ("x.csv", b"PK\x03\x04\x00\x00", "must begin with a line of column names"),
+        ("x.csv", b'"sex\nF"\n', "its first line ends within a quoted name"),
+        (
+            "x.csv",
+            b"\xff\xfes\0e\0x\0\n\0",
+            (
+                "must be text in UTF-8; its first line is not. Say its encoding, for example [source] "
+                "encodin"
+            ),
+        ),
+        (
+            "x.csv",
+            b"x" * (2**20 + 5),
+            (
+                "must begin with a line of column names of at most 1048576 bytes; its first line is "
+                "longer."
+            ),
+        ),
+        (
+            "x.csv.gz",
+            b"sex\nF\n",
+            (
+                "cannot be read. Check that it is a file you may read and, if it ends in .gz, that it "
+                "is compressed by"
+            ),
+        ),
+        (
+            "x.csv",
+            b"Sex,age\nSECRETMARK,1\n",
+            "has no column 'sex'; it has 'Sex', 'age'. Did you mean 'Sex'?",
+        ),
+        (
+            "x.csv",
+            b"sex,sex\nSECRETMARK,1\n",
+            "must have one column 'sex'; it has 2 of that name. Rename the others.",
+        ),
+        (
+            "x.parquet",
+            b"SECRETMARK",
+            "cannot be read as Parquet. Check that the file is whole and is a Parquet file.",
+        ),
+    ],
+)
+def test_bad_files(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with refused(message):
+        read(tmp_path / name, DOMAIN)
+
+
+def test_a_missing_file_is_guessed(tmp_path):
+    (tmp_path / "people.csv").write_bytes(b"sex\n")
+    with refused("Did you mean 'people.csv'"):
+        read(tmp_path / "peple.csv", DOMAIN)
+    with refused("there is no file"):
+        read(tmp_path / "no" / "peple.csv", DOMAIN)
+
+
+def parts(folder):
+    """A table as one file, and cut into files of other names, orders of columns and endings."""
+    whole = lines(folder, b"age,sex\n17,F\n18,M\n17,M\n", "whole.csv")
+    many = folder / "parts"
+    (many / "deeper").mkdir(parents=True)
+    lines(many, b"age,sex\n17,F\n", "b.csv")
+    lines(many, b"sex,age\nM,18\n", "a.csv")
+    (many / "deeper" / "c.csv.gz").write_bytes(gzip.compress(b"age,sex\n17,M\n"))
+    for name in ("_SUCCESS", ".b.csv.crc"):
+        (many / name).write_bytes(MARK.encode())
+    return whole, many
+
+
+def test_a_folder_and_a_pattern_are_read_as_one_file(tmp_path, monkeypatch):
+    whole, many = parts(tmp_path)
+    domain = Domain(sex=["F", "M"], age=Integers(17, 18))
+    expected = sorted(rows_of(read(whole, domain)))
+    for source in (
+        many,
+        str(many),
+        many / "**" / "*.csv*",
+        f"{tmp_path}/par?s/**",
+        many / ".." / "parts" / "**",
+    ):
+        seen = []
+        monkeypatch.setattr(RowProgress, "show", lambda _, *facts, seen=seen: seen.append(facts))
+        progress = RowProgress(Progress("reading"), "reading", "done")
+        assert sorted(rows_of(read(source, domain, progress=progress))) == expected
+        assert seen[-1] == (3, None)
+    assert sorted(rows_of(read(many / "[ab].csv", domain))) == expected[:1] + expected[2:]
+    assert [(field.name, field.type) for field in schema(many)] == [("sex", None), ("age", None)]
+
+
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
+@pytest.mark.parametrize("name", ["a.csv", "b.csv"])
+def test_a_file_is_not_read_twice(tmp_path, name, link):
+    """By a link, from its folder or from another one: then a row would be two."""
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    lines(tmp_path / "x", b"sex\nF\n", "a.csv")
+    link(tmp_path / "x" / "y" / name, tmp_path / "x" / "a.csv")
+    for path in (tmp_path / "x", tmp_path / "x" / "**" / "*.csv"):
+        with pytest.raises(
+            InputError,
+            match=r"the files of a source must be different ones; .* means one twice, by a link",
+        ):
+            read(path, Domain(sex=["F"]))
+
+
+@pytest.mark.parametrize("path", ["mine/a.csv", "mine", "mine/*.csv", "mine/**", "mine/none.csv"])
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (["other/a.csv"], CSV_FILES),
+        (["mine/a.csv", "other/a.csv"], CSV_FILES),
+        (["mine/../other/a.csv"], CSV_FILES),
+        (["mine/a.parquet"], CSV_FILES),
+        (["mine/a.csv", "mine/a.parquet"], CSV_FILES),
+        (["mine/a.csv"], PARQUET_FILES),
+        (["mine/a.txt"], FileKind(name="CSV", endings=(".txt",), open=open_csv)),
+    ],
+)
+def test_files_that_a_path_does_not_mean_are_refused(tmp_path, path, names, kind, monkeypatch):
+    """Whatever says which they are, and of what kind."""
+    for folder in ("mine", "other"):
+        (tmp_path / folder).mkdir()
+        for name in ("a.csv", "a.txt"):
+            lines(tmp_path / folder, b"sex\nF\n", name)
+        pq.write_table(pa.table({"sex": ["F"]}), tmp_path / folder / "a.parquet")
+    monkeypatch.setattr(
+        _files, "find_files", lambda _path, _kinds: [(tmp_path / name, kind) for name in names]
+    )
+    with pytest.raises(
+        InternalError,
+        match="the files of a source must be below its path and of the kind that their names say",
+    ):
+        read(tmp_path / path, DOMAIN)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.csv", "a.csv.gz"),
+        ("a.csv", "a.tsv"),
+        ("b.csv", "A.CSV.GZ", "a.csv"),
+        ("x/a.tsv", "x/a.csv.gz"),
+    ],
+)
+def test_one_file_in_two_forms_is_refused(tmp_path, names):
+    for name in names:
+        content = b"sex\nF\n"
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(
+            gzip.compress(content) if name.lower().endswith("gz") else content
+        )
+    for source in (tmp_path, tmp_path / "**" / "*"):
+        with refused("differ by their endings only"):
+            read(source, DOMAIN)
+
+
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path):
+    for name in ("2023/a.csv", "2024/a.tsv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("sex\nF\n")
+    assert rows_of(read(tmp_path, DOMAIN)) == [(0,), (0,)]
+
+
+def test_units_go_across_files(tmp_path):
+    _, many = parts(tmp_path)
+    table = read(many, Domain(sex=["F", "M"]), unit_column="age", max_rows=1)
+    assert len(rows_of(table)) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("none*.csv", "the source must be files that exist. The pattern '"),
+        ("empty", "the source must be files that exist. The folder '"),
+        ("parts", "the files of a source must have the same columns; the CSV file '"),
+        ("mixed/*", "the files of a source must be of one kind. The pattern '"),
+        (
+            "odd",
+            "the source must be a file that ends in .csv, .csv.gz, .tsv, .tsv.gz",
+        ),
+    ],
+)
+def test_several_files_that_are_not_one_source(tmp_path, pattern, message):
+    _, many = parts(tmp_path)
+    lines(many, b"sex\n", "z.csv")
+    for name in ("empty", "mixed", "odd"):
+        (tmp_path / name).mkdir()
+    lines(tmp_path / "mixed", b"sex\n")
+    pq.write_table(pa.table({"sex": [MARK]}), tmp_path / "mixed" / "x.parquet")
+    lines(tmp_path / "odd", b"", "x.txt")
+    with refused(message):
+        read(tmp_path / pattern, DOMAIN)
+
+
+def test_the_name_and_the_ledger_of_files(tmp_path):
+    _, many = parts(tmp_path)
+    assert (dataset_name(many), ledger_beside(many)) == ("parts", tmp_path / "parts.ledger")
+    assert (dataset_name(many / "*.csv"), ledger_beside(many / "*.csv")) == (
+        "parts",
+        many / "parts.ledger",
+    )
+    assert ledger_beside(many / "**" / "*.csv") == many / "parts.ledger"
+
+
+def test_a_file_cut_short(tmp_path):
+    packed = gzip.compress(
+        b"sex\n" + "".join(f"{MARK}{number}\n" for number in range(300_000)).encode()
+    )
+    (tmp_path / "x.csv.gz").write_bytes(packed[: len(packed) // 2])
+    with refused("cannot be read"):
+        read(tmp_path / "x.csv.gz", DOMAIN)
+    pq.write_table(
+        pa.table({"sex": [f"{MARK}{number}" for number in range(1000)]}), tmp_path / "x.parquet"
+    )
+    whole = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(whole[:100] + b"\xff" * 400 + whole[500:])
+    with refused("cannot be read to its end"):
+        read(tmp_path / "x.parquet", DOMAIN)

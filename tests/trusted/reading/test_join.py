@@ -1,0 +1,519 @@
+"""A second table joined to the first: exact counts, the same from every source, and neighbours by brute force."""
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise._holder._check import rows_fit
+from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.reading import (
+    ReadRequest,
+    _read,
+    read,
+    read_keys,
+    source_from_location,
+    source_location,
+)
+from leastnoise._trusted.table import Counted, columns_of
+from trusted.reading.encoders import refused, units_of
+from trusted.reading.test_read import CONSTRUCTORS
+
+ON = {"patient": "id"}
+DOMAIN = ln.Domain(
+    dx=["a", "b", "c"],
+    sex=ln.Categories(["F", "M"], null="other"),
+    year=ln.Integers(1980, 1989, outside="clip"),
+    measures={"weight": ln.Measure("weight", 0, 200, unit="0.5")},
+)
+
+
+def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Visits and patients, with nulls, orphans on both sides, and keys that come two and three times."""
+    random = np.random.default_rng(5)
+    visits = pd.DataFrame(
+        {"patient": random.integers(0, 60, 400), "dx": random.choice(["a", "b", "c", None], 400)}
+    )
+    visits["patient"] = visits["patient"].where(random.random(400) > 0.1).astype("Int64")
+    ids = [*range(45), 3, 7, 7, 7, 70, 71, None, None]
+    patients = pd.DataFrame(
+        {"id": pd.array(ids, dtype="Int64"), "sex": random.choice(["F", "M", None, "x"], len(ids))}
+    )
+    patients["year"] = pd.array(random.integers(1975, 1995, len(ids)), dtype="Int64")
+    patients["weight"] = random.integers(40, 240, len(ids)) / 2
+    patients.loc[5, ["year", "weight"]] = None
+    return visits, patients.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+VISITS, PATIENTS = tables()
+
+
+# What pandas makes of them: partners are those with a key of their own.
+BOTH = VISITS.merge(
+    PATIENTS.dropna(subset="id").drop_duplicates("id", keep=False),
+    left_on="patient",
+    right_on="id",
+    how="left",
+)
+
+
+def merged() -> pd.DataFrame:
+    """The rows that the domain keeps."""
+    both = BOTH.assign(
+        sex=BOTH["sex"]
+        .where(BOTH["sex"].isin(["F", "M"]) | BOTH["sex"].isna(), "outside")
+        .fillna("other")
+    )
+    return both[
+        both["dx"].notna()
+        & both["year"].notna()
+        & (both["sex"] != "outside")
+        & both["patient"].notna()
+    ]
+
+
+def expected(names: list[str]) -> dict[Any, int]:
+    both = merged().assign(year=lambda one: one["year"].clip(1980, 1989))
+    return {
+        key if isinstance(key, tuple) else (key,): number
+        for key, number in both.groupby(names).size().items()
+    }
+
+
+def cells(table: Any, names: tuple[str, ...]) -> dict[Any, int]:
+    ((_, found),) = count(table, [names])
+    every = itertools.product(*(DOMAIN.kind(name).labels for name in names))
+    return {key: number for key, number in zip(every, found.tolist(), strict=True) if number}
+
+
+def _files(frame: pl.DataFrame, folder: Path) -> Any:
+    for part in range(3):
+        frame[part::3].write_csv(folder / f"{part}.csv")
+    return folder
+
+
+def _database(frame: pl.DataFrame, folder: Path) -> Any:
+    with duckdb.connect(folder.parent / "x.duckdb") as connection:
+        connection.register("given", frame.to_arrow())
+        connection.execute(f"CREATE TABLE {folder.name} AS FROM given")
+    return ln.DatabaseTable(folder.name, "env:VISITS_URL")
+
+
+def _ibis(frame: pl.DataFrame, folder: Path) -> Any:
+    ibis = pytest.importorskip(
+        "ibis", reason="Ibis is not installed; pip install 'leastnoise[ibis]'"
+    )
+    connection = duckdb.connect()
+    connection.register("given", frame.to_arrow())
+    connection.execute(f"CREATE TABLE {folder.name} AS FROM given")
+    return ibis.duckdb.from_connection(connection).table(folder.name)
+
+
+SOURCES = {
+    kind: CONSTRUCTORS[kind]
+    for kind in ("csv", "parquet", "pandas", "polars", "polars lazy", "pyarrow", "duckdb")
+}
+SOURCES |= {"files": _files, "database": _database, "ibis": _ibis}
+PAIRS = [
+    *((kind, kind) for kind in SOURCES),
+    ("csv", "polars"),
+    ("parquet", "csv"),
+    ("duckdb", "parquet"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_every_source_counts_what_pandas_merges(
+    one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
+    monkeypatch.setattr("leastnoise._trusted.reading._column.CHUNK", 64)
+    monkeypatch.setattr("leastnoise._trusted.reading._frames.CHUNK", 64)
+    folders = [tmp_path / "visits", tmp_path / "patients"]
+    for folder in folders:
+        folder.mkdir()
+    frames = map(pl.from_pandas, (VISITS, PATIENTS))
+    joined = ln.Joined(
+        *(
+            SOURCES[kind](*given)
+            for kind, *given in zip((one, other), frames, folders, strict=True)
+        ),
+        on=ON,
+    )
+    table = read(
+        joined, DOMAIN, wanted=ReadRequest(usage=True), unit_column="patient", max_rows=400
+    )
+    names = ("dx", "sex", "year")
+    assert cells(table, names) == expected([*names])
+    assert sum(columns_of(table).values["weight"].tolist()) == round(
+        2 * merged()["weight"].fillna(0).sum()
+    )
+    used, unused = columns_of(table.usage, Counted).tables[None, ("rows",)].tolist()
+    assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
+
+
+def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
+    whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
+    joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
+    rows = cells(
+        read(joined, DOMAIN), ("dx", "sex")
+    )  # rows without a key stay, with nulls, which drop them for their year
+    assert rows == expected(["dx", "sex"])
+    assert cells(read(joined, DOMAIN, unit_column="doctor", max_rows=400), ("dx", "sex")) == rows
+    unit = ln.Joined(whole, PATIENTS.assign(home=lambda one: one["id"] % 5), on=ON, public=True)
+    homes = read(unit, DOMAIN, wanted=ReadRequest(usage=True), unit_column="home", max_rows=2)
+    assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
+
+
+def test_a_unit_named_like_the_second_key_is_the_first_tables_own_column() -> None:
+    """Rows of one visit are of no patient's unit, though the patients' key has that name too."""
+    visits = VISITS.assign(id=range(len(VISITS)))
+    joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
+    for reads, domain in ((read, DOMAIN), (read_keys, ln.Domain(sex=ln.Unknown(9)))):
+        with pytest.raises(ln.InputError, match=r"must be of the unit's own rows, or public"):
+            reads(joined, domain, *(["sex"] if reads is read_keys else []), unit_column="id")
+
+
+def test_columns_of_the_second_table_alone_are_read_when_asked_for_and_only_then() -> None:
+    both = VISITS.assign(sex="F")
+    with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):
+        read(ln.Joined(both, PATIENTS, on=ON), DOMAIN, unit_column="patient")
+    named = ln.Joined(both, PATIENTS, on=ON, columns=["year", "weight"])
+    found = cells(read(named, DOMAIN, unit_column="patient", max_rows=400), ("sex",))
+    assert found == {
+        ("F",): int((BOTH["dx"].notna() & BOTH["year"].notna() & BOTH["patient"].notna()).sum())
+    }  # also those outside
+    failing = duckdb.sql("SELECT ('MARK' || i)::INTEGER AS id, 'F' AS sex FROM range(3) AS t(i)")
+    alone = ln.Domain(dx=["a", "b", "c"])
+    table = read(ln.Joined(VISITS, failing, on=ON), alone, unit_column="patient", max_rows=400)
+    assert len(columns_of(table).codes["dx"]) == int(
+        (VISITS["dx"].notna() & VISITS["patient"].notna()).sum()
+    )
+    with refused("cannot be computed"):
+        read(
+            ln.Joined(VISITS, failing, on=ON, columns=["sex"]),
+            ln.Domain(sex=DOMAIN.kind("sex")),
+            unit_column="patient",
+        )
+
+
+def test_an_empty_second_table_has_no_partners(tmp_path: Path) -> None:
+    PATIENTS[:0].to_csv(tmp_path / "patients.csv", index=False)
+    for second in (PATIENTS[:0], tmp_path / "patients.csv", pa.Table.from_pandas(PATIENTS[:0])):
+        table = read(
+            ln.Joined(VISITS, second, on=ON),
+            ln.Domain(sex=DOMAIN.kind("sex")),
+            unit_column="patient",
+            max_rows=400,
+        )
+        assert columns_of(table).codes["sex"].tolist() == [2] * int(VISITS["patient"].notna().sum())
+    nobody = read(ln.Joined(VISITS[:0], PATIENTS, on=ON), DOMAIN, unit_column="patient")
+    assert len(columns_of(nobody).codes["dx"]) == 0
+
+
+def test_keys_are_compared_as_units_are() -> None:
+    first = pd.DataFrame(
+        {
+            "k": pd.Series(
+                ["1", 1.0, " 1", "A", "a", True, b"\xff", "", None, float("nan")], dtype=object
+            )
+        }
+    )
+    second = pd.DataFrame(
+        {"k": pd.Series([1, "a", "true", b"\xff", "", None, [2]], dtype=object), "v": range(7)}
+    )
+    domain = ln.Domain(v=ln.Coded(7, null="other"))
+    found = columns_of(read(ln.Joined(first, second, on="k", public=True), domain)).codes["v"]
+    assert found.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
+
+
+def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
+    domain = ln.Domain(sex=ln.Unknown(9))
+    found = units_of(
+        read_keys(
+            ln.Joined(VISITS, PATIENTS, on=ON), domain, "sex", unit_column="patient", max_rows=1
+        )
+    )
+    assert found == BOTH.dropna(subset="sex").groupby("sex")["patient"].nunique().to_dict()
+
+
+@pytest.mark.parametrize("unit", [None, "patient"])
+def test_keys_of_the_second_table_that_no_row_has_are_not_there(unit: str | None) -> None:
+    domain = ln.Domain(sex=ln.Unknown(9))
+    for rows, want in (
+        (VISITS[:0], {}),
+        (pd.DataFrame({"patient": [99, None]}), {}),
+        (pd.DataFrame({"patient": [1, 99]}), {"b": 1}),
+    ):
+        patients = pd.DataFrame({"id": [0, 1, 2], "sex": ["a", "b", "c"]})
+        assert (
+            units_of(
+                read_keys(
+                    ln.Joined(rows, patients, on=ON, public=True), domain, "sex", unit_column=unit
+                )
+            )
+            == want
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------------ neighbours
+
+
+MARKED = ln.Domain(mark=ln.Coded(9), v=ln.Coded(2, null="other"))
+
+
+def marked(
+    visits: list[tuple[Any, int]],
+    patients: list[tuple[Any, int]],
+    keys: Any,
+    unit: dict[str, Any],
+    **how: Any,
+) -> Counter[Any]:
+    """The rows that count, with their serial numbers; each carries its random key with it."""
+    first = pa.table(
+        {
+            "u": pa.array([one for one, _ in visits], pa.string()),
+            "mark": pa.array([mark for _, mark in visits], pa.int64()),
+        }
+    )
+    second = pa.table(
+        {
+            "u": pa.array([one for one, _ in patients], pa.string()),
+            "v": pa.array([v for _, v in patients], pa.int64()),
+        }
+    )
+    left = [keys[mark] for _, mark in visits]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            _read,
+            "urandom",
+            lambda size: np.array([left.pop(0) for _ in range(size // 8)], dtype="<u8").tobytes(),
+        )
+        table = read(ln.Joined(first, second, on="u", **how), MARKED, **unit)
+    codes = columns_of(table).codes
+    return Counter(zip(codes["mark"].tolist(), codes["v"].tolist(), strict=True))
+
+
+def databases(seed: int) -> Any:
+    """Small pairs of tables, drawn from all of them, and larger ones: units a and b, nulls, orphans, keys that come again."""
+    who, random = ("a", "b", None), np.random.default_rng(seed)
+    some = [owners for rows in range(1, 3) for owners in itertools.product(who, repeat=rows)]
+    held = [
+        rows
+        for many in range(3)
+        for rows in itertools.product(itertools.product(who, (0, 1)), repeat=many)
+    ]
+    every = list(itertools.product(some, held))
+    yield from (every[place] for place in random.permutation(len(every))[:20])
+    for _ in range(12):
+        owners = random.choice(3, size=random.integers(3, 8), p=[0.5, 0.3, 0.2])
+        patients = [
+            (who[random.choice(3, p=[0.4, 0.4, 0.2])], int(random.integers(0, 2)))
+            for _ in range(random.integers(1, 5))
+        ]
+        yield [who[one] for one in owners], patients
+
+
+def violations(most: int, bound: int | None = None) -> Any:
+    """The changes of a unit's rows that change more than that unit's rows, or more than ``most`` of these."""
+    unit: dict[str, Any] = {"unit_column": "u", "max_rows": most}
+    if bound is not None:
+        unit["max_per_cell"] = ln.PerCellBound(bound, "v")
+    allowed, random, seen = min(most, bound or most), np.random.default_rng(most), 0
+    for number, (owners, patients) in enumerate(databases(most)):
+        keys = random.permutation(9)
+        visits = [(one, mark) for mark, one in enumerate(owners)]
+        before = marked(visits, [*patients], keys, unit)
+        for gone in ("a", "b"):
+            without = [one for one in patients if one[0] != gone]
+            # all rows of the unit, in both tables; or its rows in the second one alone: fewer,
+            # more, or others
+            alone = [without, [*patients, (gone, 1)], [*without, (gone, 0)]][number % 3]
+            fewer = [one for one in visits if one[0] != gone]
+            for first, second in ((fewer, without), (visits, alone)):
+                after = marked(first, second, keys, unit)
+                lost, gained = before - after, after - before
+                seen = max(seen, lost.total())
+                own = {mark for mark, one in enumerate(owners) if one == gone}
+                many = max(lost.total(), gained.total()) > allowed or (first is fewer and gained)
+                if many or not {mark for mark, _ in (*lost, *gained)} <= own:
+                    yield visits, patients, second
+    assert seen == allowed  # or the pairs would not tell anything
+
+
+@pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, 1), (3, 2)])
+def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(
+    most: int, bound: int | None
+) -> None:
+    assert list(violations(most, bound)) == []
+
+
+def plant_first_of_any_case(patch: pytest.MonkeyPatch) -> None:
+    """Keys that are compared otherwise than units are: here both units have one partner."""
+    patch.setattr(_read, "key_reader", lambda reading: lambda value: value and b"x")
+
+
+def plant_shared_row(patch: pytest.MonkeyPatch) -> None:
+    """A row whose own key is nowhere takes the first partner that there is."""
+    of = _read.PartnerRows.of
+    patch.setattr(
+        _read.PartnerRows,
+        "of",
+        lambda self, keys: np.where(
+            (found := of(self, keys)) < 0, min(0, len(self.times) - 1), found
+        ),
+    )
+
+
+@pytest.mark.parametrize("plant", [plant_first_of_any_case, plant_shared_row])
+def test_faults_are_seen(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert next(violations(2), None) is not None
+
+
+def test_without_the_rule_about_units_one_row_changes_those_of_several(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is refused: persons as units, and a private row of their household that all of them have."""
+    persons = pa.table({"person": [1, 2, 3], "home": ["h", "h", "h"]})
+    domain, unit = ln.Domain(region=["N", "S"]), {"unit_column": "person", "max_rows": 1}
+    joined = [
+        ln.Joined(persons, pa.table({"home": ["h"], "region": [region]}), on="home")
+        for region in "NS"
+    ]
+    with pytest.raises(
+        ln.InputError,
+        match=r"joined on 'home', and the unit is 'person'\. Make 'home' the unit, or say public = true",
+    ):
+        read(joined[0], domain, **unit)
+    monkeypatch.setattr(_read, "check_unit", lambda *_: None)
+    north, south = (
+        columns_of(read(one, domain, **unit)).codes["region"].tolist() for one in joined
+    )
+    assert (north, south) == ([0, 0, 0], [1, 1, 1])
+
+
+# ------------------------------------------------------------------------------------------------------------------ refusals
+
+
+def test_of_the_values_outside_the_most_frequent_are_shown() -> None:
+    rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
+    (found,) = rows_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
+    assert found.values == (("'x'", 6),)
+
+
+def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
+    visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
+    patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
+    joined = ln.Joined(visits, patients, on=ON, public=True)
+    found = rows_fit(joined, DOMAIN, attributes=["sex"], measures=[]).join
+    assert (found.keys, found.doubled, found.matched, found.several) == (3, 1, 2**16, 2**17)
+
+
+@pytest.mark.parametrize("how", [read, read_keys, rows_fit])
+@pytest.mark.parametrize("unit", [None, "doctor", "home"])
+def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str | None) -> None:
+    joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
+    domain = ln.Domain(sex=ln.Unknown(9)) if how is read_keys else DOMAIN
+    more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is rows_fit else {}
+    words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
+    with pytest.raises(
+        ln.InputError,
+        match=rf"must be of the unit's own rows, or public: .* 'patient', and {words}\. Make 'patient' the unit",
+    ):
+        how(joined, domain, *(["sex"] if how is read_keys else []), unit_column=unit, **more)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"on": {"a": "b", "c": "d"}}, "one column of each table"),
+        ({"on": {}}, "one column of each table"),
+        ({"on": ""}, "the column that tables are joined on must be text"),
+        ({"on": 3}, "the column that tables are joined on must be text"),
+        ({"on": "k", "columns": "sex"}, "columns must be a list of columns"),
+        ({"on": "k", "columns": []}, "columns must be a list of columns"),
+        ({"on": "k", "columns": [3]}, "a column of the second table must be text"),
+        ({"on": "k", "public": 1}, "public must be true or false"),
+        (
+            {"on": "k", "second": "visits.csv", "public": True},
+            "is the data themselves, so it is not public",
+        ),
+        ({"on": "k", "second": ln.Joined("a.csv", "b.csv", on="k")}, "got a join of a join"),
+    ],
+)
+def test_what_cannot_be_joined(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        ln.Joined("visits.csv", **{"second": "patients.csv", **given})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how", "message"),
+    [
+        (
+            VISITS,
+            PATIENTS,
+            {"on": "id"},
+            r"the pandas data frame must have one column 'id' to be joined on; it has 0 of that name",
+        ),
+        (VISITS, PATIENTS, {"on": "patient"}, r"must have one column 'patient' to be joined on"),
+        (
+            VISITS,
+            PATIENTS,
+            {"on": ON, "columns": ["age"]},
+            r"has no column 'age', which the join names",
+        ),
+        (
+            pa.table({"patient": [[1]]}),
+            PATIENTS,
+            {"on": ON},
+            r"the column 'patient' of .* must hold numbers, text or dates",
+        ),
+        (
+            VISITS,
+            pa.table({"id": [[1]]}),
+            {"on": ON},
+            r"the column 'id' of .* must hold numbers, text or dates",
+        ),
+        (VISITS, {"id": [1]}, {"on": ON}, r"got an object of type 'dict'"),
+    ],
+)
+def test_tables_without_what_the_join_names(
+    first: Any, second: Any, how: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        read(ln.Joined(first, second, public=True, **how), DOMAIN)
+
+
+def test_nothing_shows_the_rows_of_tables() -> None:
+    assert (
+        repr(ln.Joined(VISITS, PATIENTS, on=ON))
+        == "Joined(on={'patient': 'id'}, columns=None, public=False)"
+    )
+
+
+def test_where_both_tables_are_is_kept() -> None:
+    joined = ln.Joined(
+        ln.CSV("/a/visits.csv", ";"), "/a/patients.parquet", on=ON, columns=["sex"], public=True
+    )
+    place = source_location(joined)
+    back = source_from_location(place)
+    assert source_location(back) == place
+    moved = source_from_location(place, "/b/visits.csv")
+    assert (moved.data.path, moved.data.delimiter, moved.second) == (
+        "/b/visits.csv",
+        ";",
+        "/a/patients.parquet",
+    )
+    assert (moved.key, moved.public) == ("id", True)
+    assert source_from_location(place, joined) is joined
+    assert source_location(ln.Joined(VISITS, "/a/patients.csv", on="id")) is None

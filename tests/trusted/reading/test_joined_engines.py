@@ -1,0 +1,202 @@
+"""Two tables of one engine, joined and counted there: the same as joined here, in PostgreSQL and Spark."""
+
+import datetime as dt
+import math
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise import Bins, Categories, DatabaseTable, Dates, Domain, Measure
+from leastnoise._trusted.reading import _read
+from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
+from trusted.reading.postgres import fill, table
+
+PARTNERS = pa.table(
+    {
+        # keys that come twice and three times, that no row has, that are null, and each with
+        # another text as its form
+        "k": pa.array([*range(80), 3, 4, 4, 7, 500, None, None], pa.int64()),
+        "f": pa.array(
+            [*(f"u:{one}'" for one in range(80)), "u:3'", "u:5'", "u:5'", "17", "é", "", None]
+        ),
+        "g": pa.array([["F", "M", None, "x", "é"][place % 5] for place in range(87)]),
+        "y": pa.array(
+            [[0.25, 1.5, None, 17.0, -1.0, 2.0, math.inf][place % 7] for place in range(87)],
+            pa.float64(),
+        ),
+        "day": pa.array(
+            [
+                [dt.date(2024, 1, 1), dt.date(2024, 2, 29), None, dt.date(1969, 12, 31)][place % 4]
+                for place in range(87)
+            ]
+        ),
+        "x": pa.array([1.0] * 87),  # the first table has one of this name
+    }
+)
+
+
+@pytest.fixture(scope="session")
+def partners_of_spark(spark_session):
+    return spark_session.createDataFrame(PARTNERS)
+
+
+@pytest.fixture(scope="session")
+def partners_of_postgres(url):
+    names = {
+        "k": "bigint",
+        "f": "text",
+        "g": "varchar",
+        "y": "double precision",
+        "day": "date",
+        "x": "real",
+    }
+    return table(
+        url,
+        "partners",
+        names,
+        (
+            [literal(row[name], kind) for name, kind in names.items()]
+            for row in PARTNERS.to_pylist()
+        ),
+    )
+
+
+@pytest.fixture
+def partners(engine, request):
+    """The second table beside the first one."""
+    return request.getfixturevalue(
+        "partners_of_postgres" if isinstance(engine, DatabaseTable) else "partners_of_spark"
+    )
+
+
+BESIDE = Domain(
+    {
+        "t": Categories(["F", "M"], null="other", outside="other"),
+        "g": Categories(["F", "M"], null="other", outside="other"),
+        "y": Bins(-1, 3, 4, null="other", outside="clip"),
+        "day": Dates("2024-01-01", "2024-12-31", "quarter", null="other", outside="other"),
+    },
+    measures={"most": Measure("y", 0, 20, unit="0.25")},
+)
+OF_G = Domain(g=BESIDE.kind("g"))
+BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")]}
+
+
+@pytest.mark.parametrize(
+    ("engine", "on", "public"),
+    [
+        *(
+            ("postgres", on, public)
+            for on, public in (({"u": "k"}, True), ({"w": "f"}, False), ({"t": "k"}, True))
+        ),
+        ("spark", {"w": "f"}, False),
+    ],
+    indirect=["engine"],
+)
+def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on, public):
+    """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
+    (unit,) = on
+    options = {} if public else {"unit_column": unit, "max_rows": ROWS}
+    found, here = counts(
+        ln.Joined(engine, partners, on=on, public=public), BESIDE, BESIDE_TABLES, **options
+    )
+    wanted, read_here = counts(
+        ln.Joined(ARROW, PARTNERS, on=on, public=public), BESIDE, BESIDE_TABLES, **options
+    )
+    assert found == wanted
+    assert (here, read_here) == (True, False)
+    assert np.count_nonzero(found[None, ("t", "g", "y", "day")]) > 3
+
+
+@pytest.mark.parametrize("engine", ["postgres"], indirect=True)
+def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
+    rows = Counter(one for one in COLUMNS["u"] if one is not None)
+    found = counts(
+        ln.Joined(engine, partners, on={"u": "k"}),
+        BESIDE,
+        {None: [()]},
+        [],
+        unit_column="u",
+        max_rows=2,
+    )
+    assert found == ({(None, ()): [sum(min(2, number) for number in rows.values())]}, True)
+    # the unit's name of the other table, which is public, and keys of rows that nobody has there
+    named = [number for one, number in rows.items() if one < 80 and one not in {3, 4, 7}]
+    homes = counts(
+        ln.Joined(engine, partners, on={"u": "k"}, public=True),
+        BESIDE,
+        {None: [()]},
+        [],
+        unit_column="f",
+        max_rows=3,
+    )
+    assert homes == ({(None, ()): [sum(min(3, number) for number in named)]}, True)
+
+
+def test_tables_that_one_query_cannot_have_are_read(engine, partners):
+    wanted, _ = counts(
+        ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES
+    )
+    for pair in ((engine, PARTNERS), (ARROW, partners)):
+        assert counts(ln.Joined(*pair, on={"u": "k"}, public=True), BESIDE, BESIDE_TABLES) == (
+            wanted,
+            False,
+        )
+    # a double is no key there
+    opened = [
+        _read.open_source(ln.Joined(engine, partners, on=on, public=True)).engine
+        for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})
+    ]
+    assert [one is None for one in opened] == [True, True, False]
+
+
+def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_wanted_neither(
+    url, postgres, monkeypatch
+):
+    make = [
+        "CREATE TABLE partly (k bigint, g text, secret text)",
+        "INSERT INTO partly VALUES (1, 'F', 'x'), (2, 'M', 'y')",
+    ]
+    make += ["CREATE TABLE hidden (k bigint, g text)", "CREATE ROLE clerk LOGIN"]
+    fill(
+        url,
+        [*make, "GRANT SELECT (u, t) ON visits TO clerk", "GRANT SELECT (k, g) ON partly TO clerk"],
+    )
+    monkeypatch.setenv("CLERK_URL", url.replace("tester:", "clerk:"))
+    visits, partly, hidden = (
+        DatabaseTable(name, "env:CLERK_URL") for name in ("visits", "partly", "hidden")
+    )
+    rows = Counter(one for one in COLUMNS["u"] if one is not None)
+    beside = ln.Joined(visits, hidden, on={"u": "k"}, public=True)
+    found = counts(ln.Joined(visits, partly, on={"u": "k"}, public=True), OF_G, {None: [("g",)]})
+    assert found == ({(None, ("g",)): [rows[1], rows[2], ROWS - rows[1] - rows[2]]}, True)
+    assert counts(beside, Domain(t=BESIDE.kind("t")), {None: [()]}) == ({(None, ()): [ROWS]}, True)
+    with pytest.raises(
+        ln.InputError,
+        match="the table 'visits' of PostgreSQL joined with the table 'hidden' of PostgreSQL "
+        "cannot be read",
+    ):
+        counts(beside, OF_G, {None: [("g",)]})
+
+
+def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_session, spark):
+    import pyspark.sql.functions as sql
+
+    doubled = spark_session.createDataFrame(PARTNERS).select(
+        "k", "g", sql.lit(1).alias("n"), sql.lit(2).alias("n")
+    )
+    wanted, _ = counts(
+        ln.Joined(ARROW, PARTNERS, on={"u": "k"}, public=True), OF_G, {None: [("g",)]}
+    )
+    assert counts(
+        ln.Joined(spark, doubled, on={"u": "k"}, public=True), OF_G, {None: [("g",)]}
+    ) == (wanted, True)
+
+
+def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
+    """Neither session knows the other's views."""
+    partners = spark_session.newSession().createDataFrame(PARTNERS)
+    assert _read.open_source(ln.Joined(spark, partners, on={"u": "k"}, public=True)).engine is None

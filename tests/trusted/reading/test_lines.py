@@ -1,0 +1,143 @@
+"""Lines and fields of CSV, at once by arithmetic, against the rule applied to every line by itself."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._trusted.reading import _files
+from leastnoise._trusted.reading._files import WORD, parse_lines, split_line, to_texts, whole_lines
+
+ODD = [
+    b"a",
+    b"bc",
+    b",",
+    b",,",
+    b'"',
+    b'""',
+    b'"x"',
+    b',"y",',
+    b"\r",
+    b"\n",
+    b"\r\n",
+    b"\r\r\n",
+    b"\xff",
+    b"\0",
+    b"\x1f",
+    b";",
+]
+PIECES = st.sampled_from([*ODD, b"1234567", b"12345678", b"long" * 5])
+# what stands behind the fields has no say in them
+BEHIND = np.full(WORD, 255, dtype=np.uint8)
+
+
+def by_hand(content, delimiter, width, longest):
+    """The rule, line by line."""
+    *lines, rest = content.split(b"\n")
+    records = []
+    for line in [*lines, *([rest] if rest else [])]:
+        fields = split_line(line.removesuffix(b"\r"), delimiter)
+        if len(line) <= longest and fields is not None and len(fields) == width:
+            records.append(tuple(fields))
+    return records
+
+
+def at_once(content, delimiter, width, places):
+    records = []
+    for block in whole_lines(io.BytesIO(content).read):
+        rows, text, fields = parse_lines(block, delimiter, width, places)
+        columns = [to_texts(np.append(text, BEHIND), *field) for field in fields]
+        texts = [[column.data[place] for place in column.index] for column in columns]
+        records += zip(*texts, strict=True) if places else [()] * rows
+    return records
+
+
+@given(
+    st.lists(PIECES, max_size=60).map(b"".join),
+    st.integers(1, 3),
+    st.sampled_from([1, 3, 17, 2**20]),
+    st.sampled_from([9, 2_000_000]),
+)
+@settings(max_examples=80, deadline=None)
+@pytest.mark.parametrize("delimiter", [b",", b"\\", b"]"])
+def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, width, block, longest):
+    content = content.replace(b",", delimiter)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_files, "BLOCK", block)
+        patch.setattr(_files, "LONGEST", longest)
+        expected = by_hand(content, delimiter, width, longest)
+        assert at_once(content, delimiter, width, range(width)) == expected
+        assert at_once(content, delimiter, width, [width - 1]) == [
+            record[-1:] for record in expected
+        ]
+        assert at_once(content, delimiter, width, []) == [()] * len(expected)
+
+
+HARD = [
+    b"a,b",
+    b'"a,b",c',
+    b'"a"b,c',
+    b'"a',
+    b'"a ""b""",c',
+    b'a,"',
+    b'"","x"',
+    b'a,"b,c"',
+    b'"a,b"',
+]
+
+
+@pytest.mark.parametrize("first", HARD)
+def test_what_a_line_is_does_not_depend_on_the_lines_around_it(first):
+    """Of all ways to be quoted, rightly and wrongly."""
+    for others in itertools.product(HARD, repeat=2):
+        content = b"\n".join((first, *others, b""))
+        assert at_once(content, b",", 2, [0, 1]) == by_hand(content, b",", 2, 99)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (b"", [b""]),
+        (b",", [b"", b""]),
+        (b'"a,b",c', [b"a,b", b"c"]),
+        (b'"a ""b""",""', [b'a "b"', b""]),
+        (b'a"b,c"', [b'a"b', b'c"']),
+        (b'"a"b', None),
+        (b'"a', None),
+        (b'"a""', None),
+        (b'a,"', None),
+        (b'""""', [b'"']),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [b",", b"\\", b"]", b"^", b"-"])
+def test_fields(line, fields, delimiter):
+    """Also where a delimiter means something in a regular expression."""
+    expected = fields and [field.replace(b",", delimiter) for field in fields]
+    assert split_line(line.replace(b",", delimiter), delimiter) == expected
+
+
+def test_a_long_line_takes_time_in_proportion_to_its_length():
+    assert split_line(b'"' + b'""' * 999_999, b",") is None
+    assert split_line(b'"' + b'""' * 999_998 + b'"', b",") == [b'"' * 999_998]
+    assert split_line(b'""' + b"," * 10**6, b",", 5) is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [b"a", b"\0", b"\xff", b"a"],
+        [b"", b"\0", b"\0\0", b"a", b"a\0", b"a\0\0\0\0\0\0", b"\xff" * 7, b"1234567", b"a"],
+        [b"", b"12345678", b"1234567", b"1234567\0", b"12345678"],
+        [b"", b""],
+        [],
+    ],
+)
+def test_fields_are_told_apart_by_all_of_their_bytes(texts):
+    text = np.frombuffer(b",".join(texts) + b"," * WORD, dtype=np.uint8)
+    ends = np.cumsum([len(one) + 1 for one in texts], dtype=np.int64) - 1
+    column = to_texts(text, ends - np.array([len(one) for one in texts], dtype=np.int64), ends)
+    assert [column.data[place] for place in column.index] == texts
+    assert len(column.data) == len(set(texts))

@@ -1,0 +1,101 @@
+"""Pairs that `adapters.neighbours` makes, and that it sees faults that were really there."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+from leastnoise._trusted.reading import _column, _files, _units
+from trusted.reading.neighbours import SOURCES, Pair
+
+# How many pairs of each source, and from which seed on: `make neighbours` has thousands, of others.
+PAIRS, FIRST = (
+    int(os.environ.get(name, given))
+    for name, given in (("LEASTNOISE_PAIRS", 18), ("LEASTNOISE_FIRST", 0))
+)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_one_more_unit_changes_the_table_by_its_rows_alone(kind, tmp_path):
+    seen = np.count_nonzero([Pair(kind, FIRST + place, tmp_path).check() for place in range(PAIRS)])
+    print(f"{kind}: {PAIRS} pairs, in {seen} of them the new unit is in the table")
+    assert seen >= 2
+
+
+def by_equality(data):
+    """The memo that there was: values that are equal to Python are taken for one."""
+    if isinstance(data, np.ndarray):
+        return list(data), None
+    try:
+        places = {value: place for place, value in enumerate(dict.fromkeys(data))}
+        return list(places), np.array([places[value] for value in data], dtype=np.int64)
+    except (TypeError, RuntimeError, ArithmeticError):
+        return data, None
+
+
+def plant_equality(patch):
+    patch.setattr(_column, "distinct", by_equality)
+
+
+def plant_carriage_return(patch):
+    """A CR alone ends a line."""
+    whole = _files.whole_lines
+    patch.setattr(
+        _files,
+        "whole_lines",
+        lambda read: (block.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for block in whole(read)),
+    )
+
+
+def plant_next_line(patch):
+    """A line that ends in CR CR LF takes from the next line."""
+    whole = _files.whole_lines
+    patch.setattr(
+        _files,
+        "whole_lines",
+        lambda read: (re.sub(rb"\r\r\n(.)", rb"\r\n,\1", block) for block in whole(read)),
+    )
+
+
+def plant_failure(patch):
+    """Text must be UTF-8."""
+    column = _column.Column
+
+    def strict(data, *others, **more):
+        for value in data if isinstance(data, list) else ():
+            if isinstance(value, bytes) and len(value) < 4:
+                value.decode()
+        return column(data, *others, **more)
+
+    patch.setattr(_column, "Column", strict)
+    patch.setattr(_files, "Column", strict)
+
+
+def plant_one_row_more(patch):
+    keep = _units.Units.keep
+    patch.setattr(_units.Units, "keep", lambda self, most, entropy: keep(self, most + 1, entropy))
+
+
+def plant_shared_choice(patch):
+    """All units together keep the rows of one."""
+    patch.setattr(_units, "key_reader", lambda reading: lambda value: "the same")
+
+
+@pytest.mark.parametrize(
+    ("plant", "kind", "message", "first"),
+    [
+        (plant_equality, "pandas", "rows", 196),
+        (plant_carriage_return, "csv", "rows more", 112),
+        (plant_next_line, "csv.gz", "rows", 100),
+        (plant_failure, "parquet", "reading failed", 112),
+        (plant_failure, "csv", "reading failed", 100),
+        (plant_one_row_more, "polars", "rows more", 102),
+        (plant_shared_choice, "duckdb", "rows of others changed", 102),
+    ],
+)
+def test_faults_are_seen(plant, kind, message, first, tmp_path, monkeypatch):
+    """From a seed on where the fault shows at once; any other shows it later."""
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match=message):
+        [Pair(kind, first + place, tmp_path).check() for place in range(400)]

@@ -1,0 +1,224 @@
+"""The tables of docs/spec.md that say how a text is read, line by line from every source."""
+
+import csv
+import gzip
+import re
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import leastnoise as ln
+from leastnoise._domain import UnitCount, ValueCount
+from leastnoise._trusted.reading import ReadRequest, read
+from leastnoise._trusted.table import columns_of
+from trusted.reading.engine_rows import counts, literal
+from trusted.reading.postgres import table as server_table
+
+PAGE = (Path(__file__).parents[3] / "docs" / "spec.md").read_text(encoding="utf-8")
+CONNECTION = duckdb.connect()
+MOST = 1_070_000
+KEYS = {
+    "no key": {},
+    '`decimal = ","`': {"decimal": ","},
+    '`thousands = " "`': {"thousands": " "},
+    '`currency = ["€"]`': {"currency": ["€"]},
+    "`trim = true`": {"trim": True},
+    "`ignore_case = true`": {"ignore_case": True},
+    '`null = ["NA"]`': {"nulls": ["NA"]},
+}
+
+ABOUT_TEXTS = ["no key", "`trim = true`", "`ignore_case = true`", '`null = ["NA"]`']
+
+
+def table_of_page(kind):
+    """The lines of a table of the page: the text, and for each column what it is read as."""
+    section = PAGE.split("### How a text is read")[1].split("\n## ")[0]
+    lines = section.split(f"**{kind}**")[1].split("\n\n")[1].splitlines()
+    header, _, *rows = [re.split(r" ?(?<!\\)\| ?", line.strip())[1:-1] for line in lines]
+    texts = [row[0].removeprefix("`").removesuffix("`") for row in rows]
+    columns = zip(header[1:], zip(*(row[1:] for row in rows), strict=True), strict=True)
+    return texts, {title: list(cells) for title, cells in columns if title}
+
+
+def csv_file(texts, folder):
+    path = folder / "texts.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerow(["number", "text"])
+        writer.writerows(enumerate(texts))
+    return path
+
+
+def gzip_file(texts, folder):
+    path = folder / "texts.csv.gz"
+    path.write_bytes(gzip.compress(csv_file(texts, folder).read_bytes()))
+    return path
+
+
+def arrow_table(texts, _folder):
+    return pa.table({"number": range(len(texts)), "text": pa.array(texts, pa.string())})
+
+
+def parquet_file(texts, folder):
+    pq.write_table(arrow_table(texts, folder), folder / "texts.parquet")
+    return folder / "texts.parquet"
+
+
+def pandas_objects(texts, _folder):
+    return pd.DataFrame({"number": range(len(texts)), "text": pd.Series(texts, dtype=object)})
+
+
+def pandas_categories(texts, folder):
+    return pandas_objects(texts, folder).astype({"text": "category"})
+
+
+SOURCES = {
+    "csv": csv_file,
+    "csv.gz": gzip_file,
+    "parquet": parquet_file,
+    "pyarrow": arrow_table,
+    "arrow dictionary": lambda texts, folder: arrow_table(texts, folder).set_column(
+        1, "text", pa.array(texts).dictionary_encode()
+    ),
+    "pandas": pandas_objects,
+    "pandas categories": pandas_categories,
+    "polars": lambda texts, folder: pl.from_arrow(arrow_table(texts, folder)),
+    "duckdb": lambda texts, folder: CONNECTION.from_arrow(arrow_table(texts, folder)),
+}
+
+
+@pytest.fixture(params=[*SOURCES, "postgres", "spark"])
+def source_of(request, tmp_path):
+    """A function from texts to a source that has one in each row, with its number."""
+    if request.param == "postgres":
+        request.getfixturevalue("postgres")
+        url, types = request.getfixturevalue("url"), {"number": "bigint", "text": "text"}
+        return lambda texts: server_table(
+            url,
+            "spellings",
+            types,
+            [(str(row), literal(text, "text")) for row, text in enumerate(texts)],
+        )
+    if request.param == "spark":
+        session = request.getfixturevalue("spark_session")
+        return lambda texts: session.createDataFrame(arrow_table(texts, tmp_path))
+    return lambda texts: SOURCES[request.param](texts, tmp_path)
+
+
+def read_numbers(source, texts, reading):
+    """For each row its number, "null" or "outside", as a measure and an attribute see it."""
+    column = {"column": "text"}
+    kind = ln.Bins(-MOST, MOST, 1, null="other", reading=ln.Reading(**column, **reading))
+    measure = ln.Measure("text", -MOST, MOST, unit="0.001", reading=ln.Reading(**reading))
+    domain = ln.Domain(
+        {"number": ln.Coded(len(texts)), "text": kind},
+        measures={"amount": measure, "values": ValueCount(measure)},
+    )
+    of_attribute = columns_of(
+        read(source, domain, wanted=ReadRequest(attributes=["number", "text"]))
+    )
+    cells = dict(
+        zip(of_attribute.codes["number"].tolist(), of_attribute.codes["text"].tolist(), strict=True)
+    )
+    of_measure = columns_of(read(source, domain, wanted=ReadRequest(attributes=["number"])))
+    order = np.argsort(of_measure.codes["number"])
+    amounts = of_measure.values["amount"][order] / 1000
+    values = of_measure.values["values"][order]
+    assert all((cells.get(row) == 0) == bool(values[row]) for row in range(len(texts)))
+    words = {None: "outside", 1: "null"}
+    return [words.get(cells.get(row), float(amounts[row])) for row in range(len(texts))]
+
+
+def test_numbers_are_read_as_the_page_says(source_of) -> None:
+    texts, columns = table_of_page("Numbers")
+    assert len(texts) > 40
+    source = source_of(texts)
+    for title, cells in columns.items():
+        said = [cell if cell in {"null", "outside"} else float(cell) for cell in cells]
+        found = read_numbers(source, texts, KEYS[title])
+        wrong = [
+            (text, "read as", is_read, "not", is_said)
+            for text, is_read, is_said in zip(texts, found, said, strict=True)
+            if is_read != is_said
+        ]
+        assert wrong == [], title
+
+
+def test_times_are_read_as_the_page_says(source_of) -> None:
+    texts, columns = table_of_page("Times")
+    days = ln.Dates("2024-11-01", "2024-11-30", null="other", reading=ln.Reading(column="text"))
+    domain = ln.Domain({"number": ln.Coded(len(texts)), "day": days})
+    found = columns_of(read(source_of(texts), domain))
+    cells = dict(zip(found.codes["number"].tolist(), found.codes["day"].tolist(), strict=True))
+    labels = {**dict(enumerate(days.labels)), None: "outside", days.regular: "null"}
+    is_read = {text: labels[cells.get(row)] for row, text in enumerate(texts)}
+    assert is_read == dict(zip(texts, columns["day"], strict=True))
+
+
+def same_texts(texts, cells):
+    """What the page says as groups: the numbers of rows that are one text, without nulls."""
+    said = [text if cell == "itself" else cell for text, cell in zip(texts, cells, strict=True)]
+    return {
+        frozenset(row for row, other in enumerate(said) if other == text)
+        for text in said
+        if text != "null"
+    }
+
+
+def rows_of_units(source, texts, reading):
+    """How many units there are, and how many rows have one."""
+    domain = ln.Domain({"number": ln.Coded(len(texts))}, measures={"units": UnitCount()})
+    bounds = {"unit_column": "text", "max_rows": len(texts), "unit_reading": ln.Reading(**reading)}
+    found, _ = counts(source, domain, {"units": [()], None: [()]}, **bounds)
+    return found["units", ()][0], found[None, ()][0]
+
+
+@pytest.mark.parametrize("title", ABOUT_TEXTS)
+def test_units_are_told_apart_as_the_page_says(source_of, title: str) -> None:
+    texts, columns = table_of_page("Texts")
+    groups = same_texts(texts, columns[title])
+    units, rows = rows_of_units(source_of(texts), texts, KEYS[title])
+    assert (units, rows) == (len(groups), sum(map(len, groups)))
+
+
+@pytest.mark.parametrize("title", ABOUT_TEXTS)
+def test_categories_are_told_apart_as_the_page_says(source_of, title: str) -> None:
+    texts, columns = table_of_page("Texts")
+    source = source_of(texts)
+    said = [
+        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
+    ]
+    values = [text for text in dict.fromkeys(said) if text != "null"]
+    kind = ln.Categories(values, null="other", reading=ln.Reading(column="text", **KEYS[title]))
+    found = columns_of(read(source, ln.Domain({"number": ln.Coded(len(texts)), "x": kind})))
+    cells = dict(zip(found.codes["number"].tolist(), found.codes["x"].tolist(), strict=True))
+    labels = [*values, "null"]
+    assert [labels[cells[row]] for row in range(len(texts))] == said
+
+
+@pytest.mark.parametrize("title", ["no key", "`trim = true`"])
+def test_keys_of_a_join_are_compared_as_the_page_says(source_of, tmp_path, title: str) -> None:
+    texts, columns = table_of_page("Texts")
+    said = [
+        text if cell == "itself" else cell for text, cell in zip(texts, columns[title], strict=True)
+    ]
+    values = [text for text in dict.fromkeys(said) if text != "null"]
+    patients = pa.table({"key": values, "place": range(len(values))})
+    domain = ln.Domain(
+        {"number": ln.Coded(len(texts)), "place": ln.Coded(len(values), null="other")}
+    )
+    reading = ln.Reading(**KEYS[title])
+    visits = source_of(texts)
+    joined = ln.Joined(visits, patients, on={"text": "key"}, reading=reading)
+    unit = {"unit_column": "text", "max_rows": len(texts), "unit_reading": reading}
+    found = columns_of(read(joined, domain, **unit))
+    places = dict(zip(found.codes["number"].tolist(), found.codes["place"].tolist(), strict=True))
+    assert {row: values[place] for row, place in places.items()} == {
+        row: text for row, text in enumerate(said) if text != "null"
+    }

@@ -1,0 +1,238 @@
+"""Columns of every type: a value is the same whatever holds it, and one that cannot be had leaves the others as they are."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from leastnoise._domain import Categories, Dates, Domain, Integers
+from leastnoise._trusted.reading import ReadRequest, _postgres, read
+from leastnoise._trusted.reading._column import STRANGE, arrow_fields, to_column
+from leastnoise._trusted.reading._engine import values_of
+from leastnoise._trusted.reading._read import open_source
+from leastnoise._trusted.table import columns_of
+from trusted.reading.encoders import columns_of_chunks
+from trusted.reading.pools import ARROW, DUCKDB, PANDAS, POLARS
+from trusted.reading.sources import CONNECTION
+
+TEXTS = [
+    "F",
+    "M",
+    "1",
+    "17",
+    "true",
+    "0.1",
+    "1970-01-01",
+    "1970-01-01 00:00:01",
+    "31313131-3131-3131-3131-313131313131",
+]
+KINDS = [
+    Categories(TEXTS, null="other", outside="other"),
+    Integers(-1, 17, null="other", outside="clip"),
+    Dates("1969-12-31", "1970-01-02", "hour", zone="Asia/Tokyo", null="other", outside="clip"),
+]
+
+
+def codes(array):
+    """What every kind makes of the rows, none of which is left out."""
+    return [
+        columns_of(read(pa.table({"a": array}), Domain(a=kind))).codes["a"].tolist()
+        for kind in KINDS
+    ]
+
+
+def put_together(array, places):
+    """The values at these places, None for a null."""
+    parts = [
+        pa.nulls(1, array.type) if place is None else array.slice(place, 1) for place in places
+    ]
+    return pa.concat_arrays(parts)
+
+
+HELD = [
+    name
+    for name, array in ARROW.items()
+    if not pa.types.is_dictionary(array.type) and not pa.types.is_run_end_encoded(array.type)
+]
+
+
+def runs_of(values):
+    """Each value twice; not by from_arrays, which refuses values that are none of the type, as other libraries may hand them over."""
+    ends = pa.array(range(2, 2 * len(values) + 1, 2), pa.int32())
+    return pa.Array.from_buffers(
+        pa.run_end_encoded(ends.type, values.type), 2 * len(values), [None], children=[ends, values]
+    )
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_dictionaries_and_runs_have_the_values_of_their_type(name):
+    values = ARROW[name]
+    places = [len(values) - 1, 0, None, *range(len(values)), 0]
+    held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
+    assert codes(held) == codes(put_together(values, places))
+    assert codes(pa.chunked_array([held.slice(0, 2), held.slice(2)])) == codes(held)
+    runs, twice = runs_of(values), np.repeat(range(len(values)), 2).tolist()
+    for start, count in (
+        (0, len(runs)),
+        (1, 3),
+        (2, 1),
+        (len(runs), 0),
+    ):  # a slice keeps all runs, and says where it begins
+        assert codes(runs.slice(start, count)) == codes(
+            put_together(values, twice[start : start + count]) if count else values[:0]
+        )
+    of_runs = pa.DictionaryArray.from_arrays(
+        pa.array([len(runs) - 1, 0, None, 1], pa.int16()), runs
+    )
+    assert codes(of_runs) == codes(put_together(values, [len(values) - 1, 0, None, 0]))
+    assert codes(of_runs.slice(1, 2)) == codes(put_together(values, [0, None]))
+
+
+class Broken(pd.arrays.IntegerArray):
+    """Numbers of a library of its own, which fails for one of them."""
+
+    def __getitem__(self, item):
+        if isinstance(item, (int, np.integer)) and item == 1:
+            raise RuntimeError("MARK")
+        return super().__getitem__(item)
+
+    def __iter__(self):
+        return (self[place] for place in range(len(self)))
+
+    def tolist(self):
+        return list(self)
+
+    def __arrow_array__(self, type=None):  # noqa: A002 - the name that Arrow gives it
+        raise RuntimeError("MARK")
+
+
+def test_a_value_that_cannot_be_had_is_outside_and_the_others_are_what_they_are():
+    held = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
+    frame = pd.DataFrame({"a": pd.Series(held), "b": [5, 6, 7, 8]})
+    domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
+    found = columns_of(read(frame, domain)).codes
+    assert (found["a"].tolist(), found["b"].tolist()) == ([0, 3, 2], [0, 1, 2])
+
+
+TYPES = dict.fromkeys(
+    ("SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), ("1",)
+)
+TYPES |= {**DUCKDB, "DECIMAL(4,2)[]": ("[1.5]",)}
+
+
+def of_duckdb(kind):
+    listed = ", ".join(f"(CAST({literal} AS {kind}))" for literal in (*TYPES[kind], "NULL"))
+    return CONNECTION.sql(f"SELECT * FROM (VALUES {listed}) AS t(a)")
+
+
+BOOL8 = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None], pa.int8()))
+ENCODED = {
+    f"dictionary of {name}": pa.DictionaryArray.from_arrays([0, None], ARROW[name]) for name in HELD
+}
+SOURCES = {
+    f"arrow {name}": partial(pa.table, {"a": array})
+    for name, array in {**ARROW, **ENCODED, "bool8": BOOL8}.items()
+}
+SOURCES |= {
+    f"pandas {name}": partial(pd.DataFrame, {"a": series}) for name, series in PANDAS.items()
+}
+SOURCES |= {
+    f"polars {name}": partial(pl.DataFrame, {"a": series}) for name, series in POLARS.items()
+}
+SOURCES |= {f"duckdb {kind}": partial(of_duckdb, kind) for kind in TYPES}
+# nulls alone, and types that are no more than objects to us
+OTHERS = {
+    "arrow null",
+    "arrow dictionary of null",
+    "polars Null",
+    "pandas period",
+    "pandas interval",
+}
+NO_RULE = (
+    "time",
+    "duration",
+    "interval",
+    "list",
+    "array",
+    "struct",
+    "map",
+    "bit",
+    "union",
+    "integer[",
+    "decimal(4,2)[",
+)
+
+
+@pytest.mark.parametrize("name", sorted({*SOURCES} - OTHERS))
+def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
+    """They cannot be units or keys, which is refused before a row is read."""
+    opened = open_source(SOURCES[name]())
+    found = [
+        value
+        for _, columns in columns_of_chunks(opened, ["a"])
+        for column in columns
+        for value in column.data
+    ]
+    kind = name.partition(" ")[2].lower().removeprefix("arrow ").removeprefix("dictionary of ")
+    without = kind.startswith(NO_RULE) and not kind.startswith("times")
+    assert all(value is STRANGE for value in found) == without
+    is_refused = without or kind == "complex"
+    assert [*opened.strange] == (["a"] if is_refused else [])
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
+    """Text only where the server's is Unicode: else some would fail to be converted."""
+    held = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(
+        ["double precision", "numeric"], "double"
+    )
+    held |= {
+        "boolean": "boolean",
+        "date": "day",
+        "timestamp without time zone": "stamp",
+        "timestamp with time zone": "instant",
+    }
+    texts = dict.fromkeys(["text", "character varying", "character"], "text")
+    other = ["real", "uuid", "json", "bytea", "interval", "time without time zone", "ARRAY"]
+    values = values_of(
+        _postgres._types_of({kind: kind for kind in (*held, *texts, *other)}, unicode=unicode)
+    )
+    assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})
+
+
+def test_booleans_of_eight_bits_are_what_their_bytes_say():
+    truth = Categories(["true", "false"], null="other", outside="other")
+    array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -7], pa.int8()))
+    assert columns_of(read(pa.table({"a": array}), Domain(a=truth))).codes["a"].tolist() == [
+        1,
+        0,
+        2,
+        0,
+    ]
+
+
+def test_rows_are_counted_where_no_column_is_read():
+    table = read(
+        pd.DataFrame({"a": ["F", "M", None]}),
+        Domain(a=["F", "M"]),
+        wanted=ReadRequest(attributes=[], measures=[]),
+    )
+    assert (columns_of(table).rows, dict(columns_of(table).codes)) == (3, {})
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.json_(pa.string_view())], ids=str)
+def test_values_of_a_dictionary_that_cannot_be_taken_from_are_found_by_their_codes(kind):
+    texts = pa.array(["F", None, "M"], pa.string_view())
+    values = texts if kind == texts.type else pa.ExtensionArray.from_storage(kind, texts)
+    column = to_column(pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1], pa.int8()), values))
+    assert [None if at < 0 else column.data[at] for at in column.index.tolist()] == [
+        b"M",
+        b"F",
+        None,
+        None,
+    ]
+    (field,) = arrow_fields(pa.schema({"a": pa.dictionary(pa.int8(), kind)}))
+    assert field.readable

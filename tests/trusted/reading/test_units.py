@@ -1,0 +1,307 @@
+"""Bounding the rows of a unit: stability by brute force, uniformity, and what the choice looks at."""
+
+import itertools
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.reading import ReadRequest, _read, read
+from leastnoise._trusted.reading._column import Column
+from leastnoise._trusted.reading._units import Units
+from leastnoise._trusted.table import Counted, columns_of
+from trusted.reading.neighbours import entropy_of as entropy
+
+COUNTS = {
+    "units": UnitCount(),
+    "units by v": UnitCount(["v"]),
+    "units by v x w": UnitCount(["v", "w"]),
+}
+CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
+
+
+@pytest.mark.parametrize(
+    ("most", "bound"),
+    [
+        (1, None),
+        (2, None),
+        (3, None),
+        (1, PerCellBound(1, "v")),
+        (2, PerCellBound(1, "v")),
+        (3, PerCellBound(2, "v")),
+        (3, PerCellBound(1, ["v", "w"])),
+    ],
+    ids=str,
+)
+def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_units(most, bound):
+    """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
+    generator = np.random.default_rng(4)
+    largest, fullest = 0, 0
+    for rows in (1, 2, 3, 4, 5):
+        for ids in itertools.islice(
+            itertools.product(["a", "b", None], repeat=rows), 0, None, rows if rows > 3 else 1
+        ):
+            keys = generator.permutation(rows)
+            values = {
+                name: generator.choice([0, 1, 0, 1, 0, 1, 9], size=rows) for name in ("v", "w")
+            }
+            given = pa.table({"id": pa.array(ids, pa.string()), **values})
+
+            def cells(stay, given=given, keys=keys):
+                own_keys = keys[stay].astype("<u8").tobytes()
+                with mock.patch.object(_read, "urandom", return_value=own_keys):
+                    table = columns_of(
+                        read(
+                            given.take(stay),
+                            CELLS,
+                            unit_column="id",
+                            max_rows=most,
+                            max_per_cell=bound,
+                        )
+                    )
+                places = 2 * table.codes["v"].astype(int) + table.codes["w"]
+                return np.array(
+                    [
+                        np.bincount(places, table.values[name], minlength=4)
+                        for name in (*COUNTS, None)
+                    ]
+                )
+
+            before = cells(np.arange(rows))
+            for unit in ("a", "b", None):
+                own = [row for row in range(rows) if ids[row] == unit]
+                change = before - cells(
+                    np.array([row for row in range(rows) if row not in own], dtype=int)
+                )
+                once, each, apart, held = change
+                of_v = held.reshape(2, 2).sum(axis=1)
+                inside = {
+                    (values["v"][row], values["w"][row])
+                    for row in own
+                    if unit and max(values["v"][row], values["w"][row]) < 2
+                }
+                assert (change >= 0).all()
+                assert held.sum() <= (most if unit else 0)
+                # a unit counts in as many of its cells as the limits allow, once in each
+                assert once.sum() == min(1, len(inside))
+                each_of_v, apart_of_v = (
+                    counted.reshape(2, 2).sum(axis=1) for counted in (each, apart)
+                )
+                assert max(each_of_v) <= 1
+                assert max(apart) <= 1
+                assert each_of_v.sum() == min(most, len({v for v, _ in inside}))
+                per_v = bound.rows if bound is not None and bound.attributes == ("v",) else 2
+                cells_of_v = [sum(v == own for v, _ in inside) for own in (0, 1)]
+                assert max(apart_of_v) <= per_v
+                assert apart.sum() == min(most, sum(min(per_v, count) for count in cells_of_v))
+                in_cells = (of_v if bound is None or bound.attributes == ("v",) else held).max()
+                assert in_cells <= (most if bound is None else bound.rows)
+                largest, fullest = max(largest, held.sum()), max(fullest, in_cells)
+    cell = most if bound is None else bound.rows
+    assert (largest, fullest) == (
+        min(most, cell * (2 if bound is None or len(bound.attributes) == 1 else 4)),
+        cell,
+    )
+
+
+def cut(ids, cells, most, bound):
+    units = Units(None if bound is None else PerCellBound(bound, "v"), {"v": 3})
+    units.add(units.number(Column(ids)), [np.array(cells, dtype=np.int64)])
+    return units.cut(units.keep(most, entropy(range(len(ids)))), 3)
+
+
+def cut_by_hand(cells, most, bound):
+    kept = min(most, sum(min(cells.count(cell), bound or len(cells)) for cell in set(cells)))
+    return min(len(cells) - kept, 3 * kept), kept
+
+
+@pytest.mark.parametrize(
+    ("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)]
+)
+def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_itself(most, bound):
+    """Every unit of up to 9 rows in three cells, one of which is outside, beside another unit and rows of none."""
+    reached = 0
+    for rows in range(10):
+        for cells in itertools.combinations_with_replacement([-1, 0, 1], rows):
+            expected, kept = cut_by_hand(list(cells), most, bound)
+            others = cut(["b"] * 7 + [None] * 2, [0] * 9, most, bound)
+            ids = ["b"] * 3 + ["a"] * rows + [None] + ["b"] * 4 + [None]
+            assert cut(ids, [0] * 3 + [*cells] + [0] * 6, most, bound) == others + expected
+            assert expected <= 3 * kept <= 3 * most
+            reached = max(reached, expected)
+    assert reached == min(9 - most, 3 * most) if bound is None else reached >= 3
+
+
+@pytest.mark.parametrize(
+    ("ids", "bound", "cells", "pairs"),
+    [
+        ("baaabaa", None, [0] * 7, itertools.combinations([1, 2, 3, 5, 6], 2)),
+        (
+            "aaaaa",
+            PerCellBound(1, "v"),
+            [0, 1, 0, 0, 1],
+            [(0, 1), (0, 4), (1, 2), (1, 3), (2, 4), (3, 4)],
+        ),
+    ],
+)
+def test_the_choice_is_uniform(ids, bound, cells, pairs):
+    """Of the 10 pairs of a unit's 5 rows; with three rows in a cell and two in another, of the 6 pairs of both.
+
+    Chi-square at a false alarm of 1e-6: 46.8 for 10 pairs and 35.9 for 6; fixed seed.
+    """
+    generator, tally = np.random.default_rng(11), dict.fromkeys(pairs, 0)
+    for _ in range(500 * len(tally)):
+        units = Units(bound, {"v": 2})
+        units.add(units.number(Column(list(ids))), [np.array(cells)])
+        keep = units.keep(2, generator.bytes)
+        tally[tuple(row for row in np.flatnonzero(keep).tolist() if ids[row] == "a")] += 1
+        assert all(keep[row] for row, unit in enumerate(ids) if unit == "b")
+    assert (
+        sum((count - 500) ** 2 / 500 for count in tally.values()) < {10: 46.8, 6: 35.9}[len(tally)]
+    )
+
+
+def test_rows_without_a_unit_are_dropped():
+    for ids in (["a", None, ""], [1.0, float("nan"), None], [1, None, None], [pd.NA, "b", pd.NaT]):
+        frame = pd.DataFrame({"id": pd.Series(ids, dtype=object), "v": [0, 0, 0]})
+        assert columns_of(read(frame, Domain(v=Coded(3)), unit_column="id", max_rows=3)).codes[
+            "v"
+        ].tolist() == [0]
+
+
+@pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
+def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(form, most):
+    """70,000 units of 1 to 5 rows each, in two chunks: each keeps its own rows up to the bound, whatever its number."""
+    generator = np.random.default_rng(7)
+    unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
+    units = Units()
+    for part in (unit[:100_000], unit[100_000:]):
+        units.add(units.number(Column(part if form == "numbers" else part.astype(str).tolist())))
+    keep = units.keep(most, generator.bytes)
+    assert (
+        np.bincount(unit[keep], minlength=70_000).tolist()
+        == np.minimum(np.arange(70_000) % 5 + 1, most).tolist()
+    )
+
+
+def kept_one_by_one(keys, units, cells, most, within):
+    """Row by row in the order of the keys: the first of each cell of a unit, and of those the first of the unit."""
+    kept, chosen = [], {}
+    for of_cells, bound in ((True, within), (False, most)):
+        often = {}
+        for row in sorted(range(len(keys)) if of_cells else kept, key=lambda row: keys[row]):
+            group = (units[row], cells[row] if of_cells else None)
+            often[group] = often.get(group, 0) + 1
+            chosen[row] = units[row] is not None and often[group] <= bound
+        kept = [row for row in chosen if chosen[row]]
+    return [chosen[row] for row in range(len(keys))]
+
+
+@pytest.mark.parametrize("sizes", [(2,), (3, 2), (2, 3), (1, 1, 2), (2, 2, 2), (3, 1, 4)], ids=str)
+def test_no_two_cells_and_no_two_units_share_a_bound(sizes):
+    """The choice is that of rows looked at one by one, whatever few values the cells, -1 among them, and the units are of."""
+    generator = np.random.default_rng(sizes)
+    kinds = {f"a{place}": size for place, size in enumerate(sizes)}
+    for trial in range(40):
+        rows, most, within = (
+            int(generator.integers(1, 60)),
+            int(generator.integers(1, 9)),
+            int(generator.integers(1, 4)),
+        )
+        names = [name for name in kinds if generator.random() < 0.7] or [*kinds]
+        codes = [generator.integers(-1, size, rows) for size in sizes]
+        ids = [
+            [1, "1", "1.0", 1.5, b"\xff", None, ""][place]
+            for place in generator.integers(0, 7, rows)
+        ]
+        keys = generator.permutation(rows)
+        units = Units(PerCellBound(within, names), kinds)
+        for part in (slice(0, rows // 2), slice(rows // 2, rows)):
+            units.add(units.number(Column(ids[part])), [own[part] for own in codes])
+        cells = [
+            tuple(int(codes[[*kinds].index(name)][row]) for name in names) for row in range(rows)
+        ]
+        forms = [
+            None
+            if one in (None, "")
+            else one
+            if isinstance(one, bytes)
+            else str(one).removesuffix(".0")
+            for one in ids
+        ]
+        assert units.keep(most, entropy(keys)).tolist() == kept_one_by_one(
+            keys, forms, cells, most, within
+        ), trial
+
+
+def test_dropped_rows_have_a_cell_of_their_own():
+    frame = pl.DataFrame({"id": ["a"] * 4, "v": [9, 9, 0, 0]})
+    domain = Domain(v=Coded(2))
+    for keys in itertools.permutations(range(4)):
+        with mock.patch.object(_read, "urandom", entropy(keys)):
+            table = read(
+                frame,
+                domain,
+                wanted=ReadRequest(usage=True),
+                unit_column="id",
+                max_rows=2,
+                max_per_cell=PerCellBound(1, "v"),
+            )
+        assert columns_of(table).codes["v"].tolist() == [0]
+        assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
+
+
+OF_UNITS = (
+    "a count of units must be in a table whose rows have units, and of attributes that are read"
+)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "measures", "options", "message"),
+    [
+        (
+            ["v"],
+            [],
+            {"unit_column": "id", "max_per_cell": PerCellBound(1, "w")},
+            "max_per_cell must be attributes that are read: v; got",
+        ),
+        (
+            None,
+            [],
+            {"max_per_cell": PerCellBound(1, "w")},
+            "max_per_cell must be None where each row is a unit",
+        ),
+        (None, ["units by v"], {}, OF_UNITS),
+        (["w"], ["units by v"], {"unit_column": "id"}, OF_UNITS),
+    ],
+)
+def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures, options, message):
+    with pytest.raises(InputError, match=message):
+        read(
+            pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}),
+            CELLS,
+            wanted=ReadRequest(attributes=attributes, measures=measures),
+            **options,
+        )
+
+
+def test_one_person_with_two_spellings_of_an_id_is_one_unit(tmp_path):
+    """Without it, a person of two spellings would keep twice `max_rows` rows."""
+    (tmp_path / "january.csv").write_text("id,dx\n17.0,A\n18.0,A\n,B\n19.0,B\n")
+    (tmp_path / "march.csv").write_text("id,dx\n17,A\n18,A\n19,B\n20,B\n")
+    domain = Domain(dx=["A", "B"])
+    table = read(tmp_path, domain, unit_column="id", max_rows=1)
+    assert np.bincount(columns_of(table).codes["dx"]).tolist() == [2, 2]
+
+
+def test_units_follow_the_reading_of_the_source(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text('id,dx\nP17,A\n"P17 ",A\np17,A\nP18,B\nNA,B\n')
+    reading = Reading(trim=True, ignore_case=True, nulls=["na"])
+    table = read(file, Domain(dx=["A", "B"]), unit_column="id", max_rows=1, unit_reading=reading)
+    assert np.bincount(columns_of(table).codes["dx"]).tolist() == [1, 1]
