@@ -129,7 +129,7 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     return {
         "strategy": plan.strategy,
         "error": plan.expected_error().total_squared_error,
-        "ended": list(plan.details.get("ended_early", ())),
+        "ended": list(plan.details.ended_early),
         "crowded": named,
         "seconds": time.process_time() - start,
         "whole": whole,

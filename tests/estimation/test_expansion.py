@@ -14,10 +14,9 @@ from leastnoise._estimation import (
     Estimator,
     Outcome,
     Posterior,
-    SmoothedEstimate,
     join_observations,
 )
-from leastnoise._estimation._expansion import DeviationBound, shrunk_levels
+from leastnoise._estimation._expansion import shrunk_levels
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import mechanism_for
 from leastnoise._plan import Plan
@@ -61,7 +60,7 @@ def steps_of(regime: str, mechanism: str) -> list[Measurements]:
     coarse = Factor(
         ("age",), Coarse(Tree.full(4, 2), STARTS, SIZE), np.array([5, 4, 4, 3, 3, 3, 9])
     )
-    steps = {"shrunk": [levels], "adaptive": [levels, coarse], "buckets": [coarse]}[regime]
+    steps = {"adaptive": [levels, coarse], "buckets": [coarse]}[regime]
     return [
         fit_noise_scales(
             DOMAIN, PRIVACY[mechanism], mechanism, [(Block((factor,), Fraction(1)), 1.0)]
@@ -70,19 +69,16 @@ def steps_of(regime: str, mechanism: str) -> list[Measurements]:
     ]
 
 
-def observed(
-    regime: str, mechanism: str, cells: np.ndarray, seed: int = 1, **facts: object
-) -> Outcome:
-    privacy, entropy = PRIVACY[mechanism], SeededEntropy(seed)
+def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcome:
+    """Return the outcome of levels, then buckets, on these counts of cells."""
+    privacy = PRIVACY[mechanism]
+    entropy = SeededEntropy(seed)
     table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
-    told = {"buckets": 4, "starts": pack(STARTS)}
-    found = {"shrunk": {}, "adaptive": told, "buckets": told | {"bounded": True}}[regime]
-    observation = join_observations(
-        [simulate(plan, table, entropy) for plan in steps_of(regime, mechanism)], privacy
-    )
+    steps = steps_of("adaptive", mechanism)
+    observation = join_observations([simulate(step, table, entropy) for step in steps], privacy)
     plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
-    read = mechanism_for("dawa", plan.workload).finding
-    return Outcome(plan, observation, read({"regime": regime, **found, **facts}))
+    facts = {"regime": "adaptive", "buckets": 4, "starts": pack(STARTS)}
+    return Outcome(plan, observation, mechanism_for("dawa", plan.workload).finding(facts))
 
 
 @pytest.mark.parametrize("most", [10**6, 3])
@@ -94,7 +90,7 @@ def test_the_posterior_is_that_of_normals(
     """By the covariance of all edges, and some queries at a time."""
     monkeypatch.setattr("leastnoise._estimation._expansion._MOST_EDGES", most)
     monkeypatch.setattr("leastnoise._estimation._expansion._ROWS", most)
-    observation = observed("adaptive", mechanism, np.arange(SIZE) * 3).observation
+    observation = adaptive_outcome(mechanism, np.arange(SIZE) * 3).observation
     found = Posterior.of(observation)
     halving, first = shrunk_levels(observation)
     basis = np.diff(halving.up_to(np.arange(SIZE + 1)).toarray(), axis=0)
@@ -129,17 +125,6 @@ def test_the_posterior_is_that_of_normals(
         assert np.allclose(answer.values.reshape(-1), asked @ mean)
 
 
-@pytest.mark.parametrize("regime", ["shrunk", "sloped"])
-def test_levels_alone_of_earlier_releases_are_read_as_any_measurements(regime: str) -> None:
-    outcome = observed("shrunk", Noise.DISCRETE_LAPLACE, np.arange(SIZE) * 20)
-    found = (
-        mechanism_for("dawa", outcome.plan.workload)
-        .finding({"regime": regime})
-        .estimator(outcome.observation)
-    )
-    assert isinstance(found, SmoothedEstimate)
-
-
 EVEN = np.repeat(
     [30, 4, 90, 10], np.diff(STARTS, append=SIZE)
 )  # inside the buckets: all error is noise
@@ -150,7 +135,7 @@ def expanded(mechanism: str) -> list[Estimator]:
     """Of other noise each; all products are asked of the same."""
     (plan,) = steps_of("buckets", mechanism)
     draws = simulations(plan, Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), EVEN)}), 400, seed=1)
-    return [BucketExpansion.of(observation, None) for observation in draws]
+    return [BucketExpansion.of(observation) for observation in draws]
 
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
@@ -168,55 +153,6 @@ def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(
     assert (np.abs(((found - truth) ** 2).mean(axis=0) - said) <= 0.4 * said + 1e-9).all()
 
 
-@pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
-@pytest.mark.parametrize("bounded", [True, False])
-def test_the_approximation_of_buckets_is_one_cell_of_each_anywhere_and_what_bounds_moved(
-    product: Product, bounded: bool
-) -> None:
-    hidden = {"scale": 3.0, "prior": 1.0}
-    found = observed(
-        "buckets", Noise.DISCRETE_LAPLACE, np.arange(SIZE) % 3, bounded=bounded, hidden=hidden
-    ).estimator()
-    lengths, counts, covariance = np.diff(STARTS, append=SIZE), found.counts, found.covariance  # type: ignore[attr-defined]
-    squares = DeviationBound(scale=3.0, prior=1.0).squares(lengths, counts, np.diag(covariance))
-    rows = rows_of(product)
-    expected = (rows @ (found.cells - np.repeat(counts / lengths, lengths))) ** 2  # type: ignore[attr-defined]
-    for start, length, square in zip(STARTS, lengths, squares, strict=True):
-        errors = [
-            np.sqrt(square) * (rows[:, start + at] - rows[:, start : start + length].mean(axis=1))
-            for at in range(length)
-        ]
-        expected = expected + (np.mean(np.square(errors), axis=0) if length > 1 else 0.0)
-    assert np.allclose(found.estimate(product).approximation_std.reshape(-1) ** 2, expected)
-    unknown = observed(
-        "buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9), bounded=bounded
-    ).estimator()
-    assert np.isnan(unknown.estimate(product).approximation_std).all()
-
-
-def test_what_buckets_hide_is_bounded_by_their_choice_and_their_counts() -> None:
-    cells, counts, spread = (
-        np.array([1, 4, 64, 64]),
-        np.array([9e9, 9e9, 9e9, 1.0]),
-        np.full(4, 25.0),
-    )
-    free = DeviationBound(scale=10.0, prior=1.5).squares(cells, counts, spread)
-    assert free[0] == 0
-    assert (
-        free[1] == (10 * (2 * 1.5 + 1)) ** 2
-    )  # one cell of four: two more buckets, and one factor e of luck
-    assert free[2] == 100 * 64 * 1.5**2  # every cell by itself
-    assert free[3] == 1 + 25  # no more than the bucket holds
-
-
-def test_bounded_buckets_are_not_negative() -> None:
-    for seed in range(20):
-        found = observed(
-            "buckets", Noise.DISCRETE_LAPLACE, np.zeros(SIZE, dtype=int), seed, bounded=True
-        ).estimator()
-        assert (found.estimate(ASKED[0]).values >= 0).all()
-
-
 @pytest.mark.parametrize(
     "facts",
     [
@@ -228,6 +164,6 @@ def test_bounded_buckets_are_not_negative() -> None:
     ],
 )
 def test_damaged_facts_are_refused(facts: dict[str, object]) -> None:
-    outcome = observed("buckets", Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
+    outcome = adaptive_outcome(Noise.DISCRETE_LAPLACE, np.full(SIZE, 9))
     with pytest.raises(InputError, match="not an observation, or a damaged one"):
         outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome) | {"outcome": facts}))

@@ -15,7 +15,7 @@ from leastnoise._mechanisms import (
     mechanism_of,
     release_contract,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import NO_DETAILS, Plan
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Budget, Privacy, PureDP, whole_budget
 from leastnoise._trusted.check import BudgetError, InputError
@@ -57,7 +57,7 @@ def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> 
     assert (plan.measurements is None, plan.promise is None) == (row.looks, row.looks)
     told = mechanism_of(plan).explain(plan)
     assert (bool(told.steps), told.promise is None) == (row.looks, row.looks)
-    assert json.dumps(told.steps)
+    assert json.dumps([step.to_json() for step in told.steps])
 
 
 @every_row
@@ -114,7 +114,7 @@ def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
                 workload, Privacy(row.budgets[0]), Search(row.strategy)
             )
     broken = (
-        [replace(plan, details={})]
+        [replace(plan, details=NO_DETAILS)]
         if row.looks
         else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
     )

@@ -19,7 +19,7 @@ from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
 from leastnoise._release import make_records, stated_words
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Product, Workload, marginals, queries
@@ -206,6 +206,11 @@ def test_tables_of_three_attributes_levels_and_prefix_sums_come_from_the_pairs()
         estimator.estimate(other)
 
 
+def step_names(plan: Plan) -> list[str]:
+    """Return the names of the steps of a plan; a choice of steps is called "one of"."""
+    return [step.to_json()["step"] for step in plan.details.adaptive.steps]
+
+
 def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
     large = Domain(a=Integers(0, 9_999), b=Integers(0, 9_999))
     with pytest.raises(InputError, match="answers tables of at most 4194304 cells"):
@@ -214,12 +219,13 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
         planned(marginals(DOMAIN, ways=1), Privacy(PureDP(1)))
     plan = planned(PAIRS, Privacy(PureDP(1)))
     for changed, message in (
-        ({"steps": []}, "are not those"),
-        ({"mechanism": "discrete_gaussian"}, "must be discrete_laplace"),
-        ({"mechanism": "rounded_gaussian", "gaussian": "1"}, "do not share out"),
-        ({"reference": {}}, "cannot be read"),
+        ({"steps": ()}, "are not those"),
+        ({"noise": Noise.DISCRETE_GAUSSIAN}, "must be discrete_laplace"),
+        ({"noise": Noise.ROUNDED_GAUSSIAN, "mu_squared": Fraction(1)}, "noise of the plan is not"),
+        ({"reference": None}, "has no errors of a data-independent plan"),
     ):
-        broken = replace(plan, details={**plan.details, **changed})
+        adaptive = replace(plan.details.adaptive, **changed)
+        broken = replace(plan, details=replace(plan.details, adaptive=adaptive))
         with pytest.raises(InputError, match=message):
             mechanism_of(broken).prepare(broken)
 
@@ -236,7 +242,7 @@ def test_rows_are_counted_where_they_decide(
     workload: Workload, budget: object, steps: list[str]
 ) -> None:
     plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
-    assert [step["step"] for step in plan.details["steps"]] == steps
+    assert step_names(plan) == steps
     assert (run(plan, rows(3_000), 3).finding.facts().get("rows") is None) == (steps[0] != "total")
 
 
@@ -254,7 +260,7 @@ def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
     plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
-    assert shared in plan.details["steps"][0]["budget"]
+    assert shared in parameters(plan.details.adaptive.steps[0].budget)
     assert (
         run(plan, rows(300), 3).observation.measurements.noise is noise
     )  # so few that tables are on bins
@@ -368,7 +374,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
         np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))
     ).any()
     assert stated_words(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
-    broken = replace(plan, details={**plan.details, "impossible": [{"a0": [12]}]})
+    broken = replace(plan, details=replace(plan.details, impossible=({"a0": (12,)},)))
     with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
         mechanism_of(broken).prepare(broken)
 

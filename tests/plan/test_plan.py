@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import equations
 from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared, root_up, round_up
-from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._plan import (
+    AdaptiveDetails,
+    Plan,
+    PlanDetails,
+    Promise,
+    ReferencePlan,
+    Step,
+    StepChoice,
+    TableError,
+)
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, covers
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.linop import Dense, Identity, Prefix, Tree
@@ -68,7 +77,11 @@ def test_json_round_trip_keeps_everything() -> None:
     promise = Promise(10.5, 2.25, (TableError("b", 8, 2.0, 1.5, 1.75),))
     privacy = Privacy(ApproxDP(1, "1e-9"), "replace", "id", 3)
     made = small(weighted, CELLS, SUMS, noise=Noise.ROUNDED_GAUSSIAN, privacy=privacy, grid=16)
-    plan = plan_of(made, promise=promise, details={"gap": 1e-3})
+    plan = plan_of(
+        made,
+        promise=promise,
+        details=PlanDetails(largest_variance_over_least=1.5, ended_early=("p_identity",)),
+    )
     again = Plan.from_json(plan.to_json())
     assert again == plan
     assert again.digest() == plan.digest() != SMALL.digest()
@@ -266,16 +279,19 @@ def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
 
 
 def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
-    given_details = {"design": {"tables": [1, 2]}}
-    plan = plan_of(small(), details=given_details)
+    impossible = [{"a": [0, 1]}]
+    plan = plan_of(small(), details=PlanDetails(impossible=impossible, high_errors={"a": 3.5}))
     digest = plan.digest()
-    given_details["design"]["tables"].append(3)
-    for change in (lambda: plan.details.update(x=1), lambda: plan.details["design"].pop("tables")):
+    impossible[0]["a"].append(1)
+    for change in (
+        lambda: plan.details.high_errors.update(x=1),
+        lambda: plan.details.impossible[0].pop("a"),
+    ):
         with pytest.raises(
             TypeError, match="What a plan says cannot be changed; make another plan"
         ):
             change()
-    assert plan.details == {"design": {"tables": (1, 2)}}
+    assert plan.details.impossible == ({"a": (0, 1)},)
     assert plan.digest() == digest
     assert Plan.from_json(plan.to_json()) == plan
     for copied in (
@@ -288,7 +304,24 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
 
 
 def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
-    plan = replace(SMALL, measurements=None, details={"steps": [{"a": [2]}]}, fallback=SMALL)
+    adaptive = AdaptiveDetails(
+        noise=Noise.DISCRETE_LAPLACE,
+        steps=(
+            Step("test", PureDP("1/9")),
+            StepChoice((("few", (Step("cells", PureDP("1/2")),)), ("many", ()))),
+        ),
+        attributes=("b",),
+        borders={"easy": 0.5},
+        pairs=3,
+        reference=ReferencePlan(
+            strategy="workload",
+            noise=Noise.DISCRETE_LAPLACE,
+            expected_total_squared_error=9.5,
+            lower_bound=3.0,
+            rmse=(1.5,),
+        ),
+    )
+    plan = replace(SMALL, measurements=None, details=PlanDetails(adaptive=adaptive), fallback=SMALL)
     again = Plan.from_json(plan.to_json())
     assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
     assert plan.cost().budget == PureDP(1)
@@ -314,7 +347,7 @@ def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
             "the workload and privacy of a plan must be Workload, Privacy; got 'tuple, Privacy'",
         ),
         ({"strategy": ""}, "strategy of a plan must be a name"),
-        ({"details": 2}, "its details an object"),
+        ({"details": 2}, "its details PlanDetails"),
         ({"privacy": Privacy(PureDP(2))}, "must be of its own domain and privacy"),
     ],
 )

@@ -375,7 +375,7 @@ def test_what_is_made_of_targets_is_told():
 def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> None:
     domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
-    assert made.details["unit_bound"] > 0
+    assert made.details.unit_bound > 0
     cells = targets.plan_for_workload(ln.queries(domain, age="identity"), made)
     assert cells.promise.lower_bound == pytest.approx(
         ln.plan(cells.workload, ln.ZCDP("1/2"), strategy="identity").promise.lower_bound
@@ -389,7 +389,7 @@ def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: s
     asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
     asked = asked.within(size=1000) if objective == "relative" else asked
     made = ln.plan(asked, ln.PureDP(1), objective=objective, strategy="marginals")
-    assert made.details.get("objective", "total") == objective
+    assert made.details.objective == objective
     ln.release(made, pd.DataFrame({"sex": ["F", "M"], "age": [1, 2]}), seed=1, out=tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     words = {

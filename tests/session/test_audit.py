@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise import _plan
 from leastnoise._audit import Audit, AuditResult, _measurement_tests
 from leastnoise._audit._measurement_tests import Pairs
+from leastnoise._plan import _categories
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _keys, _measure
 
@@ -223,7 +223,7 @@ def test_a_search_that_is_wrong_by_a_quarter_is_seen(
 
 def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does what it says, and names the category of one person too often for its delta."""
-    for module in (_keys, _plan):
+    for module in (_keys, _categories):
         monkeypatch.setattr(module, "keys_are_private", lambda *_: True)
     plan = searched("Laplace")
     parts = rehearsed(

@@ -21,7 +21,8 @@ FRAME = pd.DataFrame(
 # Below these a key is a name of the user's (an attribute, a measure, a table) or a parameter of a
 # strategy.
 NAMES = {
-    "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "outcome", "answers.columns",
+    "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "independent", "outcome",
+    "answers.columns",
     "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
     "factors", "limits", "values", "promise", "versions",

@@ -8,8 +8,10 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._mechanisms import _dawa
+from leastnoise._plan import AdaptiveDetails
 from leastnoise._release import _writing
 from leastnoise._session import _release_job
+from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import Series, _ledger
 from leastnoise._trusted.kernel._outcome import outcome_to_text
 from session.releasing import full, stopped
@@ -56,7 +58,9 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
     with stopped(_release_job, "build"):
         ln.release(plan, pd.DataFrame({"age": [1, 2, 3]}), ledger=book, out=tmp_path / "a")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_dawa, "plan_details", lambda *_: {"steps": []})
+        patch.setattr(
+            _dawa, "plan_details", lambda *_: AdaptiveDetails(noise=Noise.DISCRETE_LAPLACE)
+        )
         with pytest.raises(
             ln.LedgerError,
             match=r"was paid, and this program cannot carry out .*nothing is paid again\.",

@@ -190,6 +190,7 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     assert manifest(out)["plan"]["details"]["series"] == {
         "along": "month",
         "late": "drop",
+        "strategy_of_a_period": "tilted",
         "through": "2024-03",
         "periods": 6,
         "cost": planned_spec(office.asked).cost().to_json(),

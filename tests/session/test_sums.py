@@ -315,7 +315,7 @@ def test_which_way_sums_are_measured() -> None:
     by_pay = ln.queries(GROUPED, place="identity", pay="prefix", sum="wages")
     two = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
     for asked, step in ((total, "groups"), (both, "groups"), (by_pay, "sums"), (two, "sums")):
-        assert [step["step"] for step in setting(asked, ln.PureDP(1)).plan.details["steps"]] == [
+        assert [step.name for step in setting(asked, ln.PureDP(1)).plan.details.adaptive.steps] == [
             "tail",
             step,
         ]
@@ -694,7 +694,9 @@ def test_releases_by_name_are_read_again_and_say_what_was_cut(
 def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> None:
     plan = setting(asked, ln.PureDP(1)).plan
     assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
-    for changed in ({"details": {**plan.details, "attribute": "sex"}}, {"strategy": "dawa"}):
+    adaptive = replace(plan.details.adaptive, attributes=("sex",))
+    other_details = replace(plan.details, adaptive=adaptive)
+    for changed in ({"details": other_details}, {"strategy": "dawa"}):
         with pytest.raises(
             InputError, match=r"not those of this version\. Make the plan again; nothing was spent"
         ):

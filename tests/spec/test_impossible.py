@@ -33,8 +33,8 @@ def test_intervals_of_numbers_and_dates_and_lists_of_cells():
     more = '[[impossible]]\nage = [0, 2]\njob = ["driver", "nurse"]\n[[impossible]]\njob = ["none"]\nseen = ["2024-02", "2024-04"]'
     spec = spec_of(more)
     assert spec.impossible == ({"age": (0, 1, 2), "job": (1, 2)}, {"job": (0,), "seen": (1, 2, 3)})
-    assert list(planned_spec(spec).details["impossible"][0]["age"]) == [0, 1, 2]
-    assert "impossible" not in planned_spec(spec_of("")).details
+    assert list(planned_spec(spec).details.impossible[0]["age"]) == [0, 1, 2]
+    assert planned_spec(spec_of("")).details.impossible == ()
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,10 @@ def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str):
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
 def test_the_model_and_its_records_hold_public_sums(budget: str):
     plan = planned_spec(spec_of(BOTH, "model", budget))
-    assert [step["step"] for step in plan.details["steps"]] in (["alone", "pairs"], ["independent"])
+    assert [step.name for step in plan.details.adaptive.steps] in (
+        ["alone", "pairs"],
+        ["independent"],
+    )
     (release,) = releases(plan, ROWS_OF, [4])
     assert release.finding.facts()["rows"] == ROWS
     for table in release.tables:

@@ -106,4 +106,4 @@ def test_the_largest_variance_is_least_under_residual_max() -> None:
         max(one.weight * one.largest_std for one in plan.expected_error().tables) for plan in plans
     )
     assert least < 0.99 * usual
-    assert plans[1].details["largest_variance_over_least"] <= 1 + 2e-6
+    assert plans[1].details.largest_variance_over_least <= 1 + 2e-6

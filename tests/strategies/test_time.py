@@ -326,13 +326,13 @@ def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
     monkeypatch.setenv("LEASTNOISE_CACHE_DIR", str(tmp_path))
     found = cached_choice(other, privacy, Search(now=Ticking(0.3)))
     assert not any(tmp_path.iterdir())  # in more time more may be found
-    assert "p_identity" in found.details["ended_early"]
+    assert "p_identity" in found.details.ended_early
     (said,) = early_warnings(found)
     assert said.startswith(
         "The time for planning was over before the search of "
-        f"{', '.join(found.details['ended_early'])} ended"
+        f"{', '.join(found.details.ended_early)} ended"
     )
-    assert Plan.from_json(found.to_json()).details["ended_early"] == found.details["ended_early"]
+    assert Plan.from_json(found.to_json()).details.ended_early == found.details.ended_early
     assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
     assert any(tmp_path.iterdir())
 
@@ -414,7 +414,7 @@ def test_a_table_that_others_crowd_out_is_named(
         made = cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0)))
         ratio = made.expected_error().tables[0].rmse / alone / parts
         assert (ratio > 2) is is_crowded
-        assert dict(made.details.get("crowded", {})) == (
+        assert dict(made.details.high_errors) == (
             pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
         )
         assert ["alone: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded

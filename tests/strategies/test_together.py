@@ -101,7 +101,7 @@ def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
         assert plan.expected_error().total_squared_error < 0.8 * error_of(
             "hierarchy", workload, budget
         )
-    assert "unit_bound" not in planned(workload, ZCDP("1/2"), "gaussian_optimum").details
+    assert planned(workload, ZCDP("1/2"), "gaussian_optimum").details.unit_bound == 0
 
 
 def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) -> None:

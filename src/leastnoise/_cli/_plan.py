@@ -33,7 +33,7 @@ from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import Plan, guard_share
+from leastnoise._plan import Plan, StepChoice, Steps, guard_share
 from leastnoise._planning import (
     Price,
     TargetStatus,
@@ -70,7 +70,6 @@ from leastnoise._trusted.accounting import (
     Charge,
     budget_from_json,
     charge,
-    fraction_from_text,
     parameters,
     whole_budget,
 )
@@ -347,12 +346,16 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     )
     looks: dict[str, Any] = {}
     if explanation.steps:
-        reference = None if explanation.reference is None else explanation.reference.facts()
+        reference = None if explanation.reference is None else explanation.reference.to_json()
         if reference is not None:
             reference["rmse"] = dict(
                 zip((table["name"] for table in tables), reference["rmse"], strict=True)
             )
-        looks = {"data_aware": True, "steps": explanation.steps, "reference": reference}
+        looks = {
+            "data_aware": True,
+            "steps": [step.to_json() for step in explanation.steps],
+            "reference": reference,
+        }
     cost: dict[str, Any] = {**plan.cost().to_json()}
     cost |= cost.pop("budget", {})
     optional = {
@@ -550,31 +553,18 @@ def _show_steps(
     ]
 
 
-def _step_lines(steps: Sequence[Mapping[str, Any]], indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its part of the budget; alternatives are indented below each other."""
+def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
+    """Return a line for each step with its part of the budget; alternatives are indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
-        if step["step"] == "one of":
+        if isinstance(step, StepChoice):
             lines.append((f"{indent}then, by the answer, one of these:", ""))
-            for case, inner in step.items():
-                if case != "step":
-                    lines += [
-                        (f"{indent}  {_CASES.get(case, case)}", ""),
-                        *_step_lines(inner, indent + "    "),
-                    ]
+            for case, inner_steps in step.cases:
+                lines.append((f"{indent}  {_CASES.get(case, case)}", ""))
+                lines.extend(_step_lines(inner_steps, indent + "    "))
         else:
-            parts = {"epsilon": step["epsilon"]} if "epsilon" in step else step["budget"]
-            pairs = [
-                (name, fraction_from_text("a part of the budget", str(part)))
-                for name, part in parts.items()
-                if name != "definition"
-            ]
-            lines.append(
-                (
-                    indent + _STEPS.get(step["step"], step["step"]),
-                    ", ".join(f"{name} = {readable(part)}" for name, part in pairs),
-                )
-            )
+            parts = [f"{name} = {readable(part)}" for name, part in parameters(step.budget).items()]
+            lines.append((indent + _STEPS.get(step.name, step.name), ", ".join(parts)))
     return lines
 
 

@@ -46,7 +46,7 @@ from leastnoise._families import (
     nested_levels,
     partition_groups,
 )
-from leastnoise._plan import Plan, Promise, TableError
+from leastnoise._plan import NO_DETAILS, Plan, PlanDetails, Promise, TableError
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, largest_entry
@@ -356,7 +356,7 @@ def evaluate_plan(
     measurements: Measurements,
     strategy: str = "given",
     *,
-    details: Mapping[str, Any] | None = None,
+    details: PlanDetails = NO_DETAILS,
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
@@ -402,13 +402,10 @@ def evaluate_plan(
                 not error.exact,
             )
         )
-    facts = dict(details or {})
     bound = (
         0.0
         if exact
-        else lower_bound(
-            workload, measurements.privacy, measurements.noise, float(facts.get("unit_bound", 0.0))
-        )
+        else lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
     )
     promise = Promise(total, bound, tuple(tables))
     return Plan(
@@ -417,7 +414,7 @@ def evaluate_plan(
         strategy=strategy,
         measurements=measurements,
         promise=promise,
-        details=facts,
+        details=details,
     )
 
 

@@ -13,7 +13,6 @@ from leastnoise._estimation._cdf import (
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
-    DeviationBound,
     Posterior,
     SmoothedEstimate,
     can_be_smoothed,

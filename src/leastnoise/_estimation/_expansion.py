@@ -6,13 +6,7 @@ Given what was chosen (the regime, the buckets), the error of an answer has two 
 added for privacy; its variance is exact, with the factors of shrinking held fixed. *Approximation*
 is what is lost by taking cells for alike that are not. It depends on the data, so it is estimated
 from the same noisy numbers: for shrunk answers from how far differences lie from their posterior
-means beyond their noise, for buckets from the deviations that their choice and the test could not
-see. What bounds changed is part of it too.
-
-Buckets: the exponential mechanism keeps a bucket whole with a probability that falls by a factor e
-    for each ``scale`` records of deviation,
-and takes ``prior`` (natural logarithms) for each further bucket. So a deviation that ``j`` more
-buckets would remove is seen when it is well above ``j * prior * scale``, and hidden below.
+means beyond their noise. What bounds changed is part of it too.
 
 Levels of blocks are shrunk to their posterior means; with a second step on buckets, to the means
 given both steps.
@@ -64,29 +58,6 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
 _MOST_EDGES, _ROWS = 2**12 + 1, 2**9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviationBound:
-    """Parameters of the bucket choice, which bound the deviations it missed."""
-
-    scale: float
-    prior: float
-
-    def squares(self, cells: IntArray, counts: FloatArray, variances: FloatArray) -> FloatArray:
-        """Return the square of the deviation that each bucket may hide.
-
-        As if one of its cells had all of it.
-        """
-        # Either every cell deviates by what one more bucket costs, or one by what isolating it
-        # costs; no more than the bucket holds, as far as its noisy count tells.
-        single_cell = (np.ceil(np.log2(cells)) * self.prior + 1) ** 2
-        hidden_square = self.scale**2 * np.maximum(cells * self.prior**2, single_cell)
-        return np.asarray(
-            np.where(
-                cells > 1, np.minimum(hidden_square, np.maximum(counts, 0.0) ** 2 + variances), 0.0
-            )
-        )
 
 
 def chunks(length: int, most: int) -> Iterator[slice]:
@@ -172,10 +143,9 @@ class BucketExpansion:
     buckets: Coarse
     counts: FloatArray
     covariance: FloatArray
-    hidden: DeviationBound | None
 
     @staticmethod
-    def of(observation: Observation, hidden: DeviationBound | None) -> "BucketExpansion":
+    def of(observation: Observation) -> "BucketExpansion":
         """Estimate the counts from the observation of one step on buckets."""
         (block,), (values,) = observation.measurements.blocks, observation.values
         (factor,) = block.factors
@@ -192,7 +162,7 @@ class BucketExpansion:
             @ apply_transpose(inner, precision * (values / observation.measurements.grid)),
             dtype=np.float64,
         )
-        return BucketExpansion(factor.operator, counts, (covariance + covariance.T) / 2, hidden)
+        return BucketExpansion(factor.operator, counts, (covariance + covariance.T) / 2)
 
     @cached_property
     def even(self) -> FloatArray:
@@ -209,17 +179,10 @@ class BucketExpansion:
         return halving.together(halving.differences(self.even))
 
     def estimate(self, product: Product) -> Answer:
-        """Return the answers with noise and approximation errors.
-
-        The approximation error is what each bucket may hide, as if it lay in one cell, and what the
-        bounds changed.
-        """
-        values, noise = answers_of(product, self.cells), np.sqrt(self.variances(product))
-        if self.hidden is None:
-            return Answer(values, noise, np.full(product.shape, np.nan))
-        square = self.hidden.squares(self.buckets.lengths, self.counts, np.diag(self.covariance))
-        moved = answers_of(product, self.even) - values
-        return Answer(values, noise, np.sqrt(self._unevenness(product, square) + moved**2))
+        """Return the answers with noise errors; the approximation errors are unknown."""
+        values = answers_of(product, self.cells)
+        noise = np.sqrt(self.variances(product))
+        return Answer(values, noise, np.full(product.shape, np.nan))
 
     def _up_to(self, edges: IntArray) -> FloatArray:
         """Return the share of each bucket before some edges, (edges, buckets)."""
@@ -235,26 +198,6 @@ class BucketExpansion:
             lambda rows: np.vecdot(rows @ covariance, rows),
             lambda rows: rows @ covariance @ rows.T,
         )
-
-    def _unevenness(self, product: Product, square: FloatArray) -> FloatArray:
-        """Return squared errors if each bucket's deviation is in any one cell."""
-        operator = operator_of(product, self.buckets.size)
-        ends = interval_ends(operator)
-        if ends is None:
-            rows, starts, lengths = (
-                dense(operator).astype(np.float64),
-                self.buckets.starts,
-                self.buckets.lengths,
-            )
-            mean, squares = (
-                np.add.reduceat(rows**power, starts, axis=1) / lengths for power in (1, 2)
-            )
-            return (np.maximum(squares - mean**2, 0.0) @ square).reshape(product.shape)
-        means = (
-            self._up_to(ends[1][part] + 1) - self._up_to(ends[0][part])
-            for part in chunks(operator.rows, _ROWS)
-        )
-        return np.concatenate([(mean - mean**2) @ square for mean in means]).reshape(product.shape)
 
 
 def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePosterior]:

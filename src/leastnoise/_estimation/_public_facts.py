@@ -217,7 +217,7 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 def public_counts_of_plan(plan: Plan) -> tuple[PublicCounts, ...]:
     """Return the public counts that a plan was made with."""
     return read(
-        lambda: read_public(plan.domain, plan.details.get("public", ())),
+        lambda: read_public(plan.domain, plan.details.public),
         "list of public counts",
         "Make the plan again.",
     )

@@ -110,7 +110,7 @@ class DroppedBucketsEstimate:
 
         With sums that may be missing from other ranges.
         """
-        full = BucketExpansion.of(observation, None)
+        full = BucketExpansion.of(observation)
         starts = full.buckets.starts
         constrained = ConstrainedLeastSquares.of(
             full.covariance, (starts >= first) & (starts < stop)

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from leastnoise._mechanisms._protocol import (
         Explanation,
         Mechanism,
-        Reference,
         Run,
         release_contract,
     )
     from leastnoise._mechanisms._registry import BY_NAME, MECHANISMS, mechanism_for, mechanism_of
 
 _HOMES = {
-    "_mechanisms._protocol": ("Explanation", "Mechanism", "Reference", "Run", "release_contract"),
+    "_mechanisms._protocol": ("Explanation", "Mechanism", "Run", "release_contract"),
     "_mechanisms._registry": ("BY_NAME", "MECHANISMS", "mechanism_for", "mechanism_of"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -588,9 +588,8 @@ def choose_plan(
     if best.plan is None:
         raise InputError(f"No strategy can be used for this workload. {_failure_reasons(tried)}")
     ended = [*dict.fromkeys(entry.strategy for entry in tried if entry.ended)]
-    return replace(
-        best.plan, details={**best.plan.details, **({ENDED_EARLY: ended} if ended else {})}
-    ), tuple(tried)
+    details = replace(best.plan.details, ended_early=tuple(ended))
+    return replace(best.plan, details=details), tuple(tried)
 
 
 def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:

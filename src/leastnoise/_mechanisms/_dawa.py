@@ -19,17 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._domain import Domain
 from leastnoise._error import block_variance
 from leastnoise._estimation import (
     AdaptiveGridEstimate,
-    BucketExpansion,
-    DeviationBound,
     Estimator,
     HalvingTree,
     Outcome,
     Posterior,
-    Said,
     SmoothedEstimate,
     can_be_smoothed,
     cheapest_blocks,
@@ -46,10 +42,11 @@ from leastnoise._mechanisms._protocol import (
     Run,
     adaptive_plan,
     reference_measurements,
+    reference_of,
     reference_plan,
     require_details,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptiveDetails, Plan, Step, StepChoice
 from leastnoise._strategies import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
@@ -81,7 +78,6 @@ from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor, Measureme
 from leastnoise._workload import Workload
 
 STRATEGIES = ("dawa", "dawa_levels")
-EARLIER = "dawa_tree"  # drew buckets privately; its releases are read, and none is made
 TEST_SHARE = {"pure": Fraction(3, 100), "gaussian": Fraction(1, 100)}  # of the budget, for the test
 # the least cost per cell, in units of the noise, below which the data count as nearly empty
 EASY = 0.10
@@ -107,7 +103,7 @@ class NoEmptinessFinding(DataDependentFinding):
     The data-independent plan, shrunk as far as its own noisy answers allow.
     """
 
-    regime, earlier = "smoothed", ("shrunk", "sloped")
+    regime = "smoothed"
     interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
     estimate = SmoothedEstimate.of  # the posterior mean, with the intervals of least squares
 
@@ -125,32 +121,6 @@ class NearlyEmptyFinding(DataDependentFinding):
 
     buckets: int
     starts: Any
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Buckets(DataDependentFinding):
-    """A private partition into buckets, in releases of earlier versions."""
-
-    regime = "buckets"
-
-    buckets: int
-    hidden: DeviationBound | None = None
-    starts: Any = None
-
-    def not_covered(self, domain: Domain) -> list[Said]:
-        """Say that the error within buckets is unknown.
-
-        If the release has no estimate of it.
-        """
-        return (
-            [("aware_unknown", {})]
-            if self.hidden is None
-            else DataDependentFinding.not_covered(self, domain)
-        )
-
-    def estimator(self, observation: Observation) -> Estimator:
-        """Spread the count of a bucket evenly over its cells."""
-        return BucketExpansion.of(observation, self.hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,29 +339,31 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
     )
 
 
-def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> dict[str, Any]:
-    """Return the details of a plan, with its steps and what each may spend."""
-    choice, two = _choice(attributes, privacy.budget, strategy), len(attributes) == 2
-    remaining = privacy.budget.without(choice)
-    shares = (
-        {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
-        if two
-        else {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
+def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> AdaptiveDetails:
+    """Return the steps of a plan, and what each may spend."""
+    test_epsilon = _choice(attributes, privacy.budget, strategy)
+    remaining = privacy.budget.without(test_epsilon)
+    is_plane = len(attributes) == 2
+    if is_plane:
+        shares = {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
+    else:
+        shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
+    adaptive_steps = tuple(Step(name, remaining.share(share)) for name, share in shares.items())
+    noise = noise_kinds(privacy)[0]
+    if not test_epsilon:
+        return AdaptiveDetails(noise=noise, steps=adaptive_steps, attributes=tuple(attributes))
+    cases = StepChoice(
+        (
+            ("independent", (Step("independent", remaining),)),
+            ("blocks" if is_plane else "adaptive", adaptive_steps),
+        )
     )
-    adaptive = [
-        {"step": name, "budget": remaining.share(share).to_json()} for name, share in shares.items()
-    ]
-    steps: list[dict[str, Any]] = adaptive
-    if choice:
-        independent = [{"step": "independent", "budget": remaining.to_json()}]
-        ways = {"independent": independent, "blocks" if two else "adaptive": adaptive}
-        steps = [{"step": "test", "epsilon": str(choice)}, {"step": "one of", **ways}]
-    return {
-        **({"attributes": list(attributes)} if two else {"attribute": attributes[0]}),
-        "mechanism": noise_kinds(privacy)[0].value,
-        "steps": steps,
-        **({"borders": {"easy": EASY, "clear": CLEAR}} if choice and not two else {}),
-    }
+    return AdaptiveDetails(
+        noise=noise,
+        steps=(Step("test", PureDP(test_epsilon)), cases),
+        attributes=tuple(attributes),
+        borders={} if is_plane else {"easy": EASY, "clear": CLEAR},
+    )
 
 
 def setting_from_plan(plan: Plan) -> DawaSetting:
@@ -400,8 +372,7 @@ def setting_from_plan(plan: Plan) -> DawaSetting:
     The plan may come from a file.
     """
     attributes = attributes_of(plan.workload, plan.privacy, plan.strategy)
-    details = plan_details(attributes, plan.privacy, plan.strategy)
-    require_details(plan, lambda: details if plan.strategy in STRATEGIES else {"steps": []})
+    require_details(plan, plan_details(attributes, plan.privacy, plan.strategy))
     return DawaSetting(plan, attributes, noise_kinds(plan.privacy)[0])
 
 
@@ -488,7 +459,7 @@ def split_noise(setting: DawaSetting, costs: list[np.ndarray]) -> float:
     """
     # The data-independent plan has v on average. On few buckets it is less: 3 (v / 3)^0.6, which is
     # exact for identity, where v is 3, and 18 for all ranges over 4096 cells under Laplace noise.
-    total = float(setting.plan.details["reference"]["expected_total_squared_error"])
+    total = reference_of(setting.plan).expected_total_squared_error
     average = (
         total
         / setting.unit_variance(setting.plan.privacy.budget)
@@ -569,13 +540,8 @@ class Dawa(Mechanism):
         NoStructureFinding,
         NoEmptinessFinding,
         NearlyEmptyFinding,
-        Buckets,
         AdaptiveGridFinding,
     )
-
-    def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - refused with a reason
-        """Take its strategies, also that of earlier releases."""
-        return strategy in {*STRATEGIES, EARLIER}
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
         """Make the plan by `plan_dawa`."""

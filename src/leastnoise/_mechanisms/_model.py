@@ -38,16 +38,17 @@ from leastnoise._mechanisms._choice import Search, choose_plan, noise_kinds
 from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
-    Reference,
     Run,
-    gaussian_composition_details,
+    adaptive_details,
     reference_measurements,
+    reference_of,
     require_details,
     rescale_plan,
-    step_budget_details,
+    shared_mu_squared,
     step_privacy,
+    summarize_reference,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step, StepChoice, Steps
 from leastnoise._strategies import binned_tables, table_precisions
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError
@@ -174,7 +175,7 @@ class ModelSetting:
 
         In the spec's words.
         """
-        return {key: tuple(self.plan.details.get(key, ())) for key in ("impossible", "public")}
+        return {"impossible": self.plan.details.impossible, "public": self.plan.details.public}
 
     @cached_property
     def public_rows(self) -> int | None:
@@ -186,7 +187,7 @@ class ModelSetting:
     @property
     def noise(self) -> Noise:
         """The noise of all that is measured."""
-        return Noise(self.plan.details["mechanism"])
+        return adaptive_details(self.plan).noise
 
     @cached_property
     def deciding_rows(self) -> float:
@@ -196,11 +197,10 @@ class ModelSetting:
         """
         if not all(product.is_marginal for product in self.plan.workload):
             return math.inf
-        rmse = Reference.read(self.plan.details["reference"]).rmse
         cells = np.array([product.rows for product in self.plan.workload])
         return (
             0.4
-            * float(np.mean(cells * rmse))
+            * float(np.mean(cells * reference_of(self.plan).rmse))
             / (_DENSE[self.noise.norm] * (1 + (_FEW_CELLS / float(cells.mean())) ** 6))
         )
 
@@ -350,24 +350,21 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
     return pairs
 
 
-def _steps(setting: ModelSetting) -> list[dict[str, Any]]:
-    """Return the steps as entries of the details.
+def _steps(setting: ModelSetting) -> Steps:
+    """Return the steps, for every case that the number of rows may decide."""
+    budget = step_privacy(setting.plan).budget
 
-    For every case that the number of rows may decide.
-    """
-    cases = {
-        case: [
-            {"step": name, "budget": step_budget_details(setting.plan, share)}
-            for name, share in setting.shares(case).items()
-        ]
-        for case in ("model_bins", "model_fuller", "model_tables")
-    }
+    def steps_of(case: str) -> tuple[Step, ...]:
+        shares = setting.shares(case)
+        return tuple(Step(name, budget.share(share)) for name, share in shares.items())
+
     if not setting.counting_share:
-        return cases[setting.case_for_rows(setting.public_rows)]
-    return [
-        {"step": "total", "budget": step_budget_details(setting.plan, setting.counting_share)},
-        {"step": "one of", **cases},
-    ]
+        return steps_of(setting.case_for_rows(setting.public_rows))
+    cases = ("model_bins", "model_fuller", "model_tables")
+    return (
+        Step("total", budget.share(setting.counting_share)),
+        StepChoice(tuple((case, steps_of(case)) for case in cases)),
+    )
 
 
 def setting_from_plan(plan: Plan) -> ModelSetting:
@@ -377,23 +374,25 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     """
     setting = ModelSetting(plan, pairs_of(plan.workload))
 
-    def details() -> dict[str, Any]:
-        read_combinations(plan.domain, setting.stated["impossible"])
-        read_public(plan.domain, setting.stated["public"])
-        if plan.details.get("gaussian") != gaussian_composition_details(
-            plan.privacy, setting.noise
-        ).get("gaussian"):
-            raise ValueError("its steps do not share out what their noise adds up")
-        return {
-            "steps": _steps(setting),
-            "mechanism": (
-                reference_measurements(plan).noise
-                if setting.may_use_reference
-                else noise_kinds(plan.privacy)[0]
-            ).value,
-        }
-
-    require_details(plan, details)
+    read_combinations(plan.domain, plan.details.impossible)
+    read_public(plan.domain, plan.details.public)
+    noise = noise_kinds(plan.privacy)[0]
+    if setting.may_use_reference:
+        noise = reference_measurements(plan).noise
+    mu_squared = shared_mu_squared(plan.privacy, noise)
+    details = adaptive_details(plan)
+    if (details.noise, details.mu_squared) != (noise, mu_squared):
+        raise InputError(
+            "The noise of the plan is not that of this version. Make the plan again; nothing was "
+            "spent."
+        )
+    expected = AdaptiveDetails(
+        noise=noise,
+        steps=_steps(setting),
+        mu_squared=mu_squared,
+        pairs=len(setting.pairs),
+    )
+    require_details(plan, expected)
     rescale_noise(
         reference_measurements(plan), step_privacy(plan).share(1 - setting.counting_share)
     )
@@ -492,16 +491,12 @@ class Model(Mechanism):
         reference, _ = choose_plan(
             _reference_workload(workload), privacy, replace(search, strategy="auto")
         )
-        details = {
-            "mechanism": reference.measured().noise.value,
-            "pairs": len(pairs),
-            "reference": Reference.of(reference).facts(),
-            **{
-                key: list(facts)
-                for key, facts in (("impossible", search.impossible), ("public", search.public))
-                if facts
-            },
-        }
+        adaptive = AdaptiveDetails(
+            noise=reference.measured().noise,
+            pairs=len(pairs),
+            reference=summarize_reference(reference),
+        )
+        details = PlanDetails(impossible=search.impossible, public=search.public, adaptive=adaptive)
         setting = ModelSetting(
             Plan(
                 workload=workload,
@@ -513,15 +508,16 @@ class Model(Mechanism):
             pairs,
         )
         if not setting.may_use_reference:
-            details["mechanism"] = noise_kinds(privacy)[0].value
-        details |= gaussian_composition_details(privacy, Noise(details["mechanism"]))
+            adaptive = replace(adaptive, noise=noise_kinds(privacy)[0])
+        adaptive = replace(adaptive, mu_squared=shared_mu_squared(privacy, adaptive.noise))
+        details = replace(details, adaptive=adaptive)
         setting = replace(setting, plan=replace(setting.plan, details=details))
         remaining_measurements = rescale_plan(
             reference, step_privacy(setting.plan).share(1 - setting.counting_share)
         )
         return replace(
             setting.plan,
-            details=details | {"steps": _steps(setting)},
+            details=replace(details, adaptive=replace(adaptive, steps=_steps(setting))),
             fallback=remaining_measurements,
         )
 

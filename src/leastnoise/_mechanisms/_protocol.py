@@ -7,9 +7,8 @@ row in tests/mechanisms/conformance. Mechanisms that look at the data share here
 are written and read, and their reference, the best plan that does not look.
 """
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -17,7 +16,6 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 from leastnoise._domain import Domain
 from leastnoise._estimation import (
     DataIndependentEstimate,
-    DeviationBound,
     Estimate,
     Estimator,
     Finding,
@@ -26,10 +24,10 @@ from leastnoise._estimation import (
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
 from leastnoise._mechanisms._choice import Search, try_strategies
-from leastnoise._plan import Plan, Promise
+from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Promise, ReferencePlan, Steps
 from leastnoise._strategies import PLANNERS
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, parameters
-from leastnoise._trusted.check import InputError, exact
+from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy
+from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import ReleaseContract, Series
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Workload
@@ -38,36 +36,16 @@ Run: TypeAlias = Callable[[Series], Outcome]
 """The private half: carries a plan out by steps of a paid series; it never sees a row."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
-    """The best plan that does not look at the data, for comparison."""
-
-    strategy: str
-    mechanism: str
-    expected_total_squared_error: float
-    lower_bound: float
-    rmse: tuple[float, ...]
-
-    @staticmethod
-    def of(plan: Plan) -> "Reference":
-        """Summarise a plan with its promise."""
-        promise = plan.expected_error()
-        return Reference(
-            strategy=plan.strategy,
-            mechanism=plan.measured().noise.value,
-            expected_total_squared_error=promise.total_squared_error,
-            lower_bound=promise.lower_bound,
-            rmse=tuple(table.rmse for table in promise.tables),
-        )
-
-    def facts(self) -> dict[str, Any]:
-        """Return the entry of a plan's details."""
-        return {**asdict(self), "rmse": list(self.rmse)}
-
-    @staticmethod
-    def read(facts: Mapping[str, Any]) -> "Reference":
-        """Read the entry of a plan's details."""
-        return Reference(**{**facts, "rmse": tuple(facts["rmse"])})
+def summarize_reference(plan: Plan) -> ReferencePlan:
+    """Return the summary of a data-independent plan, for comparison."""
+    promise = plan.expected_error()
+    return ReferencePlan(
+        strategy=plan.strategy,
+        noise=plan.measured().noise,
+        expected_total_squared_error=promise.total_squared_error,
+        lower_bound=promise.lower_bound,
+        rmse=tuple(table.rmse for table in promise.tables),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +54,8 @@ class Explanation:
 
     mechanism: str
     promise: Promise | None = None
-    steps: tuple[Mapping[str, Any], ...] = ()
-    reference: Reference | None = None
+    steps: Steps = ()
+    reference: ReferencePlan | None = None
 
 
 def release_contract(plan: Plan) -> ReleaseContract:
@@ -86,17 +64,18 @@ def release_contract(plan: Plan) -> ReleaseContract:
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
-    series = plan.details.get("series", {})
+    series = plan.details.series
+    adaptive = plan.details.adaptive
     return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
         attributes=attributes,
         measures=measures,
         only=plan.measurements,
-        gaussian=plan.details.get("gaussian"),
+        gaussian=None if adaptive is None else adaptive.mu_squared,
         text=plan.to_json(),
-        along=series.get("along", ""),
-        late=series.get("late", "drop"),
+        along="" if series is None else series.along,
+        late="drop" if series is None else series.late,
     )
 
 
@@ -109,7 +88,7 @@ class Mechanism(Protocol):
     names: ClassVar[tuple[str, ...]]
     """The strategies that ask for it by name; none for the mechanism of all other strategies."""
     findings: ClassVar[tuple[type["DataDependentFinding"], ...]] = ()
-    """The kinds of its findings, also those of earlier releases of the program."""
+    """The kinds of its findings."""
 
     def supports(self, strategy: str, workload: Workload) -> bool:  # noqa: ARG002 - what it cannot answer is refused with a reason
         """Whether this is the mechanism for a strategy and a workload."""
@@ -133,27 +112,19 @@ class Mechanism(Protocol):
 
     def explain(self, plan: Plan) -> Explanation:
         """Return the steps, and the reference if the details have one."""
-        details, reference = plan.details, plan.details.get("reference")
+        adaptive = adaptive_details(plan)
         return Explanation(
-            mechanism=details["mechanism"],
-            steps=tuple(details["steps"]),
-            reference=None if reference is None else Reference.read(reference),
+            mechanism=adaptive.noise.value, steps=adaptive.steps, reference=adaptive.reference
         )
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:
         """Read what `Finding.facts` wrote."""
-        kind = {name: each for each in self.findings for name in (each.regime, *each.earlier)}[
-            facts["regime"]
-        ]
+        kind = {finding.regime: finding for finding in self.findings}[facts["regime"]]
         values = {
             field.name: facts[field.name]
             for field in fields(kind)
             if facts.get(field.name) is not None
         }
-        if "hidden" in values:
-            values["hidden"] = DeviationBound(
-                scale=values["hidden"]["scale"], prior=values["hidden"]["prior"]
-            )
         return kind(**values)
 
 
@@ -186,18 +157,17 @@ def rescale_plan(plan: Plan, privacy: Privacy) -> Plan:
 
 
 def adaptive_plan(
-    reference: Plan, remaining: Privacy, strategy: str, details: Mapping[str, Any]
+    reference: Plan, remaining: Privacy, strategy: str, details: AdaptiveDetails
 ) -> Plan:
     """Return a data-dependent plan with its data-independent reference.
 
     The reference is kept for comparison, and rescaled to the rest of the budget as the fallback.
     """
-    details = {**details, "reference": Reference.of(reference).facts()}
     return Plan(
         workload=reference.workload,
         privacy=reference.privacy,
         strategy=strategy,
-        details=details,
+        details=PlanDetails(adaptive=replace(details, reference=summarize_reference(reference))),
         fallback=rescale_plan(reference, remaining),
     )
 
@@ -215,58 +185,73 @@ def reference_measurements(plan: Plan) -> Measurements:
     return plan.fallback.measured()
 
 
-def require_details(plan: Plan, details: Callable[[], Mapping[str, Any]]) -> None:
-    """Raise if a plan's details differ from those of this version.
+def adaptive_details(plan: Plan) -> AdaptiveDetails:
+    """Return what a data-dependent plan does.
 
-    Also if they cannot be read.
+    Raises:
+        InputError: the plan does not say it.
     """
-    try:
-        reference_measurements(plan)
-        tables = len(Reference.read(plan.details["reference"]).rmse)
-        same = all(
-            json.dumps(plan.details[name]) == json.dumps(value) for name, value in details().items()
-        )
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    if plan.details.adaptive is None:
         raise InputError(
-            f"The data-aware plan cannot be read: {str(error).rstrip('.')}. Make the plan again; "
+            "The data-dependent plan does not say which steps it has. Make the plan again; nothing "
+            "was spent."
+        )
+    return plan.details.adaptive
+
+
+def reference_of(plan: Plan) -> ReferencePlan:
+    """Return the summary of the best data-independent plan.
+
+    Raises:
+        InputError: the plan has none, or one for other tables.
+    """
+    reference = adaptive_details(plan).reference
+    if reference is None or len(reference.rmse) != len(plan.workload.products):
+        raise InputError(
+            "The plan has no errors of a data-independent plan for its tables. Make the plan again; "
             "nothing was spent."
-        ) from None
-    if not same or tables != len(plan.workload.products):
+        )
+    return reference
+
+
+def require_details(plan: Plan, expected: AdaptiveDetails) -> None:
+    """Raise if a plan's steps are not those that this version carries out.
+
+    Args:
+        plan: a plan, which may come from a file.
+        expected: the details of this version; its reference is not compared.
+    """
+    reference_measurements(plan)
+    reference_of(plan)
+    details = adaptive_details(plan)
+    if replace(details, reference=None) != replace(expected, reference=None):
         raise InputError(
             "The steps of the plan are not those that this version carries out. Make the plan "
             "again; nothing was spent."
         )
 
 
-def gaussian_composition_details(privacy: Privacy, noise: Noise) -> dict[str, str]:
-    """Return the details entry for Gaussian steps that compose in mu^2.
+def shared_mu_squared(privacy: Privacy, noise: Noise) -> Fraction | None:
+    """Return the mu^2 that Gaussian steps share within (epsilon, delta).
 
-    If all steps have Gaussian noise within (epsilon, delta): the mu^2 that they share.
+    None if the budgets of steps add up instead: for other noise, and for other budgets.
     """
     if noise is not Noise.ROUNDED_GAUSSIAN or type(privacy.budget) is not ApproxDP:
-        return {}
-    return {"gaussian": str(allowed_mu_squared(privacy.budget))}
+        return None
+    return allowed_mu_squared(privacy.budget)
 
 
-def step_privacy(plan: Plan) -> Privacy:
-    """Return the privacy that the steps of a plan share.
+def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privacy:
+    """Return the privacy that steps share.
 
     rho, half of mu^2, if Gaussian steps compose; else the budget.
     """
-    squares = plan.details.get("gaussian")
-    return (
-        plan.privacy
-        if squares is None
-        else plan.privacy.within(ZCDP(exact("gaussian", squares) / 2))
-    )
+    return privacy if mu_squared is None else privacy.within(ZCDP(mu_squared / 2))
 
 
-def step_budget_details(plan: Plan, share: Fraction) -> dict[str, str]:
-    """Return the budget of a step as an entry of the details."""
-    return {
-        name: str(number)
-        for name, number in parameters(step_privacy(plan).budget.share(share)).items()
-    }
+def step_privacy(plan: Plan) -> Privacy:
+    """Return the privacy that the steps of a plan share."""
+    return shared_step_privacy(plan.privacy, adaptive_details(plan).mu_squared)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +259,6 @@ class DataDependentFinding(Finding):
     """The decision that a mechanism made from noisy answers, and its numbers."""
 
     regime: ClassVar[str]  # its name in files
-    earlier: ClassVar[tuple[str, ...]] = ()  # its names in files of earlier releases
     linear: ClassVar[bool] = False
     further: ClassVar[bool] = True
     interval: ClassVar[str] = "interval_aware"  # keys of sentences

@@ -44,11 +44,11 @@ from leastnoise._mechanisms._protocol import (
     DataDependentFinding,
     Mechanism,
     Run,
-    gaussian_composition_details,
-    step_budget_details,
+    shared_mu_squared,
+    shared_step_privacy,
     step_privacy,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step
 from leastnoise._strategies import (
     MOST_SUM_CELLS,
     SURE,
@@ -240,18 +240,25 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
     measure = workload.measures[0]
     attribute, edges = _cells_of(workload, measure)
     noise = noise_kinds(privacy)[0]
-    details = {
-        "measure": measure,
-        "attribute": attribute,
-        "mechanism": noise.value,
-        **gaussian_composition_details(privacy, noise),
-    }
-    plan = Plan(workload=workload, privacy=privacy, strategy=STRATEGY, details=details)
-    steps = [
-        {"step": name, "budget": step_budget_details(plan, share)}
-        for name, share in _step_shares(workload, attribute).items()
-    ]
-    return SumsSetting(replace(plan, details=details | {"steps": steps}), measure, attribute, edges)
+    mu_squared = shared_mu_squared(privacy, noise)
+    budget = shared_step_privacy(privacy, mu_squared).budget
+    steps = tuple(
+        Step(name, budget.share(share)) for name, share in _step_shares(workload, attribute).items()
+    )
+    adaptive = AdaptiveDetails(
+        noise=noise,
+        steps=steps,
+        mu_squared=mu_squared,
+        attributes=(attribute,),
+        measure=measure,
+    )
+    plan = Plan(
+        workload=workload,
+        privacy=privacy,
+        strategy=STRATEGY,
+        details=PlanDetails(adaptive=adaptive),
+    )
+    return SumsSetting(plan, measure, attribute, edges)
 
 
 def setting_from_plan(plan: Plan) -> SumsSetting:
@@ -413,7 +420,7 @@ def measure_bucket_sums(
     From the noisy answers.
     """
     observation = series.measure(measurements)
-    groups = BucketExpansion.of(observation, None)
+    groups = BucketExpansion.of(observation)
     kept_range = buckets.choices(groups.covariance).kept(groups.counts)
     finding = RangeFinding(
         measure=setting.measure,

@@ -124,8 +124,8 @@ def _try_strategies(
     They are not stored if a deadline ended a search, which may find more another time.
     """
     best, tried = choose_plan(workload, privacy, search)
-    if details := tables_with_high_error(best, search):
-        best = replace(best, details={**best.details, "crowded": details})
+    if ratios := tables_with_high_error(best, search):
+        best = replace(best, details=replace(best.details, high_errors=ratios))
     first, *other_candidates = sorted(tried, key=lambda candidate: candidate.rank)
     candidates = replace(first, plan=best), *other_candidates
     if not any(candidate.ended for candidate in tried):

@@ -153,7 +153,7 @@ def plan(
     Returns:
         The plan, from the user's cache folder where it was made before; see ``expected_error()``,
         ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
-        ``details["reference"]`` has that of the best data-independent plan.
+        ``details.adaptive.reference`` has that of the best data-independent plan.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -330,7 +330,7 @@ def _with_public_counts(made: Plan, public: Sequence[Mapping[str, Any]]) -> Plan
         made.workload,
         made.measured(),
         made.strategy,
-        details={**made.details, "public": list(public)},
+        details=replace(made.details, public=tuple(public)),
         exact=exact,
     )
 
@@ -350,7 +350,7 @@ def _plan_cached(
                 "left out where the budget is the least that keeps every target",
             )
         result = plan_least_budget(workload, privacy, search)
-        return replace(result, details={**result.details, "objective": "least"})
+        return replace(result, details=replace(result.details, objective="least"))
     if (objective, search.strategy) == ("total", "auto"):
         return cached_choice(workload, privacy, search)
 
@@ -360,7 +360,7 @@ def _plan_cached(
         if objective == "total":
             return mechanism_for(search.strategy, workload).plan(workload, privacy, search)
         result = OBJECTIVES[objective][0](workload, privacy, search, level)
-        return replace(result, details={**result.details, "objective": objective})
+        return replace(result, details=replace(result.details, objective=objective))
 
     kept_at = (
         cache_file(workload, privacy, search, objective, level) if search.own is None else None

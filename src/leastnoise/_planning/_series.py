@@ -30,7 +30,7 @@ from leastnoise._families import (
 )
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._mechanisms import Search
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, PlanDetails, SeriesDetails
 from leastnoise._planning._plan_calls import plan_workload
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
 from leastnoise._trusted.check import InputError, one_of, refuse
@@ -104,8 +104,8 @@ class SeriesOptions:
 
 def series_of(plan: Plan) -> SeriesOptions | None:
     """Return the series of a plan or of one of its releases, else None."""
-    facts = plan.details.get("series")
-    return None if facts is None else SeriesOptions(facts["along"], facts["late"])
+    series = plan.details.series
+    return None if series is None else SeriesOptions(series.along, series.late)
 
 
 def series_plan(
@@ -173,10 +173,10 @@ def series_plan(
             "What is measured of the other attributes leaves no room for whole numbers along "
             f"time. {advice}"
         )
-    details = {
-        "series": {"along": along, "late": series.late},
-        "strategy_of_a_period": base.strategy,
-    }
+    series_details = SeriesDetails(
+        along=along, late=series.late, strategy_of_a_period=base.strategy
+    )
+    details = PlanDetails(series=series_details)
     plans, refusals = list[Plan](), list[InputError]()
     for factor in along_time(errors, room):
         timed = [
@@ -300,7 +300,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 
     For the queries that can be answered then; None if there are none.
     """
-    series = series_of(plan)
+    series = plan.details.series
     if series is None:
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
     domain = _with_dates(plan.domain, series.along, periods)
@@ -319,12 +319,12 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
             for factor in block.factors
         )
         blocks.append(replace(block, factors=cut))
-    facts = {
-        **plan.details["series"],
-        "through": str(domain.kind(series.along).labels[-1]),
-        "periods": plan.domain.cells(series.along),
-        "cost": plan.cost().to_json(),  # of all periods, which another ledger may have to enter
-    }
+    series_details = replace(
+        series,
+        through=str(domain.kind(series.along).labels[-1]),
+        periods=plan.domain.cells(series.along),
+        cost=plan.cost(),
+    )
     measurements = Measurements(
         domain=domain,
         privacy=plan.privacy,
@@ -336,7 +336,7 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
         Workload(domain, products, plan.workload.statistics),
         measurements,
         plan.strategy,
-        details={**plan.details, "series": facts},
+        details=replace(plan.details, series=series_details),
     )
 
 

@@ -114,7 +114,7 @@ def make_records(
     a_unit = _rows_a_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
-    names, stated = measured.names, outcome.plan.details.get("impossible", ())
+    names, stated = measured.names, outcome.plan.details.impossible
     impossible = [
         {names.index(name): codes for name, codes in cells.items()}
         for cells in stated

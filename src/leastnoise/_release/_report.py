@@ -360,7 +360,7 @@ def _index(release: Release, seen: "ReportCache", lang: Texts) -> dict[str, Any]
     if not release.finding.linear:
         summary = lang.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
-        objective = release.plan.details.get("objective")
+        objective = release.plan.details.objective
         objective = objective if objective in _OBJECTIVES else "total"
         summary = f"{lang.say(f'chosen_{objective}')} {lang.say('squared', total=promise.total_squared_error, bound=promise.lower_bound)}"
     cut = (
@@ -428,14 +428,14 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
         if finding.linear
         else lang.say(finding.done[0], **finding.done[1])
     )
-    series = plan.details.get("series")
+    series = plan.details.series
     return [
         (
             lang.say("s_budget"),
             f"{words.budget_words(privacy, lang)} ({words.definition(privacy, lang)[0]})",
         ),
         *(
-            [(lang.say("s_series"), lang.say(f"series_{series['late']}", **series))]
+            [(lang.say("s_series"), lang.say(f"series_{series.late}", **series.to_json()))]
             if series
             else []
         ),

@@ -487,7 +487,7 @@ def stated_words(plan: Plan) -> dict[str, str]:
         )
 
     never = "; ".join(
-        " x ".join(map(cells, each, each.values())) for each in plan.details.get("impossible", ())
+        " x ".join(map(cells, each, each.values())) for each in plan.details.impossible
     )
     stated = {
         "stated_impossible": never,

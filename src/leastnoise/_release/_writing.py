@@ -630,7 +630,7 @@ def manifest(
             "strategy": plan.strategy,
             "mechanism": noise,
             "mechanism_in_words": ENGLISH.say(noise),
-            "details": dict(plan.details),
+            "details": plan.details.to_json(),
             **({"outcome": outcome} if outcome else {}),
         },
         **_measured(release, entries),

@@ -16,6 +16,7 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import (
     CategoryPlan,
     Plan,
+    SeriesDetails,
     guard_share,
     is_category_plan,
     measurements_from_value,
@@ -47,7 +48,7 @@ from leastnoise._release import (
 from leastnoise._session._guard import guard_measurements
 from leastnoise._session._payments import IN_MEMORY, given_or_kept, is_too_late, paying
 from leastnoise._trusted import reading
-from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost, cost_from_json
+from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, one_of
 from leastnoise._trusted.kernel import (
     Entry,
@@ -96,11 +97,6 @@ class ReleaseRequest:
         """Read what `to_json` wrote."""
         try:
             value = json.loads(text)
-            if value.keys() <= {
-                "source",
-                "joined",
-            }:  # earlier versions kept no more of a search for categories
-                value |= {"options": {}, "guard": {}}
             return cls(
                 Options(**value["options"]),
                 value["source"],
@@ -223,8 +219,9 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
         block.limits is not None for block in plan.measurements.blocks
     ):
         return None
+    series = plan.details.series
     if (
-        plan.details.get("series", {}).get("late") == "arrival"
+        series is not None and series.late == "arrival"
     ):  # one table, so that a row arrives in one period in all
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
@@ -463,15 +460,14 @@ class _Spent:
     receipt: Mapping[str, Any]
 
 
-def _cost_of_series(series: Mapping[str, Any], directory: Path) -> Cost:
-    """Return what all periods of a series cost, from what a release of one of them says."""
-    try:
-        return cost_from_json(series["cost"])
-    except (KeyError, InputError):
+def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
+    """Return what all periods of a series cost, from the plan of one of its releases."""
+    if series.cost is None:
         raise InputError(
             f"The release in {str(directory)!r} is damaged: its plan does not say what its series "
             "cost. Use an intact copy."
-        ) from None
+        )
+    return series.cost
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
@@ -532,7 +528,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 def _spent_on_release(directory: Path) -> _Spent:
     """Return what a release has spent; the first one of a series is that of all that it pays for."""
     release, manifest = _read_published(directory)
-    plan, series = release.plan, release.plan.details.get("series")
+    plan, series = release.plan, release.plan.details.series
     return _Spent(
         private=release.observation.private,
         privacy=plan.privacy,

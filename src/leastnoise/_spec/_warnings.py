@@ -72,13 +72,13 @@ def budget_warnings(
 
 def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
     """Warn if planning ran out of time before all strategies were tried."""
-    if ended := plan.details.get("ended_early", ()):
-        yield said.say("st_early", names=", ".join(ended))
+    if plan.details.ended_early:
+        yield said.say("st_early", names=", ".join(plan.details.ended_early))
 
 
 def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
     """Warn if tables have much larger errors than they would have alone."""
-    if known := sorted(plan.details.get("crowded", {}).items(), key=lambda pair: -pair[1]):
+    if known := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
         called = {product.name: _called(product, said) for product in plan.workload}
         times = (
             said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}"))

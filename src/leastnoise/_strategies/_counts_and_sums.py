@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from leastnoise._error import covariance_by_measure, midpoint
 from leastnoise._families import NotApplicable
@@ -60,7 +59,6 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     if not measures:
         raise NotApplicable("no table is asked for both as counts and as sums of one measure")
     parts: list[tuple[Weighted, Workload]] = []
-    details: dict[str, Any] = {}
     counts: _Counts = {measure: task.workload.domain.count_of(measure) for measure in measures}
     tables_at_ends = [
         (measure, _tables_at_ends(task.workload, measure, counts)) for measure in measures
@@ -88,7 +86,6 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
                 )  # for planners that need several tables
             else:
                 raise
-        details |= strategy.details
         blocks = [
             (block if measure is None else replace(block, measure=measure, ends=True), weight)
             for block, weight in strategy.blocks
@@ -100,8 +97,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
             tuple(product for product in task.workload if product.measure in covered),
         )
         parts.append(([(block, 1 / float(block.scale)) for block in measurements.blocks], answered))
-    details.pop("unit_bound", None)  # it holds for counts alone
-    return Strategy(planner.name, tuple(_balance_parts(task, parts)), details)
+    return Strategy(planner.name, tuple(_balance_parts(task, parts)))
 
 
 def _as_counts(product: Product, importance: float, counted: str | None = None) -> Product:

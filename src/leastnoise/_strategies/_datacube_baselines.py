@@ -24,6 +24,7 @@ import numpy as np
 
 from leastnoise._error import subsets
 from leastnoise._families import NotApplicable, apply_gram, dual_ascent, gram_diagonal
+from leastnoise._plan import PlanDetails
 from leastnoise._strategies._covering import cover_errors, greedy_cover
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy, block_norm
 from leastnoise._strategies._residual_algebra import (
@@ -253,7 +254,9 @@ def residual_max(task: PlanningProblem) -> Strategy:
         domain, [tau for tau, keep in zip(taus, measured.tolist(), strict=True) if keep], None
     )
     weighted = tuple(zip(blocks, (1 / np.sqrt(noise[measured])).tolist(), strict=True))
-    return Strategy("residual_max", weighted, {"largest_variance_over_least": largest / bound})
+    return Strategy(
+        "residual_max", weighted, PlanDetails(largest_variance_over_least=largest / bound)
+    )
 
 
 def residual_noise_max(

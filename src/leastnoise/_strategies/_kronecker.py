@@ -37,6 +37,7 @@ from leastnoise._families import (
     p_identity_seconds,
     square_root,
 )
+from leastnoise._plan import PlanDetails
 from leastnoise._strategies._covering import design_seconds, designed_strategy
 from leastnoise._strategies._planning_problem import (
     LEAST_EFFORT,
@@ -143,7 +144,7 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
     bound = _certificate(workload, bounds)
     proposed = weighted_strategy(name, workload, along, tables, norm, privacy=task.privacy)
     if bound > 0:
-        proposed = replace(proposed, details={"unit_bound": bound})
+        proposed = replace(proposed, details=PlanDetails(unit_bound=bound))
     if norm == 1 and len(tables[measure]) > 2:
         proposed = min(
             proposed, designed_strategy(name, workload, along), key=lambda strategy: strategy.error

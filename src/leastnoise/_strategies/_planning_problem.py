@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 from leastnoise._domain import Domain
 from leastnoise._families import NotApplicable, first_cells
+from leastnoise._plan import NO_DETAILS, PlanDetails
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.linop import Operator, column_sums
 from leastnoise._trusted.measurements import Block, Factor
@@ -36,7 +36,7 @@ class Strategy:
 
     name: str
     blocks: tuple[tuple[Block, float], ...]
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: PlanDetails = NO_DETAILS
     error: float = math.inf
 
 

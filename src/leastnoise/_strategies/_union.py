@@ -227,7 +227,7 @@ def _strategy(
         share ** (1 / norm) / height
         for share, height in zip((best, 1 - best), heights, strict=True)
     ]
-    return Strategy("union", tuple(zip(blocks, weights, strict=True)), {}, error(best))
+    return Strategy("union", tuple(zip(blocks, weights, strict=True)), error=error(best))
 
 
 def _seconds(workload: Workload) -> float:

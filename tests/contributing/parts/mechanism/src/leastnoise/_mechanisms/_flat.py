@@ -15,7 +15,7 @@ from leastnoise._mechanisms._protocol import (
     NoStructureFinding,
     Run,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import Series
@@ -38,7 +38,7 @@ class Flat(DataDependentFinding):
 
     def estimator(self, observation: Observation) -> Estimator:
         """The same count in every cell."""
-        return BucketExpansion.of(observation, hidden=None)
+        return BucketExpansion.of(observation)
 
 
 class FlatOrNot(Mechanism):
@@ -56,15 +56,16 @@ class FlatOrNot(Mechanism):
             )
         if search.tell is not None:
             search.tell(STRATEGY)
-        steps = [
-            {"step": name, "budget": privacy.share(part).budget.to_json()}
-            for name, part in (("look", LOOK), ("counts", 1 - LOOK))
-        ]
+        steps = (
+            Step("look", privacy.share(LOOK).budget),
+            Step("counts", privacy.share(1 - LOOK).budget),
+        )
+        adaptive = AdaptiveDetails(noise=noise_kinds(privacy)[0], steps=steps)
         return Plan(
             workload=workload,
             privacy=privacy,
             strategy=STRATEGY,
-            details={"mechanism": noise_kinds(privacy)[0].value, "steps": steps},
+            details=PlanDetails(adaptive=adaptive),
         )
 
     def prepare(self, plan: Plan) -> Run:

@@ -1,0 +1,27 @@
+"""The plan: the workload, what is measured for it, and expected errors.
+
+Plans, measurements and observations are read from JSON that any release of the program has written.
+"""
+
+from leastnoise._plan._categories import CategoryPlan, is_category_plan, plan_categories
+from leastnoise._plan._details import (
+    NO_DETAILS,
+    AdaptiveDetails,
+    PlanDetails,
+    ReferencePlan,
+    SeriesDetails,
+    Step,
+    StepChoice,
+    Steps,
+)
+from leastnoise._plan._frozen import FrozenDict, frozen
+from leastnoise._plan._guard import guard_share, with_guard, without_guard
+from leastnoise._plan._json import (
+    measurements_from_value,
+    operator_from_json,
+    read,
+    read_json,
+    values_from_json,
+)
+from leastnoise._plan._plan import Plan, Promise, TableError
+from leastnoise._plan._versions import versions

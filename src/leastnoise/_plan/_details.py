@@ -1,0 +1,387 @@
+"""Public facts of a plan beyond its measurements and its expected errors.
+
+Each has a type, a form in JSON, and a check that a plan file cannot avoid.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar
+
+from leastnoise._domain import Domain, known_keys
+from leastnoise._plan._frozen import frozen
+from leastnoise._trusted.accounting import (
+    Budget,
+    Cost,
+    Noise,
+    budget_from_json,
+    cost_from_json,
+    fraction_from_text,
+)
+from leastnoise._trusted.check import one_of, refuse, whole
+
+_LARGEST_NUMBER = 1e150  # its square is still a double
+_MOST_PERIODS = 2**31
+_Entry = TypeVar("_Entry")
+
+
+def amount(name: str, value: Any) -> float:
+    """Return a number of at least 0 that is far from overflow, as it was written."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not 0 <= value <= _LARGEST_NUMBER:
+        raise refuse(name, value, f"a number from 0 to {_LARGEST_NUMBER:g}")
+    number: float = value
+    return number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencePlan:
+    """Summary of the best data-independent plan, for comparison with a data-dependent one.
+
+    Attributes:
+        strategy: its name.
+        noise: its noise.
+        expected_total_squared_error: weighted, over all queries.
+        lower_bound: of every plan of its kind.
+        rmse: the root mean squared error of each table of the workload.
+    """
+
+    strategy: str
+    noise: Noise
+    expected_total_squared_error: float
+    lower_bound: float
+    rmse: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {
+            "strategy": self.strategy,
+            "mechanism": self.noise.value,
+            "expected_total_squared_error": self.expected_total_squared_error,
+            "lower_bound": self.lower_bound,
+            "rmse": list(self.rmse),
+        }
+
+    @staticmethod
+    def from_json(value: Any) -> "ReferencePlan":
+        """Read what `to_json` wrote."""
+        entries = _mapping(value)
+        return ReferencePlan(
+            strategy=_text("strategy", entries["strategy"]),
+            noise=_noise(entries["mechanism"]),
+            expected_total_squared_error=amount(
+                "expected_total_squared_error", entries["expected_total_squared_error"]
+            ),
+            lower_bound=amount("lower_bound", entries["lower_bound"]),
+            rmse=tuple(amount("rmse", error) for error in _listed(entries["rmse"])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a data-dependent plan, and the budget that it may spend."""
+
+    name: str
+    budget: Budget
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {"step": self.name, "budget": self.budget.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class StepChoice:
+    """Alternatives, one of which is carried out, depending on noisy answers.
+
+    Attributes:
+        cases: the steps of each alternative, by its name.
+    """
+
+    cases: tuple[tuple[str, tuple[Step, ...]], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        cases = {name: [step.to_json() for step in steps] for name, steps in self.cases}
+        return {"step": _ONE_OF, **cases}
+
+
+Steps: TypeAlias = tuple[Step | StepChoice, ...]
+_ONE_OF = "one of"
+
+
+def _steps_from_json(value: Any) -> Steps:
+    return tuple(_step_from_json(entry) for entry in _listed(value))
+
+
+def _step_from_json(value: Any) -> Step | StepChoice:
+    entries = _mapping(value)
+    if entries["step"] != _ONE_OF:
+        return _plain_step_from_json(entries)
+    cases = []
+    for name, steps in entries.items():
+        if name != "step":
+            cases.append((name, tuple(_plain_step_from_json(step) for step in _listed(steps))))
+    return StepChoice(tuple(cases))
+
+
+def _plain_step_from_json(value: Any) -> Step:
+    entries = _mapping(value)
+    return Step(_text("step", entries["step"]), budget_from_json(_mapping(entries["budget"])))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveDetails:
+    """What a data-dependent plan does with its budget.
+
+    Attributes:
+        noise: the noise of everything that is measured.
+        steps: what is done, in order, and which budget each step has.
+        mu_squared: the mu^2 that Gaussian steps share; None where their budgets add up.
+        attributes: the attributes along which the mechanism decides; they are read even if no
+            query is about them.
+        measure: the measure whose sums are answered, if the mechanism is for sums.
+        pairs: how many pairs of attributes a model is fitted to.
+        borders: results of the test between which the data-independent plan is used.
+        reference: the best data-independent plan.
+    """
+
+    noise: Noise
+    steps: Steps = ()
+    mu_squared: Fraction | None = None
+    attributes: tuple[str, ...] = ()
+    measure: str | None = None
+    pairs: int | None = None
+    borders: Mapping[str, float] = field(default_factory=dict)
+    reference: ReferencePlan | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "borders", frozen(self.borders))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, without facts that do not apply."""
+        value: dict[str, Any] = {
+            "noise": self.noise.value,
+            "steps": [step.to_json() for step in self.steps],
+        }
+        if self.mu_squared is not None:
+            value["mu_squared"] = str(self.mu_squared)
+        if self.attributes:
+            value["attributes"] = list(self.attributes)
+        if self.measure is not None:
+            value["measure"] = self.measure
+        if self.pairs is not None:
+            value["pairs"] = self.pairs
+        if self.borders:
+            value["borders"] = dict(self.borders)
+        if self.reference is not None:
+            value["reference"] = self.reference.to_json()
+        return value
+
+    @staticmethod
+    def from_json(domain: Domain, value: Any) -> "AdaptiveDetails":
+        """Read what `to_json` wrote."""
+        entries: dict[str, Any] = known_keys(
+            "the steps of a plan", value, [entry.name for entry in fields(AdaptiveDetails)]
+        )
+        names = _optional(entries, "attributes", _listed) or []
+        return AdaptiveDetails(
+            noise=_noise(entries["noise"]),
+            steps=_steps_from_json(entries["steps"]),
+            mu_squared=_optional(
+                entries, "mu_squared", lambda text: fraction_from_text("mu_squared", text)
+            ),
+            attributes=tuple(one_of("an attribute", name, domain.names) for name in names),
+            measure=_optional(
+                entries, "measure", lambda name: one_of("a measure", name, domain.measures)
+            ),
+            pairs=_optional(
+                entries, "pairs", lambda number: whole("the number of pairs", number, 1)
+            ),
+            borders={
+                name: amount(name, border)
+                for name, border in (_optional(entries, "borders", _mapping) or {}).items()
+            },
+            reference=_optional(entries, "reference", ReferencePlan.from_json),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesDetails:
+    """How a series is published.
+
+    Attributes:
+        along: the attribute of dates.
+        late: what happens to rows of a period that is over: "drop" or "arrival".
+        strategy_of_a_period: the strategy for the other attributes.
+        through: in a release of the first periods, the label of the last one.
+        periods: how many periods such a release has.
+        cost: what all periods cost, which another ledger may have to enter.
+    """
+
+    along: str
+    late: str
+    strategy_of_a_period: str | None = None
+    through: str | None = None
+    periods: int | None = None
+    cost: Cost | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, without facts that do not apply."""
+        facts = {
+            "along": self.along,
+            "late": self.late,
+            "strategy_of_a_period": self.strategy_of_a_period,
+            "through": self.through,
+            "periods": self.periods,
+            "cost": None if self.cost is None else self.cost.to_json(),
+        }
+        return {name: fact for name, fact in facts.items() if fact is not None}
+
+    @staticmethod
+    def from_json(domain: Domain, value: Any) -> "SeriesDetails":
+        """Read what `to_json` wrote."""
+        entries: dict[str, Any] = known_keys(
+            "the series of a plan", value, [entry.name for entry in fields(SeriesDetails)]
+        )
+        return SeriesDetails(
+            along=one_of("along", entries["along"], domain.names),
+            late=one_of("late", entries["late"], ("drop", "arrival")),
+            strategy_of_a_period=_optional(
+                entries, "strategy_of_a_period", lambda name: _text("a strategy", name)
+            ),
+            through=_optional(entries, "through", lambda label: _text("through", label)),
+            periods=_optional(
+                entries, "periods", lambda number: whole("periods", number, 1, _MOST_PERIODS)
+            ),
+            cost=_optional(entries, "cost", cost_from_json),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanDetails:
+    """Public facts of a plan beyond its measurements and its expected errors.
+
+    Attributes:
+        objective: what the plan minimises: the total squared error ("total"), another objective,
+            or the budget that keeps every target ("least").
+        ended_early: the strategies whose search the time limit ended.
+        high_errors: tables with over twice the error that they have in a plan of their own with an
+            equal share of the budget, and the ratio.
+        unit_bound: a lower bound of the workload's total squared error at unit noise that the
+            planner found; 0 if it found none.
+        largest_variance_over_least: the largest variance of a query over a lower bound of it, of
+            strategies that minimise the largest one.
+        impossible: combinations of cells that no row has, by attribute.
+        public: tables of counts that are public: a table of a workload and its counts.
+        series: how a series is published; None for other plans.
+        adaptive: what a data-dependent plan does; None for other plans.
+    """
+
+    objective: str = "total"
+    ended_early: tuple[str, ...] = ()
+    high_errors: Mapping[str, float] = field(default_factory=dict)
+    unit_bound: float = 0.0
+    largest_variance_over_least: float | None = None
+    impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
+    public: tuple[Mapping[str, Any], ...] = ()
+    series: SeriesDetails | None = None
+    adaptive: AdaptiveDetails | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("ended_early", "high_errors", "impossible", "public"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value, without facts that do not apply."""
+        value: dict[str, Any] = {}
+        if self.objective != "total":
+            value["objective"] = self.objective
+        for name in ("ended_early", "impossible", "public"):
+            if getattr(self, name):
+                value[name] = list(getattr(self, name))
+        if self.high_errors:
+            value["high_errors"] = dict(self.high_errors)
+        if self.unit_bound:
+            value["unit_bound"] = self.unit_bound
+        if self.largest_variance_over_least is not None:
+            value["largest_variance_over_least"] = self.largest_variance_over_least
+        if self.series is not None:
+            value["series"] = self.series.to_json()
+        if self.adaptive is not None:
+            value["adaptive"] = self.adaptive.to_json()
+        return value
+
+    @staticmethod
+    def from_json(domain: Domain, value: Any) -> "PlanDetails":
+        """Read what `to_json` wrote; a plan file can say nothing else.
+
+        Raises:
+            InputError: an unknown fact, or one of another type.
+        """
+        entries: dict[str, Any] = known_keys(
+            "the details of a plan", value, [entry.name for entry in fields(PlanDetails)]
+        )
+        early = _optional(entries, "ended_early", _listed) or []
+        ratios = _optional(entries, "high_errors", _mapping) or {}
+        impossible = _optional(entries, "impossible", _listed) or []
+        public = _optional(entries, "public", _listed) or []
+        return PlanDetails(
+            objective=_text("objective", entries.get("objective", "total")),
+            ended_early=tuple(_text("ended_early", name) for name in early),
+            high_errors={name: amount(name, ratio) for name, ratio in ratios.items()},
+            unit_bound=amount("unit_bound", entries.get("unit_bound", 0.0)),
+            largest_variance_over_least=_optional(
+                entries,
+                "largest_variance_over_least",
+                lambda ratio: amount("largest_variance_over_least", ratio),
+            ),
+            impossible=tuple(_cells(domain, combination) for combination in impossible),
+            public=tuple(_mapping(counts) for counts in public),
+            series=_optional(
+                entries, "series", lambda facts: SeriesDetails.from_json(domain, facts)
+            ),
+            adaptive=_optional(
+                entries, "adaptive", lambda facts: AdaptiveDetails.from_json(domain, facts)
+            ),
+        )
+
+
+NO_DETAILS = PlanDetails()
+
+
+def _optional(
+    entries: Mapping[str, Any], name: str, reader: Callable[[Any], _Entry]
+) -> _Entry | None:
+    """Read an entry that may be missing."""
+    return reader(entries[name]) if name in entries else None
+
+
+def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
+    """Read the cells of some attributes, such as of a combination that is impossible."""
+    cells = {}
+    for name, codes in _mapping(value).items():
+        most = domain.kind(one_of("an attribute", name, domain.names)).size - 1
+        cells[name] = tuple(whole(f"a cell of {name}", code, 0, most) for code in _listed(codes))
+    return cells
+
+
+def _noise(value: Any) -> Noise:
+    return Noise(one_of("mechanism", value, [kind.value for kind in Noise]))
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise refuse("a part of the details of a plan", value, "a list")
+    return value
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise refuse("a part of the details of a plan", value, "an object")
+    return value
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise refuse(name, value, "a text")
+    return value

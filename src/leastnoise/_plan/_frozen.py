@@ -1,0 +1,46 @@
+"""JSON values that cannot be changed."""
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_PLAIN = {bool, int, float, str, type(None)}
+
+
+class FrozenDict(dict[str, Any]):
+    """A dictionary that refuses every change.
+
+    Equal to, and written to JSON as, an ordinary one.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(
+            "What a plan says cannot be changed; make another plan, for example with "
+            "dataclasses.replace."
+        )
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> "FrozenDict":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "FrozenDict":
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
+
+def frozen(value: Any) -> Any:
+    """Return a copy of a JSON value that cannot be changed at any depth.
+
+    Frozen dictionaries, and tuples for lists.
+    """
+    if isinstance(value, Mapping):
+        return FrozenDict({key: frozen(entry) for key, entry in value.items()})
+    if isinstance(value, (list, tuple)):
+        if {*map(type, value)} <= _PLAIN:  # a matrix has millions of entries
+            return tuple(value)
+        return tuple(frozen(entry) for entry in value)
+    return value

@@ -1,0 +1,177 @@
+"""Read plans, measurements and observations from JSON that any release of the program wrote.
+
+Every value is made by its own constructor, which checks it, so a file can say nothing that a
+program could not.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from typing import Any, NoReturn, TypeVar
+
+from leastnoise._domain import (
+    Domain,
+)
+from leastnoise._trusted.accounting import (
+    Noise,
+    fraction_from_text,
+    privacy_from_json,
+)
+from leastnoise._trusted.check import InputError, one_of, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.linop import (
+    MOST_UNPACKED,
+    Operator,
+    SignedArray,
+    narrow,
+    operators,
+    unpack,
+)
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+)
+
+
+def operator_from_json(value: Mapping[str, Any], cells: int | None = None) -> Operator:
+    """Return the operator that ``to_json`` of ``_linop`` wrote.
+
+    It must have one column for each of the cells.
+    """
+    operator = _from_json(value, MOST_UNPACKED if cells is None else cells)
+    if cells is not None and operator.size != cells:
+        raise refuse(
+            "the size of an operator", operator.size, f"the {cells} cells of its attributes"
+        )
+    return operator
+
+
+def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
+    """Return an operator whose matrices have at most ``cells`` columns.
+
+    Those of the operators inside it too.
+    """
+
+    def read(entry: Any, kind: object) -> object:
+        if kind == IntArray:
+            shape = entry["shape"]
+            if isinstance(shape, list) and len(shape) > 1 and not shape[-1] <= cells:
+                raise refuse(
+                    "the shape of an operator's matrix",
+                    shape,
+                    f"[rows, columns] with at most {cells} columns",
+                )
+            return unpack(entry)
+        if kind is Operator:
+            return _from_json(entry, cells)
+        return tuple(entry) if kind == tuple[int, ...] else entry
+
+    kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
+    try:
+        kind = kinds[value["kind"]]
+        made: Operator = kind(
+            **{
+                entry.name: read(value[entry.name], entry.type)
+                for entry in fields(kind)
+                if entry.init
+            }
+        )
+    except (KeyError, TypeError, RecursionError):
+        raise refuse(
+            "operator",
+            value if len(str(value)) < 80 else "something else",
+            "an operator as a plan file has it",
+        ) from None
+    return made
+
+
+_Read = TypeVar("_Read")
+
+
+def read(reader: Callable[[], _Read], what: str, advice: str) -> _Read:
+    """Call a reader of untrusted text, turning its errors into InputError."""
+    try:
+        return reader()
+    except InputError:
+        raise
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError):
+        raise InputError(
+            f"This is not {'an' if what[0] in 'aeiou' else 'a'} {what}, or a damaged one. {advice}"
+        ) from None
+
+
+def read_json(text: str) -> Any:
+    """Return a JSON value from untrusted text, or raise ValueError."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
+    """Return the measurements that `measurements_value` wrote."""
+    domain = Domain.from_json(value["domain"]) if domain is None else domain
+    factors = [_factor(domain, entry) for entry in value["factors"]]
+    limits = [_limits(domain, entry) for entry in value.get("limits", ())]
+    return Measurements(
+        domain=domain,
+        privacy=privacy_from_json(value["privacy"]),
+        noise=Noise(one_of("mechanism", value["mechanism"], [kind.value for kind in Noise])),
+        blocks=tuple(
+            Block(
+                tuple(
+                    factors[whole("a factor's place", number, 0, len(factors) - 1)]
+                    for number in entry["factors"]
+                ),
+                fraction_from_text("scale", entry["scale"]),
+                entry["measure"],
+                limits[whole("the place of limits", entry["limits"], 0, len(limits) - 1)]
+                if "limits" in entry
+                else None,
+                entry.get("ends", False),
+            )
+            for entry in value["blocks"]
+        ),
+        grid=value["grid"],
+    )
+
+
+def _factor(domain: Domain, entry: Mapping[str, Any]) -> Factor:
+    """Return a factor of a plan file.
+
+    Its arrays may be no larger than the public domain allows.
+    """
+    names = tuple(entry["attributes"])
+    operator = operator_from_json(
+        entry["operator"], math.prod(domain.kind(name).size for name in names)
+    )
+    return Factor(
+        names,
+        operator,
+        None if entry["row_weights"] is None else unpack(entry["row_weights"], operator.rows),
+    )
+
+
+def _limits(domain: Domain, entry: Mapping[str, Any]) -> Limits:
+    name = entry["attribute"]
+    return Limits(unpack(entry["values"], 1 if name is None else domain.kind(name).size), name)
+
+
+def values_from_json(measurements: Measurements, entries: Iterable[Any]) -> tuple[SignedArray, ...]:
+    """Return the values of an observation, an array for each block."""
+    packed = list(entries)
+    if len(packed) != len(measurements.blocks):
+        raise refuse(
+            "the values of an observation", f"{len(packed)} arrays", "one array a block of the plan"
+        )
+    return tuple(
+        narrow(unpack(entry, block.rows))
+        for entry, block in zip(packed, measurements.blocks, strict=True)
+    )

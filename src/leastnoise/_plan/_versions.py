@@ -1,0 +1,26 @@
+"""The versions that plans and releases depend on."""
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+
+from leastnoise._plan._frozen import FrozenDict
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of the program, NumPy and Python.
+
+    Plans and releases depend on them.
+    """
+    import platform  # here, because planning is often done without
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        package = version("leastnoise")
+    except PackageNotFoundError:  # run from a source tree
+        package = "unknown"
+    return FrozenDict(
+        {"leastnoise": package, "numpy": np.__version__, "python": platform.python_version()}
+    )
