@@ -97,8 +97,11 @@ _FAR = (
 )
 _NO_GAIN = 1e-3  # of the squared error: a twentieth of a per cent of the error itself
 _NEEDLESS = f"a lower bound proves that it can gain no more than {_NO_GAIN:.1%} of the squared error; ask for it by name"
-ENDED_EARLY = "ended_early"
-"""The key of a plan's details with the strategies whose search the clock ended."""
+_NO_TIME = (
+    "too little of the {seconds} CPU seconds was left to begin with it; give the plan more, or ask "
+    "for it by name"
+)
+_CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
 _CROWDED = 2.0  # times the error of a table alone
 _MOST_CROWDED = 24  # tables that are compared with plans of their own
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
@@ -176,92 +179,180 @@ def try_strategies(
     every: bool = True,
     now: Callable[[], float] = time.thread_time,
 ) -> Iterator[Candidate]:
-    """Try strategies one by one."""
-    # The automatic choice ends a search that would take the CPU seconds that others may need, and
-    # all searches at 1.3 times the given seconds. Estimates decide the order and what others may
-    # need; planners without a share of the time are tried last, in the time that is left.
-    if strategy == "auto":
+    """Try strategies one by one, and yield a candidate for each.
+
+    The automatic choice ends a search that would take the CPU seconds that others may need, and all
+    searches at 1.3 times the given seconds. Estimates decide the order and what others may need;
+    planners without a share of the time are tried last, in the time that is left.
+
+    Args:
+        workload: the queries to answer.
+        privacy: budget, neighbours and privacy unit.
+        strategy: "auto", the name of a planner, or a planner.
+        seconds: CPU seconds that the automatic choice may take.
+        tell: is called with the name of each strategy that is tried.
+        every: whether to try strategies that a lower bound proves to gain next to nothing.
+        now: the clock.
+    """
+    is_automatic = strategy == "auto"
+    if is_automatic:
         tasks = _allocate_time(workload, privacy, seconds)
     else:
-        chosen = (
-            strategy
-            if isinstance(strategy, Planner)
-            else PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
-        )
-        tasks = [
-            (chosen, PlanningProblem(workload, privacy, noise)) for noise in noise_kinds(privacy)
-        ]
-    many = len(workload.products) > _MANY_TABLES
-    if many:
+        tasks = _tasks_of(_planner_of(strategy), workload, privacy)
+    has_many_tables = len(workload.products) > _MANY_TABLES
+    if has_many_tables:
         tasks.sort(key=lambda pair: not pair[0].contains(workload))
-    contained: dict[tuple[str, Noise], str] = {}
+    results = _ResultsSoFar(noise_kinds(privacy))
+    is_ordered = not is_automatic or has_many_tables or len(results.least) == 1
     begun = now()
-    least, proved = (
-        dict.fromkeys(noise_kinds(privacy), math.inf),
-        dict.fromkeys(noise_kinds(privacy), 0.0),
-    )
-    ordered = strategy != "auto" or many or len(least) == 1
     while tasks:
-        if not ordered and _is_slow(
-            *tasks[0], seconds
-        ):  # slow planners begin with the noise for which quick ones promise more
-            order = sorted(
-                least, key=lambda noise: least[noise] * (_FAR if noise.norm == 1 else 1.0)
-            )
-            ordered, tasks = True, _allocate_time(workload, privacy, seconds, order)[-len(tasks) :]
+        if not is_ordered and _is_slow(*tasks[0], seconds):
+            is_ordered = True
+            ordered_tasks = _allocate_time(workload, privacy, seconds, results.promising_noise())
+            tasks = ordered_tasks[-len(tasks) :]
         planner, task = tasks.pop(0)
-        slow, best = _is_slow(planner, task, seconds), min(least.values())
         start = time.perf_counter()
-        clock, plan = (
-            _search_deadline(planner, task, tasks, begun, seconds, now)
-            if strategy == "auto"
-            else Deadline(),
-            None,
+        deadline = Deadline()
+        if is_automatic:
+            deadline = _search_deadline(planner, task, tasks, begun, seconds, now)
+        is_slow = _is_slow(planner, task, seconds)
+        needless = is_slow and results.leave_no_gain(planner, task.noise)
+        reason = results.reason_to_skip(planner, task.noise)
+        if not reason and is_slow and results.best < math.inf:  # quick planners are always tried
+            is_skipped = needless and not every
+            reason = _NEEDLESS if is_skipped else _reason_of_time(deadline, seconds)
+        if reason:
+            yield _candidate(
+                planner,
+                task,
+                deadline,
+                start,
+                reason=reason,
+                needless=needless,
+                ended=deadline.ended and task.seconds > 0,
+            )
+            continue
+        if tell is not None:
+            tell(planner.name)
+        with time_limit(deadline):
+            plan, error = _best_candidate_plan(planner, task, iterate=not is_automatic)
+        needless = needless and plan is not None
+        best_before = results.best
+        if plan is not None:
+            results.add(task.noise, plan, needless=needless)
+            if has_many_tables:
+                results.add_contained(planner, task.noise, planner.contains(workload))
+        yield _candidate(
+            planner,
+            task,
+            deadline,
+            start,
+            plan=plan,
+            reason="" if error is None else str(error),
+            needless=needless,
+            # without a share of the time it counts as ended only if it found the best plan
+            ended=deadline.ended and (task.seconds > 0 or results.best < best_before),
+            unsuited=isinstance(error, NotApplicable),
         )
-        needless = (
-            slow
-            and best <= (1 + _NO_GAIN) * proved[task.noise]
-            and (planner.name, task.noise) not in contained
+
+
+def _reason_of_time(deadline: Deadline, seconds: float) -> str:
+    """Return why there is no time for a planner; empty if there is."""
+    return message(_NO_TIME, seconds=f"{seconds:g}") if deadline.has_passed() else ""
+
+
+def _tasks_of(
+    planner: Planner, workload: Workload, privacy: Privacy
+) -> list[tuple[Planner, PlanningProblem]]:
+    """Return the problems of one planner, for each kind of noise."""
+    return [(planner, PlanningProblem(workload, privacy, noise)) for noise in noise_kinds(privacy)]
+
+
+def _planner_of(strategy: str | Planner) -> Planner:
+    """Return a planner, also by its name."""
+    if isinstance(strategy, Planner):
+        return strategy
+    return PLANNERS[one_of("strategy", strategy, ("auto", *PLANNERS))]
+
+
+class _ResultsSoFar:
+    """The least errors and largest lower bounds of the candidates so far.
+
+    Attributes:
+        least: the least total squared error for each kind of noise.
+        proved: the largest lower bound for each kind of noise.
+        contained: planners whose strategies are among those of one that was tried, and its name.
+    """
+
+    def __init__(self, noises: Sequence[Noise]) -> None:
+        self.least = dict.fromkeys(noises, math.inf)
+        self.proved = dict.fromkeys(noises, 0.0)
+        self.contained: dict[tuple[str, Noise], str] = {}
+
+    @property
+    def best(self) -> float:
+        """The least total squared error of all."""
+        return min(self.least.values())
+
+    def promising_noise(self) -> list[Noise]:
+        """Return the kinds of noise, the one for which slow planners promise most first."""
+        return sorted(
+            self.least,
+            key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
         )
-        reason, unsuited = "", False
-        if (planner.name, task.noise) in contained:
-            reason = f"its tables are among those that {contained[planner.name, task.noise]} chooses from; ask for it by name"
-        elif slow and best < math.inf:  # quick planners are always tried
-            no_time = f"too little of the {seconds:g} CPU seconds was left to begin with it; give the plan more, or ask for it by name"
-            reason = _NEEDLESS if needless and not every else no_time if clock.has_passed() else ""
-        if not reason:
-            if tell is not None:
-                tell(planner.name)
-            with time_limit(clock):
-                plan, error = _best_candidate_plan(planner, task, iterate=strategy != "auto")
-            reason = "" if error is None else str(error)
-            unsuited = isinstance(error, NotApplicable)
-            needless = needless and plan is not None
-        seconds_wanted = (
-            planner.most_seconds(workload, task.norm)
-            if reason != _NEEDLESS and (clock.ended or planner.most)
-            else 0.0
-        )
-        if plan is not None and not needless:
+
+    def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
+        """Return whether a lower bound proves that a planner gains next to nothing."""
+        is_proved = self.best <= (1 + _NO_GAIN) * self.proved[noise]
+        return is_proved and (planner.name, noise) not in self.contained
+
+    def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
+        """Return why a planner is not tried after another one; empty if it is."""
+        container = self.contained.get((planner.name, noise))
+        return "" if container is None else message(_CONTAINED, name=container)
+
+    def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
+        """Take note of the expected error of a plan."""
+        if not needless:
             promise = plan.expected_error()
-            least[task.noise] = min(least[task.noise], promise.total_squared_error)
-            proved[task.noise] = max(proved[task.noise], promise.lower_bound)
-        if many and plan is not None:
-            contained |= {(name, task.noise): planner.name for name in planner.contains(workload)}
-        more = seconds_wanted if seconds_wanted > task.seconds else 0.0
-        # without a share of the time it counts as ended only if it found the best plan
-        ended = clock.ended and (task.seconds > 0 or min(least.values()) < best)
-        yield Candidate(
-            planner.name,
-            task.noise,
-            plan,
-            reason,
-            time.perf_counter() - start,
-            more,
-            needless,
-            ended,
-            unsuited,
-        )
+            self.least[noise] = min(self.least[noise], promise.total_squared_error)
+            self.proved[noise] = max(self.proved[noise], promise.lower_bound)
+
+    def add_contained(self, planner: Planner, noise: Noise, names: Sequence[str]) -> None:
+        """Take note of planners whose strategies are never better than those of a planner."""
+        for name in names:
+            self.contained[name, noise] = planner.name
+
+
+def _candidate(
+    planner: Planner,
+    task: PlanningProblem,
+    deadline: Deadline,
+    start: float,
+    *,
+    reason: str,
+    plan: Plan | None = None,
+    needless: bool = False,
+    ended: bool = False,
+    unsuited: bool = False,
+) -> Candidate:
+    """Return the candidate of a planner, with the seconds that would let it search to its end."""
+    more = 0.0
+    if reason != _NEEDLESS and (deadline.ended or planner.most):
+        most_seconds = planner.most_seconds(task.workload, task.norm)
+        if most_seconds > task.seconds:
+            more = most_seconds
+    return Candidate(
+        planner.name,
+        task.noise,
+        plan,
+        reason,
+        time.perf_counter() - start,
+        more,
+        needless,
+        ended,
+        unsuited,
+    )
 
 
 def _is_slow(planner: Planner, task: PlanningProblem, seconds: float) -> bool:
