@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import combinations
 from typing import Any, TypeAlias
 
 from leastnoise._domain import Domain, factor_measures
@@ -38,6 +38,7 @@ from leastnoise._families import (
     MOST_LISTED,
     GramInverse,
     IdentityInverse,
+    Levels,
     UndeterminedQuery,
     contrast_basis,
     contrast_strength,
@@ -173,91 +174,154 @@ def _product_structure(
     if len(mixed) > 1:
         return None
     measured = {name: next(iter(factors)) for name, factors in strategies.items()}
-    # A partition of the cells is a level: no matrix is needed, however many groups there are.
-    along = {name: factor.operator for name, factor in measured.items()}
-    grouped = (
-        name
-        for name, operator in along.items()
-        if operator.rows < operator.size and partition_groups(operator) is not None
-    )
-    leveled, levels = mixed[0] if mixed else next(grouped, None), None
+    leveled = mixed[0] if mixed else _partitioned_attribute(measured)
     bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
+    levels = None
     if leveled is not None:
-        levels = nested_levels(
-            domain.kind(leveled).size, [factor.operator for factor in strategies[leveled]]
-        )
-        along_it = {
-            id(factor): factor
-            for block, _ in tables
-            for factor in block.factors
-            if factor.attributes == (leveled,)
-        }
-        if levels is None or any(
-            contrast_strength(factor) is not None for factor in along_it.values()
-        ):
-            # contrasts are no level, although beside cells of one weight they serve as cells
-            return None
-        bases[leveled] = IdentityInverse.of_identity(
-            levels.size
-        )  # an object of its own, as bases are told apart by object
-    narrow: dict[Names, Any] = {}
-    wide = []
-    # Very many blocks share few factors, so that what is needed of each factor is computed once, by
-    # object.
-    distinct = {
-        id(factor): factor
-        for block, _ in tables
-        for factor in block.factors
-        if factor.attributes != (leveled,)
-    }
-    strengths = {key: contrast_strength(factor) or 1.0 for key, factor in distinct.items()}
-    names_of = {
-        key: [factor.attributes[0]] if is_nontrivial(factor) else []
-        for key, factor in distinct.items()
-    }
-    without_total = {
-        key: names_of[key] if excludes_total(factor.operator) else []
-        for key, factor in distinct.items()
-    }
-    shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
-    for block, variance in tables:
-        keys = [key for key in map(id, block.factors) if key in distinct]
-        precision = math.prod(map(strengths.__getitem__, keys), start=1 / variance)
-        names, across = (
-            tuple(chain.from_iterable(map(which.__getitem__, keys)))
-            for which in (names_of, without_total)
-        )
-        if levels is None and names == across:
-            narrow[names] = narrow.get(names, 0.0) + precision
-            continue
-        if len(names) - len(across) > MOST_EXPLAINED:
-            if levels is not None:
-                return None
-            wide.append((names, across, precision))
-            continue
-        shares = zip(
-            explained_subsets(names, across),
-            _shares(tuple(shrink[name] for name in names if name not in across)),
-            strict=True,
-        )
+        levels = _levels_along(domain, leveled, strategies[leveled], tables)
         if levels is None:
-            for tau, share in shares:
-                narrow[tau] = narrow.get(tau, 0.0) + precision * share
-            continue
-        factor = next((factor for factor in block.factors if factor.attributes == (leveled,)), None)
-        level = len(levels.groups) - 1 if factor is None else levels.level(factor.operator) or 0
-        weights = 1.0 if factor is None or factor.row_weights is None else factor.scaling**2
-        for tau, share in shares:
-            level_weights = narrow.setdefault(tau, [0.0] * len(levels.groups))
-            level_weights[level] = level_weights[level] + precision * share * weights
+            return None
+        # an object of its own, as bases are distinguished by object
+        bases[leveled] = IdentityInverse.of_identity(levels.size)
+    shrink = {name: 1 / basis.kappa for name, basis in bases.items()}
+    precisions = _Precisions(shrink, leveled, levels)
+    for block, variance in tables:
+        if not precisions.add(block, variance):
+            return None
     return ProductStructure(
         bases,
-        narrow,
-        tuple(wide),
-        frozenset(chain.from_iterable(without_total.values())),
+        precisions.narrow,
+        tuple(precisions.wide),
+        precisions.attributes_without_total(),
         leveled,
         levels,
     )
+
+
+def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
+    """Return the first attribute along which groups of cells are measured, None if there is none.
+
+    A partition of the cells is a level: no matrix is needed, however many groups there are.
+    """
+    for name, factor in measured.items():
+        operator = factor.operator
+        if operator.rows < operator.size and partition_groups(operator) is not None:
+            return name
+    return None
+
+
+def _levels_along(
+    domain: Domain,
+    attribute: str,
+    factors: Mapping[Factor, None],
+    tables: Sequence[tuple[Block, float]],
+) -> Levels | None:
+    """Return the nested levels that are measured along an attribute, None if they are none.
+
+    Contrasts are no level, although beside cells of one weight they serve as cells.
+    """
+    for block, _ in tables:
+        for factor in block.factors:
+            if factor.attributes == (attribute,) and contrast_strength(factor) is not None:
+                return None
+    return nested_levels(domain.kind(attribute).size, [factor.operator for factor in factors])
+
+
+@dataclass(frozen=True, slots=True)
+class _FactorFacts:
+    """What the precision of a block depends on, of one of its factors.
+
+    Attributes:
+        strength: by which it multiplies the precision.
+        names: its attribute; empty if it measures only the total.
+        names_without_total: its attribute, if its rows leave out the total; else empty.
+    """
+
+    strength: float
+    names: Names
+    names_without_total: Names
+
+
+class _Precisions:
+    """The precision that blocks give to each tau, added up block by block.
+
+    Args:
+        shrink: the share of a block's precision that its total along an attribute keeps.
+        leveled: the attribute along which levels are measured, if any.
+        levels: its levels.
+
+    Attributes:
+        narrow: the precision of each tau, or with levels a list with one for each level.
+        wide: blocks about too many tau: their attributes, those without the total, and precision.
+    """
+
+    def __init__(
+        self, shrink: Mapping[str, float], leveled: str | None, levels: Levels | None
+    ) -> None:
+        self.narrow: dict[Names, Any] = {}
+        self.wide: list[tuple[Names, Names, float]] = []
+        self._shrink = shrink
+        self._leveled = leveled
+        self._levels = levels
+        # Very many blocks share few factors: the facts of each are computed once, by object.
+        self._facts: dict[int, _FactorFacts] = {}
+
+    def attributes_without_total(self) -> frozenset[str]:
+        """Return the attributes along which some block leaves out the total."""
+        return frozenset(
+            name for facts in self._facts.values() for name in facts.names_without_total
+        )
+
+    def add(self, block: Block, variance: float) -> bool:
+        """Add the precision of a block; return False if too many tau have levels."""
+        precision = 1 / variance
+        names: Names = ()
+        names_without_total: Names = ()
+        for factor in block.factors:
+            if factor.attributes != (self._leveled,):
+                facts = self._facts_of(factor)
+                precision *= facts.strength
+                names += facts.names
+                names_without_total += facts.names_without_total
+        if self._levels is None and names == names_without_total:
+            self.narrow[names] = self.narrow.get(names, 0.0) + precision
+            return True
+        if len(names) - len(names_without_total) > MOST_EXPLAINED:
+            self.wide.append((names, names_without_total, precision))
+            return self._levels is None
+        with_total = tuple(name for name in names if name not in names_without_total)
+        shares = zip(
+            explained_subsets(names, names_without_total),
+            _shares(tuple(self._shrink[name] for name in with_total)),
+            strict=True,
+        )
+        if self._levels is None:
+            for tau, share in shares:
+                self.narrow[tau] = self.narrow.get(tau, 0.0) + precision * share
+            return True
+        level, weights = self._level_and_weights(block, self._levels)
+        for tau, share in shares:
+            level_weights = self.narrow.setdefault(tau, [0.0] * len(self._levels.groups))
+            level_weights[level] = level_weights[level] + precision * share * weights
+        return True
+
+    def _facts_of(self, factor: Factor) -> _FactorFacts:
+        facts = self._facts.get(id(factor))
+        if facts is None:
+            names = (factor.attributes[0],) if is_nontrivial(factor) else ()
+            names_without_total = names if excludes_total(factor.operator) else ()
+            strength = contrast_strength(factor) or 1.0
+            facts = _FactorFacts(strength, names, names_without_total)
+            self._facts[id(factor)] = facts
+        return facts
+
+    def _level_and_weights(self, block: Block, levels: Levels) -> tuple[int, Any]:
+        """Return the level that a block measures, and the squared weights of its groups."""
+        for factor in block.factors:
+            if factor.attributes == (self._leveled,):
+                weights = 1.0 if factor.row_weights is None else factor.scaling**2
+                return levels.level(factor.operator) or 0, weights
+        return len(levels.groups) - 1, 1.0
 
 
 def _bases(domain: Domain, factors: Mapping[str, Factor]) -> dict[str, GramInverse]:
