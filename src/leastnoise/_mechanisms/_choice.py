@@ -455,53 +455,81 @@ def _check_finite(plan: Plan) -> None:
         raise FloatingPointError(f"the expected error is {total}")
 
 
+@dataclass(frozen=True, slots=True)
+class _TimeRequest:
+    """CPU seconds that a planner could use, and the order in which they are granted.
+
+    Attributes:
+        is_slow: quick planners come first.
+        seconds_per_chance: the seconds over the likelihood that they find the best plan; the
+            smallest comes first among slow planners.
+        planner: the planner.
+        noise: its kind of noise.
+        seconds: all passes together.
+    """
+
+    is_slow: bool
+    seconds_per_chance: float
+    planner: Planner
+    noise: Noise
+    seconds: float
+
+
+def _time_requests(
+    workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
+) -> list[_TimeRequest]:
+    """Return the seconds that planners could use, in the order in which they are granted.
+
+    Further steps of a search count as one more planner.
+    """
+    passes = _planning_passes(workload)
+    noises = noise_kinds(privacy)
+    requests: list[_TimeRequest] = []
+    for noise in noises:
+        chance_of_noise = _SECOND ** [*order, *noises].index(noise)
+        for planner in PLANNERS.values():
+            if not planner.automatic:
+                continue
+            least = passes * planner.least_seconds(workload, noise.norm)
+            most = passes * planner.most_seconds(workload, noise.norm)
+            is_slow = least > _QUICK * seconds
+            per_chance = 0.0
+            if is_slow:
+                per_chance = least / (chance_of_noise * planner.likely(workload))
+            requests.append(_TimeRequest(is_slow, per_chance, planner, noise, least))
+            if most > least > 0:
+                per_chance = max(least, most - least) / (chance_of_noise * _FURTHER)
+                requests.append(_TimeRequest(True, per_chance, planner, noise, most - least))
+    return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
+
+
 def _allocate_time(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Share the time among planners: quick ones first.
 
-    Then by their seconds over the likelihood that they find the best plan.
+    Then by their seconds over the likelihood that they find the best plan. Shares are parts of
+    estimates, so the same workload has the same plan on every machine. Planners without a share
+    come last, in the same order.
     """
-    # Further steps of a search count as one more planner. Shares are parts of estimates, so the
-    # same workload has the same plan on every machine. Planners without a share come last, in the
-    # same order.
-    seconds_left, ways = seconds - bound_seconds(workload), _planning_passes(workload)
-    parts: list[tuple[bool, float, tuple[Planner, Noise], float]] = []
-    for noise in noise_kinds(privacy):
-        likely = _SECOND ** [*order, *noise_kinds(privacy)].index(noise)
-        for planner in (planner for planner in PLANNERS.values() if planner.automatic):
-            cost, most = (
-                ways * estimate(workload, noise.norm)
-                for estimate in (planner.least_seconds, planner.most_seconds)
-            )
-            slow = cost > _QUICK * seconds
-            parts.append(
-                (
-                    slow,
-                    cost / (likely * planner.likely(workload)) if slow else 0.0,
-                    (planner, noise),
-                    cost,
-                )
-            )
-            if most > cost > 0:
-                parts.append(
-                    (
-                        True,
-                        max(cost, most - cost) / (likely * _FURTHER),
-                        (planner, noise),
-                        most - cost,
-                    )
-                )
+    seconds_left = seconds - bound_seconds(workload)
     shares: dict[tuple[Planner, Noise], float] = {}
-    for *_, tried, cost in sorted(parts, key=lambda part: part[:2]):
-        if tried in shares:
-            share = min(max(seconds_left, 0.0), cost) if shares[tried] > 0 else 0.0
+    for request in _time_requests(workload, privacy, seconds, order):
+        key = request.planner, request.noise
+        share = 0.0
+        if key in shares:  # further steps of a search, for what is left of the time
+            if shares[key] > 0:
+                share = min(max(seconds_left, 0.0), request.seconds)
         else:
-            share = cost if cost <= max(seconds_left, 0.0 if shares else _QUICK * seconds) else 0.0
-        shares[tried] = shares.get(tried, 0.0) + share
+            # the first planner has a share even if the lower bound takes all the time
+            limit = max(seconds_left, 0.0 if shares else _QUICK * seconds)
+            if request.seconds <= limit:
+                share = request.seconds
+        shares[key] = shares.get(key, 0.0) + share
         seconds_left -= share
+    passes = _planning_passes(workload)
     tasks = [
-        (planner, PlanningProblem(workload, privacy, noise, share / ways))
+        (planner, PlanningProblem(workload, privacy, noise, share / passes))
         for (planner, noise), share in shares.items()
     ]
     return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
