@@ -424,11 +424,19 @@ def evaluate_plan(
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
-    """Return the plan of measurements for a workload, with expected errors.
+    """Return the plan of measurements for a workload, with expected errors and a lower bound.
 
-    It holds the error of every table and a lower bound.
+    Args:
+        workload: the queries to answer.
+        measurements: what is measured, with its noise.
+        strategy: the name of the strategy.
+        details: further facts of the plan.
+        iterate: whether error bars may need a linear solver over joint cells, which takes long.
+        exact: tables that are known without noise; the lower bound is 0 then.
 
-    Where ``exact`` tables are known without noise, the bound is 0.
+    Raises:
+        InputError: a query that the measurements do not determine, or error bars that need a linear
+            solver where ``iterate`` is false.
     """
     covariances = covariance_by_measure(workload, measurements, exact)
     for structure in covariances.values():
@@ -439,47 +447,50 @@ def evaluate_plan(
                 f"{structure.solver_cells} joint cells, which takes long; ask for it by name: "
                 f"strategy = '{strategy}'"
             )
-    errors = {
-        measure: iter(structure.errors_of(workload.of(measure)))
-        for measure, structure in covariances.items()
-    }
-    tables, total = [], 0.0
-    worth: dict[
-        tuple[int, str | None], tuple[float, float]
-    ] = {}  # by object: very many tables share few weights
-    for product in workload:
-        error = next(errors[product.measure])
-        key = id(product.weight), product.measure
-        importance, weight = worth.get(key) or worth.setdefault(
-            key, (product.importance, float(product.weight))
-        )
-        total += importance * error.total
-        rows = product.rows
-        mean = error.total / rows
-        tables.append(
-            TableError(
-                product.name,
-                rows,
-                weight,
-                math.sqrt(mean),
-                math.sqrt(max(error.largest, mean)),
-                not error.exact,
-            )
-        )
-    bound = (
-        0.0
-        if exact
-        else lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
-    )
-    promise = Promise(total, bound, tuple(tables))
+    total, tables = _table_errors(workload, covariances)
+    bound = 0.0
+    if not exact:
+        bound = lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
     return Plan(
         workload=workload,
         privacy=measurements.privacy,
         strategy=strategy,
         measurements=measurements,
-        promise=promise,
+        promise=Promise(total, bound, tables),
         details=details,
     )
+
+
+def _table_errors(
+    workload: Workload, covariances: Mapping[str | None, Covariance]
+) -> tuple[float, tuple[TableError, ...]]:
+    """Return the weighted total squared error, and the error of every table."""
+    errors_by_measure = {
+        measure: iter(structure.errors_of(workload.of(measure)))
+        for measure, structure in covariances.items()
+    }
+    total = 0.0
+    tables = []
+    # Very many tables share few weights: each is converted once, by object.
+    converted: dict[tuple[int, str | None], tuple[float, float]] = {}
+    for product in workload:
+        errors = next(errors_by_measure[product.measure])
+        key = id(product.weight), product.measure
+        if key not in converted:
+            converted[key] = product.importance, float(product.weight)
+        importance, weight = converted[key]
+        total += importance * errors.total
+        mean = errors.total / product.rows
+        table = TableError(
+            name=product.name,
+            queries=product.rows,
+            weight=weight,
+            rmse=math.sqrt(mean),
+            largest_std=math.sqrt(max(errors.largest, mean)),
+            largest_is_bound=not errors.exact,
+        )
+        tables.append(table)
+    return total, tuple(tables)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
