@@ -14,7 +14,7 @@ all tau within its attributes. Of a unit of several rows each part counts k or k
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
@@ -103,6 +103,23 @@ def nuclear_across(operator: Operator) -> float:
     return max(0.0, all_norm - along) if closed else math.sqrt(max(0.0, all_norm**2 - along**2))
 
 
+@dataclass(frozen=True, slots=True)
+class _TableNorms:
+    """Norms of tables on the same attributes that have no spaces in common with other tables.
+
+    Attributes:
+        names: the attributes.
+        across: the nuclear norm of the part that leaves out the total along all attributes.
+        whole: the nuclear norm.
+        along: the norm of the part along the total.
+    """
+
+    names: Names
+    across: float
+    whole: float
+    along: float
+
+
 def nuclear_norm(
     products: Sequence[Product],
     worth: Worth = lambda _: 1.0,
@@ -118,76 +135,99 @@ def nuclear_norm(
     large), and for single products. Sums are in units of the largest value that one row can add, so
     that a row changes them by 1, like counts. If ``weighted``, cells in unequal groups are
     multiplied by the roots of weights of mean 1.
+
+    Args:
+        products: tables of one quantity.
+        worth: by which the norm of tables on some attributes is multiplied.
+        total: whether the total counts.
+        weighted: whether cells in unequal groups have weights.
     """
-
-    def norm(product: Product, part: Callable[[Operator], float]) -> float:
-        return (
-            worth(product.attributes)
-            * float(product.weight)
-            * math.prod(map(part, product.operators))
-        )
-
-    if (
-        total and len(products) == 1 and not products[0].adds_up
-    ):  # the part across the total is not needed, and takes longest
-        return norm(products[0], lambda operator: nuclear_parts(operator)[0])
-    other_norms: list[
-        tuple[Names, float, float, float]
-    ] = []  # norms: across the total along all attributes, whole, along the total
+    if total and len(products) == 1 and not products[0].adds_up:
+        # the part across the total is not needed, and takes longest
+        return _product_norm(products[0], worth, lambda operator: nuclear_parts(operator)[0])
     if all(product.adds_up for product in products):
-        best = {tau: part for tau, part in _marginal_norms(products, worth).items() if tau or total}
+        norms = _marginal_norms(products, worth)
+        best = {tau: norm for tau, norm in norms.items() if tau or total}
+        other_tables: list[_TableNorms] = []
     else:
-        levels_by_name = _levels(products)
-        chained, other_products = list[Product](), list[Product]()
-        for product in products:
-            levels_of = [
-                levels_by_name[name].level(operator)
-                for name, operator in zip(product.attributes, product.operators, strict=True)
-            ]
-            (other_products if None in levels_of else chained).append(product)
-        spectra = {name: levels.spectrum for name, levels in levels_by_name.items()}
-        wide = {name for name, parts in spectra.items() if parts[0].size > 1}
-        if (
-            other_products
-            or _measured_directions(
-                [parts[0] for parts in spectra.values()], [*_terms(chained, levels_by_name)]
-            )
-            is None
-        ):
-            grouped: dict[Names, list[Product]] = {}
-            for product in chained:
-                if wide & {*product.attributes}:
-                    grouped.setdefault(product.attributes, []).append(product)
-            other_norms = [
-                (names, *_group_norms(names, group, levels_by_name, worth(names)))
-                for names, group in grouped.items()
-            ]
-            chained = [product for product in chained if not wide & {*product.attributes}]
-            levels_by_name = {
-                name: levels for name, levels in levels_by_name.items() if name not in wide
-            }
-        elif weighted:
-            spectra |= {
-                name: _weighted_spectrum(chained, name, levels_by_name[name]) for name in wide
-            }
-        best = _level_norms(chained, levels_by_name, spectra, worth, total=total) if chained else {}
-        for product in other_products:
-            across, full_norm, along = (
-                norm(product, part)
-                for part in (
-                    nuclear_across,
-                    lambda of: nuclear_parts(of)[0],
-                    lambda of: nuclear_parts(of)[1],
-                )
-            )
-            other_norms.append((product.attributes, across, full_norm, along))
-    for names, across, _, _ in other_norms:
-        best[names] = max(best.get(names, 0.0), across)
-    summed = bound = math.fsum(best.values())
-    for names, _, full_norm, along in other_norms:
-        unexplained = summed - math.fsum(best.get(tau, 0.0) for tau in subsets(names))
-        bound = max(bound, unexplained + full_norm - (0.0 if total else along))
+        best, other_tables = _norms_with_levels(products, worth, total=total, weighted=weighted)
+    for table in other_tables:
+        best[table.names] = max(best.get(table.names, 0.0), table.across)
+    sum_of_spaces = math.fsum(best.values())
+    bound = sum_of_spaces
+    for table in other_tables:
+        # a table's own norm, in place of the spaces on its attributes
+        other_spaces = sum_of_spaces - math.fsum(best.get(tau, 0.0) for tau in subsets(table.names))
+        own_norm = table.whole - (0.0 if total else table.along)
+        bound = max(bound, other_spaces + own_norm)
     return bound
+
+
+def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], float]) -> float:
+    """Return the weighted product of a norm of each operator of a table."""
+    norms = math.prod(norm(operator) for operator in product.operators)
+    return worth(product.attributes) * float(product.weight) * norms
+
+
+def _norms_with_levels(
+    products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
+) -> tuple[dict[Names, float], list[_TableNorms]]:
+    """Return the norms of the spaces that level tables share, and those of all other tables."""
+    levels_by_name = _levels(products)
+    level_tables: list[Product] = []
+    other_products: list[Product] = []
+    for product in products:
+        is_level_table = all(
+            levels_by_name[name].level(operator) is not None
+            for name, operator in zip(product.attributes, product.operators, strict=True)
+        )
+        if is_level_table:
+            level_tables.append(product)
+        else:
+            other_products.append(product)
+    spectra = {name: levels.spectrum for name, levels in levels_by_name.items()}
+    wide = {name for name, parts in spectra.items() if parts[0].size > 1}
+    other_tables: list[_TableNorms] = []
+    if other_products or not _spaces_can_be_joined(spectra, level_tables, levels_by_name):
+        grouped: dict[Names, list[Product]] = {}
+        for product in level_tables:
+            if wide & {*product.attributes}:
+                grouped.setdefault(product.attributes, []).append(product)
+        for names, group in grouped.items():
+            other_tables.append(_group_norms(names, group, levels_by_name, worth(names)))
+        level_tables = [product for product in level_tables if not wide & {*product.attributes}]
+        levels_by_name = {
+            name: levels for name, levels in levels_by_name.items() if name not in wide
+        }
+    elif weighted:
+        for name in wide:
+            spectra[name] = _weighted_spectrum(level_tables, name, levels_by_name[name])
+    best: dict[Names, float] = {}
+    if level_tables:
+        best = _level_norms(level_tables, levels_by_name, spectra, worth, total=total)
+    other_tables += [_norms_of_product(product, worth) for product in other_products]
+    return best, other_tables
+
+
+def _spaces_can_be_joined(
+    spectra: Mapping[str, Sequence[InvariantSubspace]],
+    level_tables: Sequence[Product],
+    levels_by_name: Mapping[str, Levels],
+) -> bool:
+    """Return whether the first spaces of all attributes have few enough directions together."""
+    first_spaces = [parts[0] for parts in spectra.values()]
+    level_keys = [*_terms(level_tables, levels_by_name)]
+    return _measured_directions(first_spaces, level_keys) is not None
+
+
+def _norms_of_product(product: Product, worth: Worth) -> _TableNorms:
+    """Return the norms of one table."""
+    return _TableNorms(
+        product.attributes,
+        _product_norm(product, worth, nuclear_across),
+        _product_norm(product, worth, lambda operator: nuclear_parts(operator)[0]),
+        _product_norm(product, worth, lambda operator: nuclear_parts(operator)[1]),
+    )
 
 
 def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, float]:
@@ -322,25 +362,28 @@ def _level_norms(
 
 def _group_norms(
     names: Names, products: Sequence[Product], levels_by_name: Mapping[str, Levels], worth: float
-) -> tuple[float, float, float]:
-    """Return the norms of level tables on the same attributes.
-
-    Without the total along all of them, whole, and along the total.
-    """
+) -> _TableNorms:
+    """Return the norms of level tables on the same attributes."""
     spectra = [levels_by_name[name].spectrum for name in names]
+    spectra_without_total = [[part.without_total for part in spectrum] for spectrum in spectra]
     terms = _terms(products, {name: levels_by_name[name] for name in names})
-    across, full_norm = (
-        math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*parts))
-        for parts in ([[part.without_total for part in spectrum] for spectrum in spectra], spectra)
-    )
-    along = math.fsum(
-        weight
-        * math.prod(
+    across = _sum_of_roots(spectra_without_total, terms)
+    whole = _sum_of_roots(spectra, terms)
+    squares_along = []
+    for levels, weight in terms.items():
+        first_entries = [
             parts[0].grams[level, 0, 0] for level, parts in zip(levels, spectra, strict=True)
-        )
-        for levels, weight in terms.items()
-    )
-    return worth * across, worth * full_norm, worth * math.sqrt(along)
+        ]
+        squares_along.append(weight * math.prod(first_entries))
+    along = math.sqrt(math.fsum(squares_along))
+    return _TableNorms(names, worth * across, worth * whole, worth * along)
+
+
+def _sum_of_roots(
+    spectra: Sequence[Sequence[InvariantSubspace]], terms: Mapping[tuple[int, ...], float]
+) -> float:
+    """Return the sum of tr M^(1/2) over all products of subspaces, one along each attribute."""
+    return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
 
 
 def _measured_directions(
