@@ -230,6 +230,44 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
     return noisy
 
 
+@dataclass(frozen=True, slots=True)
+class _ResidualSums:
+    """Sums over the cells of measured tables, each of shape (3, sizes).
+
+    For tables of one to three attributes, and classes of cells of like size under the model.
+
+    Attributes:
+        cells: the number of cells.
+        squared_gap: of the measured count less the model's.
+        covariance: of the noise that is added before a refit, with what the refit moves by.
+        noise: the variance of the measured counts.
+        squared_move: of what refits move by.
+    """
+
+    cells: FloatArray
+    squared_gap: FloatArray
+    covariance: FloatArray
+    noise: FloatArray
+    squared_move: FloatArray
+
+    @staticmethod
+    def zeros(sizes: int) -> "_ResidualSums":
+        """Return empty sums for a number of size classes."""
+        return _ResidualSums(*np.zeros((5, 3, sizes)))
+
+    def add(self, width: int, size_class: IntArray, name: str, values: FloatArray) -> None:
+        """Add the values of a table's cells to a sum, by size class.
+
+        Args:
+            width: the number of the table's attributes, less 1.
+            size_class: the class of each cell.
+            name: of the sum.
+            values: of the cells.
+        """
+        sums: FloatArray = getattr(self, name)
+        sums[width] += np.bincount(size_class, values.reshape(-1), sums.shape[1])
+
+
 @dataclass(frozen=True, eq=False)
 class ModelEstimator:
     """Estimates from a mixture fitted to noisy binned tables.
@@ -263,62 +301,65 @@ class ModelEstimator:
         return list(zip(self.measured.refitted(self.mixture, added), added, strict=True))
 
     @cached_property
-    def _residual_statistics(self) -> tuple[FloatArray, FloatArray]:
-        """Return the shrinkage and the model error of each size class.
-
-        The model error is squared, beyond the noise of the refits.
-
-        Both have shape (3, sizes), for tables of one to three attributes.
-        """
-        sums, total = np.zeros((5, 3, len(_SIZES) + 1)), self.measured.total
+    def _residual_sums(self) -> "_ResidualSums":
+        """The sums over the cells of the measured tables, by size class and table width."""
+        sums = _ResidualSums.zeros(len(_SIZES) + 1)
+        total = self.measured.total
         for index, table in enumerate(self.measured.tables):
             fit = total * _bin_shares(self.mixture, table)
-            moved = [
-                (total * _bin_shares(refit, table) - fit, more[index])
-                for refit, more in self._refits
-            ]
-            follows = np.mean([change * more for change, more in moved], axis=0)
-            spread = np.mean([change**2 for change, _ in moved], axis=0)
-            variance, size = (
-                np.full(fit.shape, table.std**2),
-                np.searchsorted(_SIZES, fit).reshape(-1),
-            )
-            for tally, values in zip(
-                sums,
-                (np.ones(fit.shape), (table.counts - fit) ** 2, follows, variance, spread),
-                strict=True,
-            ):
-                tally[len(table.attributes) - 1] += np.bincount(
-                    size, values.reshape(-1), len(_SIZES) + 1
-                )
-        many, gap, follows, noise, spread = sums
-        doubt = (
-            np.sqrt(self.measured.of_squares / np.maximum(many, 1)) * noise
-        )  # the standard error of a sum of squared noise
-        shrinkage = np.clip(
-            1
-            - np.maximum(noise - follows, 0)
-            * (1 + 2 * doubt / np.maximum(noise, 1e-9))
-            / np.maximum(gap, 1e-9),
-            0,
-            1,
-        )
-        shrinkage = np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT)
-        above = (
-            np.sqrt(5 / np.maximum(many - 2, 1)) * noise
-        )  # more standard errors where few cells tell the risk, which may look like none
+            moves = []
+            products = []
+            for refit, added_noise in self._refits:
+                move = total * _bin_shares(refit, table) - fit
+                moves.append(move**2)
+                products.append(move * added_noise[index])
+            size_class = np.searchsorted(_SIZES, fit).reshape(-1)
+            width = len(table.attributes) - 1
+            sums.add(width, size_class, "cells", np.ones(fit.shape))
+            sums.add(width, size_class, "squared_gap", (table.counts - fit) ** 2)
+            sums.add(width, size_class, "covariance", np.mean(products, axis=0))
+            sums.add(width, size_class, "noise", np.full(fit.shape, table.std**2))
+            sums.add(width, size_class, "squared_move", np.mean(moves, axis=0))
+        return sums
+
+    @cached_property
+    def _shrinkage(self) -> FloatArray:
+        """How much of its gap to the measurement a table keeps, (3, sizes) in [0, 1].
+
+        For tables of one to three attributes and each size class: 1 less the ratio of the noise
+        that the model does not follow to the gap, with two standard errors against the model.
+        """
+        sums = self._residual_sums
+        unfollowed = np.maximum(sums.noise - sums.covariance, 0)
+        # the standard error of a sum of squared noise, relative to it
+        cells = np.maximum(sums.cells, 1)
+        noise_error = np.sqrt(self.measured.of_squares / cells) * sums.noise
+        caution = 1 + 2 * noise_error / np.maximum(sums.noise, 1e-9)
+        shrinkage = np.clip(1 - unfollowed * caution / np.maximum(sums.squared_gap, 1e-9), 0, 1)
+        return np.asarray(np.maximum(shrinkage - _NOT_KEPT, 0) / (1 - _NOT_KEPT))
+
+    @cached_property
+    def _model_error(self) -> FloatArray:
+        """The mean squared error of the model in each size class, (3, sizes).
+
+        It is the estimated risk beyond what refits to other noise explain.
+        """
+        sums = self._residual_sums
+        kept = self._shrinkage
+        # more standard errors where few cells tell the risk, which may look like none
+        above = np.sqrt(5 / np.maximum(sums.cells - 2, 1)) * sums.noise
         risk = (
-            (1 - shrinkage) ** 2 * gap
-            + (2 * shrinkage - 1) * noise
-            + 2 * (1 - shrinkage) * follows
+            (1 - kept) ** 2 * sums.squared_gap
+            + (2 * kept - 1) * sums.noise
+            + 2 * (1 - kept) * sums.covariance
             + above
         )
         explained = (
-            (1 - shrinkage) ** 2 * spread
-            + shrinkage**2 * noise
-            + 2 * shrinkage * (1 - shrinkage) * np.maximum(follows, 0)
+            (1 - kept) ** 2 * sums.squared_move
+            + kept**2 * sums.noise
+            + 2 * kept * (1 - kept) * np.maximum(sums.covariance, 0)
         )
-        return shrinkage, np.maximum(risk - explained, 0) / np.maximum(many, 1)
+        return np.asarray(np.maximum(risk - explained, 0) / np.maximum(sums.cells, 1))
 
     def _cells(
         self, names: Names, mixture: Mixture, noise: Sequence[FloatArray] | None = None
@@ -338,10 +379,7 @@ class ModelEstimator:
         )
         residuals = table.counts - fit if noise is None else table.counts + noise[index] - fit
         return cells * _over_cells(
-            1
-            + self._residual_statistics[0][len(names) - 1][size]
-            * residuals
-            / np.maximum(fit, 1e-12),
+            1 + self._shrinkage[len(names) - 1][size] * residuals / np.maximum(fit, 1e-12),
             table,
             cells.shape,
         )
@@ -421,7 +459,7 @@ class ModelEstimator:
         cells = self.measured.counts(self.mixture, names)
         index, missed = (
             self._indices.get(tuple(self.measured.names.index(name) for name in names)),
-            self._residual_statistics[1],
+            self._model_error,
         )
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
