@@ -39,6 +39,86 @@ def test_the_first_of_each_word_of_the_glossary_is_explained():
     assert shown == expected
 
 
+# --- the glossary and the spellings of the pages -------------------------------------------------
+
+NOTATION = ROOT / "docs" / "notation.md"
+PROSE = sorted(
+    [
+        *(ROOT / "docs").rglob("*.md"),
+        *ROOT.glob("*.md"),
+        *(ROOT / "changelog.d").glob("*.md"),
+    ]
+)
+# Code is left out of a page in this order; line breaks stay, so that line numbers are right.
+NO_PROSE = (
+    re.compile(r"^```.*?^```[ ]*$", flags=re.DOTALL | re.MULTILINE),
+    re.compile(r"^## Spellings\n.*?(?=^## |\Z)", flags=re.DOTALL | re.MULTILINE),
+    re.compile(r"^ {4}(?! *(?:[-*]|\d+\.) ).*$", flags=re.MULTILINE),
+    re.compile(r"`[^`]*`"),
+    re.compile(r"\]\([^)]*\)"),
+    re.compile(r"https?://\S+"),
+)
+
+
+def section(title: str) -> str:
+    """Return one section of the page on notation."""
+    return NOTATION.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def glossary_terms() -> set[str]:
+    """Return the explained terms, the names of the symbols and the terms that are kept apart."""
+    names = re.findall(r"^\| ([\w ]+) \|(?:[^|]*\|){3}$", section("Symbols"), flags=re.MULTILINE)
+    apart = re.findall(r"\*\*([\w -]+)\*\*", section("Terms kept apart"))
+    return {*site.glossary(), *(set(names) - {"name"}), *(term.lower() for term in apart)}
+
+
+def other_spellings() -> dict[str, str]:
+    """Return the term to write for each spelling that the page on notation lists beside it."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", section("Spellings"), flags=re.MULTILINE)
+    return {
+        other: term for term, others in rows[1:] for other in others.split(", ") if term != "---"
+    }
+
+
+def misspelt(text: str) -> list[str]:
+    """List the lines of a page with another spelling of a term, and the term to write."""
+    for pattern in NO_PROSE:
+        text = pattern.sub(lambda match: "\n" * match.group().count("\n"), text)
+    complaints = []
+    for other, term in other_spellings().items():
+        words = r"\s+".join(map(re.escape, other.split()))
+        # Capitals decide only where the two differ in nothing else, as in NumPy.
+        case = 0 if other.lower() == term.lower() or other.isupper() else re.IGNORECASE
+        for match in re.finditer(rf"\b{words}\b", text, flags=case):
+            line = text.count("\n", 0, match.start()) + 1
+            complaints.append(f"line {line}: write {term!r} instead of {match.group()!r}")
+    return complaints
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: str(page.relative_to(ROOT)))
+def test_page_uses_the_terms_of_the_glossary(page):
+    assert misspelt(page.read_text("utf-8")) == []
+
+
+def test_other_spellings_are_seen():
+    text = "A data set.\n\n```python\ndataset = 1\n```\n\nA\ndataset, `dataset`, [x](dataset.md); numpy\n"
+    assert misspelt(text) == [
+        "line 8: write 'data set' instead of 'dataset'",
+        "line 8: write 'NumPy' instead of 'numpy'",
+    ]
+    assert misspelt("Here is the plan\nthat does not look.") == [
+        "line 1: write 'data-independent' instead of 'plan\\nthat does not look'"
+    ]
+
+
+def test_glossary_is_short_and_its_terms_are_used():
+    terms = glossary_terms()
+    assert {"epsilon", "block", "query set", "tilt", "data-dependent"} <= terms
+    assert len(terms) <= 60
+    pages = " ".join(page.read_text("utf-8") for page in PROSE if page != NOTATION).lower()
+    assert [term for term in terms if not re.search(rf"\b{re.escape(term)}", pages)] == []
+
+
 def test_the_picture_sees_a_new_import(monkeypatch):
     before = architecture.picture()
     monkeypatch.setattr(architecture, "imports", lambda: {("_cli", "_trusted/table")})
