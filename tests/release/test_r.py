@@ -52,7 +52,7 @@ def test_the_page_runs_on_a_release(tmp_path):
     release = released(tmp_path, ["sex"], covariances=["q2"])
     tables = pd.read_csv(tmp_path / "release" / "tables.csv")
     assert set(tables.columns) == set(
-        re.findall(r"`(\w+)`", PAGE.split("`tables` lists what there is: ")[1].split("A table")[0])
+        re.findall(r"`(\w+)`", PAGE.split("Its columns are ")[1].split("Each table")[0])
     )
     code = ONE.replace("tables$files[1]", "tables$files[2]").replace(
         '"q1.csv"', '"q2.csv"'
