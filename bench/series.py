@@ -19,7 +19,7 @@ import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
-from leastnoise._release import build
+from leastnoise._release import build_release
 from leastnoise._session._periods import outcome_up_to
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
@@ -51,7 +51,11 @@ def planned(
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
     """The answers of the release up to what was drawn."""
     part = truncate_plan(plan, len(values))
-    return pd.DataFrame() if part is None else build(outcome_up_to(plan, part, values, "")).answers
+    return (
+        pd.DataFrame()
+        if part is None
+        else build_release(outcome_up_to(plan, part, values, "")).answers
+    )
 
 
 def errors(periods: Sequence[int]) -> None:

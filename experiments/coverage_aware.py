@@ -16,7 +16,7 @@ from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import try_strategies
 from leastnoise._mechanisms._dawa import plan_dawa
 from leastnoise._plan import Plan
-from leastnoise._release import Options, build
+from leastnoise._release import Options, build_release
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._trusted.table import Table
 from leastnoise._workload import Workload, queries, ranges
@@ -60,7 +60,9 @@ def words(budget: Budget) -> str:
 
 def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, float, float]]:
     """For every table of a release: its name, the share of true answers inside, and mean half width over mean error, at least 1/2."""
-    for table, exact in zip(build(outcome, Options(level=LEVEL)).tables, truth, strict=True):
+    for table, exact in zip(
+        build_release(outcome, Options(level=LEVEL)).tables, truth, strict=True
+    ):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
         half, error = (

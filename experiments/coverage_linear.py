@@ -11,7 +11,7 @@ from leastnoise._estimation import Estimate, Outcome, cdf, means, monotone
 from leastnoise._mechanisms import try_strategies
 from leastnoise._plan import Plan
 from leastnoise._planning import plan as make
-from leastnoise._release import Options, build
+from leastnoise._release import Options, build_release
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import Budget, Privacy
 from leastnoise._trusted.kernel import SeededEntropy, simulate
@@ -99,7 +99,7 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
     inside: dict[str, list[float]] = {}
     exact: dict[str, Reals] = {}
     for trial in range(trials):
-        release = build(_outcome(plan, people, seed + trial), Options(level=LEVEL))
+        release = build_release(_outcome(plan, people, seed + trial), Options(level=LEVEL))
         for table in release.tables:
             truth = exact.setdefault(table.id, people.answers(table.product))
             inside.setdefault(table.id, []).append(
@@ -122,7 +122,7 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
         found: dict[str, list[float]] = {}
         for trial in range(trials):
             outcome = _outcome(plan, people, seed + trial)
-            release = build(
+            release = build_release(
                 outcome,
                 Options(
                     level=LEVEL, non_negative=True, integer=True, nnls=True, local_non_negative=True
@@ -173,7 +173,7 @@ def functions(
         plan = make(asked, what, strategy="hierarchy")
         found: dict[str, list[float]] = {}
         for trial in range(trials):
-            release = build(_outcome(plan, people, seed + trial), Options(level=LEVEL))
+            release = build_release(_outcome(plan, people, seed + trial), Options(level=LEVEL))
             estimate = Estimate(release.observation)
             table = release.tables[0]
             rising = monotone(table.answer, 0)

@@ -28,7 +28,7 @@ from leastnoise._mechanisms import Search, mechanism_for, release_contract
 from leastnoise._mechanisms._model import fit_on_bins, setting_from_plan
 from leastnoise._mechanisms._protocol import reference_measurements
 from leastnoise._plan import Plan
-from leastnoise._release import Options, build, make_records
+from leastnoise._release import Options, build_release, make_records
 from leastnoise._trusted.accounting import ApproxDP, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, simulate
@@ -231,7 +231,7 @@ def by_model(outcome: Outcome, who: People) -> tuple[float, list[tuple[int, int]
     """The error, and how many cells there are and are held by 95% intervals, by their size."""
     held = np.zeros((len(SIZES_OF_CELLS) + 1, 2), dtype=np.int64)
     tables = {}
-    for table in build(outcome, Options(level=0.95)).tables:
+    for table in build_release(outcome, Options(level=0.95)).tables:
         exact = who.cells(table.attributes)
         tables[table.attributes] = table.answer.reshape(exact.shape)
         inside = (

@@ -8,7 +8,7 @@ import numpy as np
 
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
-from leastnoise._release import Options, Release, build
+from leastnoise._release import Options, Release, build_release
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measure
 from leastnoise._trusted.kernel._measure import verify
@@ -57,4 +57,6 @@ def releases(
         read_table(plan, rows),
     )
     for seed in seeds:
-        yield build(run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options())
+        yield build_release(
+            run(UnpaidSeries(terms, table, SeededEntropy(seed))), options or Options()
+        )

@@ -23,8 +23,8 @@ from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
 """What a draft has wherever a public value is needed."""
-MOST_VALUES = 1000  # of whole numbers that get a cell each; more are drafted as bins
-_BINS = 100
+MOST_INTEGER_CELLS = 1000  # of whole numbers that get a cell each; more are drafted as bins
+_DRAFT_BINS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class DescribedColumn:
     """A described column: its type and what is public of its values.
 
     The type is whole, number, date, truth or text; or why the column is left out.
@@ -74,20 +74,20 @@ class Column:
             return {"dates": {**dict(zip(("from", "to"), days, strict=True)), "by": "month"}}
         if self.edges is not None:
             return {"edges": list(self.edges), **rest}
-        ends = _ends(self.low, self.high)
+        ends = _exact_bounds(self.low, self.high)
         if ends is None and self.holds == "whole":
             return {"integers": [BLANK, BLANK]}
         if ends is None:
-            return {"bins": {"low": BLANK, "high": BLANK, "count": _BINS}}
+            return {"bins": {"low": BLANK, "high": BLANK, "count": _DRAFT_BINS}}
         first, last = ends
         if (
             self.holds == "whole"
-            and last - first < MOST_VALUES
+            and last - first < MOST_INTEGER_CELLS
             and first.denominator == last.denominator == 1
         ):
             return {"integers": [int(first), int(last)], "outside": "clip"}
         return {
-            "bins": {"low": _plain(first), "high": _plain(last), "count": _BINS},
+            "bins": {"low": _spec_number(first), "high": _spec_number(last), "count": _DRAFT_BINS},
             "outside": "clip",
         }
 
@@ -97,19 +97,19 @@ class Column:
         The unit is the coarsest that both bounds are multiples of, and for numbers in a narrow
         range, such as shares, a hundredth of it.
         """
-        ends = _ends(self.low, self.high) if self.holds in {"whole", "number"} else None
+        ends = _exact_bounds(self.low, self.high) if self.holds in {"whole", "number"} else None
         if ends is None:
             return None
         unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
         if self.holds == "number" and ends[1] - ends[0] <= 1:
             unit /= 100
         return {
-            "clip": [_plain(end) for end in ends],
-            **({} if unit == 1 else {"unit": _plain(unit)}),
+            "clip": [_spec_number(end) for end in ends],
+            **({} if unit == 1 else {"unit": _spec_number(unit)}),
         }
 
 
-def _described(tool: str, columns: Iterable[Column], **further: Any) -> Description:
+def _make_description(tool: str, columns: Iterable[DescribedColumn], **further: Any) -> Description:
     listed = list(columns)
     return Description(
         tool=tool,
@@ -122,7 +122,7 @@ def _described(tool: str, columns: Iterable[Column], **further: Any) -> Descript
     )
 
 
-def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
+def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Return both bounds exactly.
 
     None if one is missing or they are in the wrong order.
@@ -133,26 +133,28 @@ def _ends(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     return (first, last) if first < last else None
 
 
-def _plain(value: Fraction) -> int | str:
+def _spec_number(value: Fraction) -> int | str:
     if value.denominator == 1:
         return int(value)
     text = f"{float(value):.15g}"
     return text if Fraction(text) == value else str(value)
 
 
-_PERSON = "it names the person"
-_WHOLE = """integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger unsignedLong unsignedInt
-unsignedShort unsignedByte"""
-_TEXTS = "string normalizedString token anyURI language Name NMTOKEN"
-_KINDS = {
-    "whole": _WHOLE,
+_PERSON_REASON = "it names the person"
+_WHOLE_DATATYPES = (
+    "integer long int short byte nonNegativeInteger positiveInteger nonPositiveInteger "
+    "negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
+)
+_TEXT_DATATYPES = "string normalizedString token anyURI language Name NMTOKEN"
+_DATATYPES = {
+    "whole": _WHOLE_DATATYPES,
     "number": "decimal double float number",
     "date": "date dateTime datetime dateTimeStamp",
-    "text": _TEXTS,
+    "text": _TEXT_DATATYPES,
 }
-_CSVW = {
+_CSVW_VALUE_TYPES = {
     "boolean": "truth",
-    **{datatype: kind for kind, datatypes in _KINDS.items() for datatype in datatypes.split()},
+    **{datatype: kind for kind, datatypes in _DATATYPES.items() for datatype in datatypes.split()},
 }
 
 
@@ -161,10 +163,10 @@ def from_csvw(value: Any) -> Description | None:
     schema = value.get("tableSchema") if isinstance(value, Mapping) else None
     if not (isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)):
         return None
-    columns = [_csvw_column(column, value.get("privacyUnit")) for column in schema["columns"]]
-    named = [column.name for column in columns if column.left_out == _PERSON]
+    columns = [_read_csvw_column(column, value.get("privacyUnit")) for column in schema["columns"]]
+    named = [column.name for column in columns if column.left_out == _PERSON_REASON]
     per_person = value.get("maxContributions")
-    return _described(
+    return _make_description(
         "CSVW-EO",
         columns,
         unit=named[-1] if named else value.get("privacyUnit"),
@@ -178,7 +180,7 @@ def from_csvw(value: Any) -> Description | None:
     )
 
 
-def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
+def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColumn:
     """Read a column, whose datatype is a text or an object with bounds.
 
     Public values are listed, or are partitions of one value each; partitions that follow each other
@@ -189,7 +191,7 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
         column.get("datatype", "string"),
     )
     if column.get("privacyId") is True or (unit is not None and name == unit):
-        return Column(name=name, left_out=_PERSON)
+        return DescribedColumn(name=name, left_out=_PERSON_REASON)
     inner = given if isinstance(given, Mapping) else {}
     datatype = str(inner.get("base", "string") if inner else given)
     low, high = (column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
@@ -209,9 +211,9 @@ def _csvw_column(column: Mapping[str, Any], unit: object) -> Column:
         )
         if [*map(bound, lows[1:])] == [*map(bound, highs[:-1])]:
             edges = [str(lows[0]), *map(str, highs)]
-    return Column(
+    return DescribedColumn(
         name=name,
-        holds=_CSVW.get(datatype, ""),
+        holds=_CSVW_VALUE_TYPES.get(datatype, ""),
         low=low,
         high=high,
         values=values
@@ -246,16 +248,22 @@ def from_opendp(value: Any) -> Description | None:
     note = (
         "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
     )
-    columns = [*_calls(value, "series_domain")]
-    return _described("OpenDP", map(_opendp_column, columns), notes=(note,)) if columns else None
+    columns = [*_find_calls(value, "series_domain")]
+    return (
+        _make_description("OpenDP", map(_read_opendp_column, columns), notes=(note,))
+        if columns
+        else None
+    )
 
 
-def _opendp_column(column: Mapping[str, Any]) -> Column:
+def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
     name, element = str(column.get("name")), column.get("element_domain")
-    for call in (*_calls(element, "enum_domain"), *_calls(element, "categorical_domain")):
+    for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):
         listed = call.get("categories")
-        return Column(name=name, holds="text", values=listed if isinstance(listed, list) else ())
-    for call in _calls(element, "atom_domain"):
+        return DescribedColumn(
+            name=name, holds="text", values=listed if isinstance(listed, list) else ()
+        )
+    for call in _find_calls(element, "atom_domain"):
         kind, bounds = str(call.get("T")), call.get("bounds")
         pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
         low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
@@ -266,34 +274,35 @@ def _opendp_column(column: Mapping[str, Any]) -> Column:
             if kind.startswith("f")
             else ""
         )
-        return Column(
+        return DescribedColumn(
             name=name,
             holds=number or {"bool": "truth", "String": "text"}.get(kind, ""),
             low=low,
             high=high,
         )
-    return Column(
-        name=name, holds="date" if any(True for _ in _calls(element, "datetime_domain")) else ""
+    return DescribedColumn(
+        name=name,
+        holds="date" if any(True for _ in _find_calls(element, "datetime_domain")) else "",
     )
 
 
-def _calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
+def _find_calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
     """Yield the arguments of all calls of a constructor.
 
     In a serialized value.
     """
     if isinstance(value, list):
         for inner in value:
-            yield from _calls(inner, function)
+            yield from _find_calls(inner, function)
     elif isinstance(value, Mapping):
         if value.get("__function__") == function and isinstance(value.get("__kwargs__"), Mapping):
             yield value["__kwargs__"]
         else:
             for inner in value.values():
-                yield from _calls(inner, function)
+                yield from _find_calls(inner, function)
 
 
-_TYPES = {
+_SMARTNOISE_VALUE_TYPES = {
     "int": "whole",
     "float": "number",
     "string": "text",
@@ -308,7 +317,7 @@ def from_smartnoise(value: Any) -> Description | None:
 
     They must have exactly one table whose columns have types.
     """
-    tables = list(_tables(value))
+    tables = list(_find_tables(value))
     if not tables:
         return None
     if len(tables) > 1:
@@ -334,19 +343,19 @@ def from_smartnoise(value: Any) -> Description | None:
     per_person, listed_columns = table.get("max_ids", BLANK), []
     for name, column in columns.items():
         facts: dict[str, Any] = {
-            "holds": _TYPES.get(str(column["type"]), ""),
+            "holds": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
             "low": column.get("lower"),
             "high": column.get("upper"),
         }
         is_person = name == unit
         listed_columns.append(
-            Column(
+            DescribedColumn(
                 name=name,
-                left_out=_PERSON if is_person else "its type is unknown",
+                left_out=_PERSON_REASON if is_person else "its type is unknown",
                 **({} if is_person else facts),
             )
         )
-    return _described(
+    return _make_description(
         "SmartNoise",
         listed_columns,
         unit=None if str(table.get("row_privacy")).lower() == "true" else unit,
@@ -360,20 +369,22 @@ def from_smartnoise(value: Any) -> Description | None:
     )
 
 
-def _tables(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _find_tables(
+    value: Any, path: str = "", depth: int = 0
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield each mapping of columns with types, with its path."""
     if not isinstance(value, Mapping) or depth > 4:
         return
     columns = [
         column
         for column in value.values()
-        if isinstance(column, Mapping) and str(column.get("type")) in _TYPES
+        if isinstance(column, Mapping) and str(column.get("type")) in _SMARTNOISE_VALUE_TYPES
     ]
     if columns:
         yield path, value
         return
     for name, inner in value.items():
-        yield from _tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
+        yield from _find_tables(inner, f"{path}.{name}" if path else str(name), depth + 1)
 
 
 READERS: tuple[Callable[[Any], Description | None], ...] = (
@@ -383,7 +394,7 @@ READERS: tuple[Callable[[Any], Description | None], ...] = (
     from_smartnoise,
 )
 """Each returns None for a description of another tool."""
-_KNOWN = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
+_KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, and a domain that OpenDP serialized"
 
 
 def read_description(path: Path) -> Description:
@@ -398,7 +409,7 @@ def read_description(path: Path) -> Description:
         ) from None
     except UnicodeDecodeError:
         raise InputError(
-            f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN}."
+            f"The description {str(path)!r} is not text in UTF-8. Known are {_KNOWN_TOOLS}."
         ) from None
     try:
         value = json.loads(
@@ -415,7 +426,7 @@ def read_description(path: Path) -> Description:
             value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - it makes texts, lists and dictionaries alone
         except (yaml.YAMLError, RecursionError):
             raise InputError(
-                f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN}."
+                f"The description {str(path)!r} is neither JSON nor YAML. Known are {_KNOWN_TOOLS}."
             ) from None
     for read in READERS:
         try:
@@ -429,4 +440,4 @@ def read_description(path: Path) -> Description:
             ) from None
         if made is not None:
             return made
-    raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN}.")
+    raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN_TOOLS}.")

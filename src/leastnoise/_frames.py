@@ -11,18 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import in_digits
+from leastnoise._charts import format_digits
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.check.arrays import Array
 
 Columns = dict[str, Array]
 Label = str | int
-_MOST_SHOWN, _WIDEST = 20, 60  # rows of a table in text, and characters of a cell
+_MOST_SHOWN_ROWS, _MOST_CELL_CHARACTERS = (
+    20,
+    60,
+)  # rows of a table in text, and characters of a cell
 LIBRARIES = ("pandas", "polars", "pyarrow")
-_ACTS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
-def library_of(kind: type) -> str | None:
+def find_library(kind: type) -> str | None:
     """The library of a class of data frames; None for anything else."""
     name = kind.__module__.partition(".")[0]
     return name if name in LIBRARIES else None
@@ -66,7 +71,7 @@ class UniqueNames:
         return given
 
 
-def key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
+def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
     """Return the name of the key column of every attribute.
 
     A number is appended where the name would repeat another column.
@@ -92,12 +97,12 @@ def pluralize(count: int, singular: str, many: str = "") -> str:
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape characters that a terminal would act on.
 
     Controls, line ends and changes of direction, as Python escapes them.
     """
-    return _ACTS.sub(lambda sign: ascii(sign.group())[1:-1], text)
+    return _CONTROL_CHARACTERS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 
 
 class TabularMixin:
@@ -140,7 +145,11 @@ class TabularMixin:
                     for text in texts
                 ]
             )
-        more = [f"... {rows - _MOST_SHOWN:,} more; .frame() has all"] if rows > _MOST_SHOWN else []
+        more = (
+            [f"... {rows - _MOST_SHOWN_ROWS:,} more; .frame() has all"]
+            if rows > _MOST_SHOWN_ROWS
+            else []
+        )
         return "\n".join(
             [
                 *filter(None, [self.title]),
@@ -164,13 +173,18 @@ class TabularMixin:
         """Return for every column its name and its first values, as texts."""
         shown = []
         for name, values in self.columns().items():
-            first = [name, *values[:_MOST_SHOWN].tolist()]
+            first = [name, *values[:_MOST_SHOWN_ROWS].tolist()]
             texts = [
-                in_digits(value) if isinstance(value, float) else visible(str(value))
+                format_digits(value) if isinstance(value, float) else escape_controls(str(value))
                 for value in first
             ]
             shown.append(
-                [text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "..." for text in texts]
+                [
+                    text
+                    if len(text) <= _MOST_CELL_CHARACTERS
+                    else text[: _MOST_CELL_CHARACTERS - 3] + "..."
+                    for text in texts
+                ]
             )
         return shown
 
@@ -185,7 +199,7 @@ def grouped_columns(
     shape = tuple(map(len, labels))
     indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]
-    named = dict(zip(key_columns(by, tuple(numbers)), keys, strict=True))
+    named = dict(zip(name_key_columns(by, tuple(numbers)), keys, strict=True))
     return {
         **named,
         **{

@@ -15,14 +15,14 @@ from charts.axes import AXES, SEX, STORE, cells, months, names, pictures, up_to
 from charts.axes import picture as made
 from leastnoise._charts import (
     CHARTS,
-    Dots,
-    chart_for,
-    clear_of_the_rest,
-    dots,
-    live,
-    svg_of,
-    vague,
-    vega_lite,
+    DotPlot,
+    choose_chart,
+    count_certain_largest,
+    draw_chart,
+    draw_dots,
+    groups_with_wide_bands,
+    make_altair_chart,
+    render_svg,
 )
 from leastnoise._charts import _render as render
 
@@ -30,7 +30,7 @@ TEXTS = ("k", "a <title>", "a & description")
 
 
 def dotted(groups, *rows):
-    return dots(Dots(title="pay", groups=groups, series="share", rows=rows))
+    return draw_dots(DotPlot(title="pay", groups=groups, series="share", rows=rows))
 
 
 DOTS = dotted(
@@ -43,7 +43,7 @@ WIDE = dotted(
     ("b", "0.5", 8.0, -100.0, 100.0),
     ("b", "0.9", 8.0, 7.0, 9.0),
 )
-DECIMALS = vega_lite(made(AXES["steps"][0], 0.25, 0.01))
+DECIMALS = draw_chart(made(AXES["steps"][0], 0.25, 0.01))
 
 
 def with_gaps(axes):
@@ -78,9 +78,10 @@ def read(text):
 def specs():
     """Every picture of the kit, at ordinary and at hostile levels."""
     hostile = zip(AXES.items(), cycle(((0.0, 1e-9), (-50.0, 40.0), (1e12, 1e6))))
-    found = [(name, vega_lite(picture)) for name, picture in pictures()]
+    found = [(name, draw_chart(picture)) for name, picture in pictures()]
     found += [
-        (name, vega_lite(made(rows[0], level, spread))) for (name, rows), (level, spread) in hostile
+        (name, draw_chart(made(rows[0], level, spread)))
+        for (name, rows), (level, spread) in hostile
     ]
     return [*found, ("dots", DOTS)]
 
@@ -88,22 +89,22 @@ def specs():
 @pytest.fixture(scope="module")
 def drawn(specs):
     """All of them, and what single tests are about, as SVG in one process."""
-    every = [*(spec for _, spec in specs), *map(vega_lite, GAPS), WIDE, DECIMALS]
-    found = svg_of(every, [(f"c{place}", *TEXTS[1:]) for place in range(len(every))])
+    every = [*(spec for _, spec in specs), *map(draw_chart, GAPS), WIDE, DECIMALS]
+    found = render_svg(every, [(f"c{place}", *TEXTS[1:]) for place in range(len(every))])
     assert None not in found
     return found
 
 
 def test_every_chart_is_tried_and_is_the_one_meant():
     assert set(AXES) == {chart.name for chart in CHARTS}
-    assert [chart_for(picture).name for _, picture in pictures()] == [
+    assert [choose_chart(picture).name for _, picture in pictures()] == [
         name for name, _ in pictures()
     ]
-    assert vega_lite(made(())) is None
-    assert vega_lite(made((STORE, up_to("income", 5, 10)))) is None, (
+    assert draw_chart(made(())) is None
+    assert draw_chart(made((STORE, up_to("income", 5, 10)))) is None, (
         "the largest counts up to a value are the last ones"
     )
-    assert chart_for(made((up_to("income", 5, 1000),)), 10).name == "lines", (
+    assert choose_chart(made((up_to("income", 5, 1000),)), 10).name == "lines", (
         "lines are thinned out, however many cells there are"
     )
 
@@ -111,7 +112,9 @@ def test_every_chart_is_tried_and_is_the_one_meant():
 def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
     for name, spec in dict(specs).items():
         few = {**spec, "data": {"values": spec["data"]["values"][:2]}}
-        chart = live(few, name)  # checked against the schema, slowly, here and when it is shown
+        chart = make_altair_chart(
+            few, name
+        )  # checked against the schema, slowly, here and when it is shown
         assert isinstance(chart, alt.TopLevelMixin), name
         assert chart.to_dict()["config"]["font"] == spec["config"]["font"]
     for _, spec in specs:
@@ -119,7 +122,7 @@ def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
 
 
 def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(monkeypatch):
-    chart = live(DOTS, "pay <by> sex")
+    chart = make_altair_chart(DOTS, "pay <by> sex")
     shown = chart.properties(width=200)._repr_mimebundle_()
     assert list(shown) == ["application/vnd.vegalite.v6+json", "image/svg+xml", "text/plain"]
     assert "pay <by> sex" in read(shown["image/svg+xml"])[0].text
@@ -157,7 +160,7 @@ def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
 
 
 def test_what_cannot_be_drawn_is_left_out():
-    nonsense, good, elsewhere = svg_of(
+    nonsense, good, elsewhere = render_svg(
         [{"mark": "nonsense"}, DOTS, {**DOTS, "data": {"url": "http://127.0.0.1:9/data.csv"}}],
         [TEXTS] * 3,
     )
@@ -169,16 +172,16 @@ def test_where_nothing_can_be_drawn_everything_is_left_out(monkeypatch):
     for change in (
         lambda patch: patch.setenv("LEASTNOISE_CHARTS", "off"),
         lambda patch: patch.setattr(sys, "executable", "/nowhere/python"),
-        lambda patch: [patch.setattr(render, name, 0.0) for name in ("SECONDS", "SECONDS_A_CHART")],
+        lambda patch: [patch.setattr(render, name, 0.0) for name in ("SECONDS", "CHART_SECONDS")],
     ):
         with monkeypatch.context() as patch:
             change(patch)
-            assert svg_of([DOTS], [TEXTS]) == [None]
+            assert render_svg([DOTS], [TEXTS]) == [None]
 
 
 def test_decimals_follow_the_language(drawn):
     assert ">0.10<" in drawn[-1]
-    assert ">0,10<" in svg_of([DECIMALS], [TEXTS], "de")[0]
+    assert ">0,10<" in render_svg([DECIMALS], [TEXTS], "de")[0]
 
 
 def test_the_first_are_sure_only_where_nothing_else_reaches_them():
@@ -188,7 +191,7 @@ def test_the_first_are_sure_only_where_nothing_else_reaches_them():
         low, high = answer - 2, answer + 2
         order = np.argsort(-answer, kind="stable")
         sure = [k for k in range(1, 5) if low[order[:k]].min() > high[order[k:]].max()]
-        assert clear_of_the_rest(low, high, order[:4]) == max(sure, default=0)
+        assert count_certain_largest(low, high, order[:4]) == max(sure, default=0)
 
 
 @pytest.mark.parametrize(("below", "scheme"), [(2, "blues"), (8, "blueorange")])
@@ -196,13 +199,13 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
     one = made((cells("x", 0, 9), cells("y", 0, 9)))
     answer = np.full((10, 10), 50.0)
     answer.reshape(-1)[:below] = -20
-    spec = vega_lite(replace(one, answer=answer, low=answer - 9, high=answer + 9))
+    spec = draw_chart(replace(one, answer=answer, low=answer - 9, high=answer + 9))
     assert spec["layer"][0]["encoding"]["color"]["scale"]["scheme"] == scheme
 
 
 @pytest.mark.parametrize("columns", [9, 10])
 def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns):
-    spec = vega_lite(
+    spec = draw_chart(
         made((names("region", *map(str, range(20))), names("job", *map(str, range(columns)))))
     )
     assert [layer["mark"]["type"] for layer in spec["layer"]] == [
@@ -216,7 +219,7 @@ def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns)
 
 def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(drawn):
     steps = with_gaps((cells("income", 0, 29),))
-    rows = vega_lite(steps)["data"]["values"]
+    rows = draw_chart(steps)["data"]["values"]
     spans = [
         (one["x"], two["x"])
         for one, two in pairwise(rows)
@@ -241,10 +244,10 @@ def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(d
 
 
 def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
-    spec = vega_lite(made((cells("number", 1_000_000, 1_000_030),)))
+    spec = draw_chart(made((cells("number", 1_000_000, 1_000_030),)))
     assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
     assert spec["encoding"]["x"]["title"] == "number"
-    spec = vega_lite(made((up_to("number", 20_000, 100),)))
+    spec = draw_chart(made((up_to("number", 20_000, 100),)))
     assert spec["encoding"]["x"]["title"] == "number, up to"
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
 
@@ -268,7 +271,7 @@ def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arr
 )
 def test_dots_show_an_interval_whole_where_the_axis_has_room(wide):
     rows = [(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]
-    spec = dots(Dots(title="pay", groups="sex", rows=(*rows, ("g", "", 9.0, *wide))))
+    spec = draw_dots(DotPlot(title="pay", groups="sex", rows=(*rows, ("g", "", 9.0, *wide))))
     drawn = [(row["from"], row["to"]) for row in spec["data"]["values"]]
     assert drawn == [*[(7, 13)] * 6, wide]
     assert not any(row["open"] for row in spec["data"]["values"])
@@ -278,7 +281,7 @@ def test_dots_show_an_interval_whole_where_the_axis_has_room(wide):
 def test_dots_without_intervals_or_values_have_an_axis():
     missing = ("a", "", float("nan"), float("nan"), float("nan"))
     for rows in ((missing,), (("a", "", 3.0, 3.0, 3.0),), (("a", "", 3.0, 1.0, 900.0), missing)):
-        spec = dots(Dots(title="pay", groups="sex", rows=rows))
+        spec = draw_dots(DotPlot(title="pay", groups="sex", rows=rows))
         assert not any(row["open"] for row in spec["data"]["values"])
 
 
@@ -286,5 +289,8 @@ def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():
     picture = made((SEX, up_to("income", 8, 10)))
     wide = np.where(np.arange(2)[:, None] == 0, 1e3, 1)
     unsure = replace(picture, low=picture.answer - wide, high=picture.answer + wide)
-    assert (vague(picture), vague(unsure)) == ((), (SEX.labels[0],))
-    assert {row["group"] for row in vega_lite(unsure)["data"]["values"]} == {*SEX.labels[1:]}
+    assert (groups_with_wide_bands(picture), groups_with_wide_bands(unsure)) == (
+        (),
+        (SEX.labels[0],),
+    )
+    assert {row["group"] for row in draw_chart(unsure)["data"]["values"]} == {*SEX.labels[1:]}

@@ -17,8 +17,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import _texts
-from leastnoise._release._report import report, views
-from leastnoise._release._writing import _entry
+from leastnoise._release._report import collect_content, render_report
+from leastnoise._release._writing import _make_entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
 GRID = [
@@ -290,13 +290,13 @@ ELSEWHERE = re.compile(
 def test_every_sentence_of_the_catalogue_says_when_it_is_said():
     unknown = {
         key
-        for key in _texts.texts("en").sentences
+        for key in _texts.load_catalogue("en").sentences
         if key not in FACTS and key not in ALWAYS and not ELSEWHERE.fullmatch(key)
     }
     assert unknown == set(), (
         "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
     )
-    assert set(FACTS) | ALWAYS <= set(_texts.texts("en").sentences)
+    assert set(FACTS) | ALWAYS <= set(_texts.load_catalogue("en").sentences)
 
 
 def found_in(page: str, sentence: str) -> bool:
@@ -335,13 +335,13 @@ def test_a_report_says_what_is_so_and_nothing_else(run, place):
     own = case.get("language", "en")
     release = ln.read_release("out")
     for language in ("en", "de"):
-        said = _texts.texts(language)
+        said = _texts.load_catalogue(language)
         again = replace(release, options=replace(release.options, language=language))
-        written = ((table, _entry(again, table, table.id)) for table in again.tables)
+        written = ((table, _make_entry(again, table, table.id)) for table in again.tables)
         text = (
             Path("out/report.html").read_text(encoding="utf-8")
             if language == own
-            else report(again, views(again, written, said))
+            else render_report(again, collect_content(again, written, said))
         )
         page = re.sub(
             r"\s+",

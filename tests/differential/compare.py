@@ -22,7 +22,7 @@ from differential.statements import (
     random_setting,
     random_statement,
 )
-from leastnoise._release._statistics import answered
+from leastnoise._release._statistics import answer_statement
 from leastnoise._workload import Aggregate, Grouped, Statement, read_statements
 from leastnoise._workload._sql_values import UNDECIDED
 
@@ -115,7 +115,9 @@ def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: i
             (statement,) = read_statements(workload.domain, [written.text], setting.unit)
             tally.with_rows_left_out += bool(statement.left_out)
             exact = (
-                None if release is not None else pd.DataFrame(answered(statement, exact_numbers))
+                None
+                if release is not None
+                else pd.DataFrame(answer_statement(statement, exact_numbers))
             )
             frame = exact if release is None else release.sql(written.text, "pandas")
             reference = written.reference(undecided_of(statement, written))

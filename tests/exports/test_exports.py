@@ -241,7 +241,7 @@ def test_mbi_reads_it(measured, page, tmp_path):
 
     file = tmp_path / "measurements.json"
     file.write_text(ln.export(measured, "mbi"))
-    domain, found, total = page["linear_measurements"](file)
+    domain, found, total = page["format_mbi_measurements"](file)
     model = mbi.estimation.MirrorDescent().estimate(domain, found, known_total=total, iters=300)
     table = ln.read_release(measured).tables[0]
     cells = np.asarray(model.project(list(table.product.attributes)).datavector())

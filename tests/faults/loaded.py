@@ -4,7 +4,7 @@ import pkgutil
 from importlib import import_module
 
 import leastnoise
-from leastnoise._release import TEMPLATES, templates
+from leastnoise._release import TEMPLATES, load_templates
 
 # What a release loads when it comes to it.
 LATER = """
@@ -16,4 +16,4 @@ for module in pkgutil.walk_packages(leastnoise.__path__, "leastnoise."):
         import_module(module.name)
 for name in LATER.split():
     import_module(name)
-templates(TEMPLATES).get_template("report.html")  # is compiled once, and not in every fork
+load_templates(TEMPLATES).get_template("report.html")  # is compiled once, and not in every fork

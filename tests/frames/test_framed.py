@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._frames import pluralize, visible
+from leastnoise._frames import escape_controls, pluralize
 
 DOMAIN = ln.Domain(
     sex=["F", "M"], mean=ln.Integers(0, 29), measures={"pay": ln.Measure("pay", 0, 100, unit="0.5")}
@@ -140,4 +140,7 @@ def test_numbers_of_things_and_what_a_terminal_would_act_on() -> None:
         "2,000 rows",
         "0 queries",
     )
-    assert (visible("a\x1b[31m"), visible("\u202egpj.exe")) == ("a\\x1b[31m", "\\u202egpj.exe")
+    assert (escape_controls("a\x1b[31m"), escape_controls("\u202egpj.exe")) == (
+        "a\\x1b[31m",
+        "\\u202egpj.exe",
+    )

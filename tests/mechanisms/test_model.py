@@ -18,7 +18,7 @@ from leastnoise._estimation import ModelEstimator, ShrunkToModel, locally_non_ne
 from leastnoise._mechanisms import Search, _model, mechanism_for, mechanism_of
 from leastnoise._mechanisms._model import setting_from_plan
 from leastnoise._plan import Plan
-from leastnoise._release import make_records, stated_words
+from leastnoise._release import format_public_facts, make_records
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
@@ -373,7 +373,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
     assert not (
         np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))
     ).any()
-    assert stated_words(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
+    assert format_public_facts(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
     broken = replace(plan, details=replace(plan.details, impossible=({"a0": (12,)},)))
     with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
         mechanism_of(broken).prepare(broken)

@@ -11,7 +11,7 @@ from leastnoise._domain import Categories, Domain, Integers, Measure
 from leastnoise._error import block_rows, evaluate_plan
 from leastnoise._estimation import Outcome
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._release import Options, build, check_target, draft, fill_draft
+from leastnoise._release import Options, build_release, check_target, fill_draft, open_draft
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Observation
@@ -29,7 +29,7 @@ DOMAIN = Domain(
 
 def write(release, directory, *formats):
     """A release as files, in all formats or these."""
-    with draft(check_target(directory)) as place:
+    with open_draft(check_target(directory)) as place:
         fill_draft(
             replace(release, options=replace(release.options, formats=formats))
             if formats
@@ -117,7 +117,9 @@ def example_cells(domain=DOMAIN, seed=7):
 def made(plan=None, cells=None, seed=0, options=None):
     """A release of a plan, or of the example's, by one observation."""
     plan = plan or example_plan()
-    return build(observe(plan, cells or example_cells(plan.domain), seed), options or Options())
+    return build_release(
+        observe(plan, cells or example_cells(plan.domain), seed), options or Options()
+    )
 
 
 @pytest.fixture(scope="session")
@@ -129,4 +131,4 @@ def observation():
 @pytest.fixture(scope="session")
 def release(observation):
     """The release that is made of it."""
-    return build(observation)
+    return build_release(observation)

@@ -8,7 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._families import partition_groups
-from leastnoise._release import notices, texts
+from leastnoise._release import list_file_notices, load_catalogue
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.linop import dense
 
@@ -104,7 +104,7 @@ def test_tables_with_levels_are_sums_of_one(tree, column):
         answers = np.asarray(getattr(table, column), dtype=float).reshape(table.product.shape)
         np.testing.assert_allclose(answers, truth_of(table.product, cells), atol=1e-6)
         assert (answers >= -1e-9).all()
-    assert not any("add up" in notice for notice in notices(release))
+    assert not any("add up" in notice for notice in list_file_notices(release))
 
 
 PUBLIC = """
@@ -184,7 +184,7 @@ def test_public_counts_are_kept_where_a_level_is_the_finest(public, keys):
         else:
             found = fine.sum(axis=2).reshape(6, 4, 2).sum(axis=1).reshape(-1)
         np.testing.assert_allclose(found, expected, atol=1e-4)
-    assert not any("add up" in notice for notice in notices(release))
+    assert not any("add up" in notice for notice in list_file_notices(release))
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_public_counts_are_kept_where_a_level_is_the_finest(public, keys):
 )
 def test_tables_that_need_not_add_up_are_named_before_the_numbers(tables):
     release = released(asked_for(*tables))
-    (notice,) = [each for each in notices(release) if "add up" in each]
+    (notice,) = [each for each in list_file_notices(release) if "add up" in each]
     for product in release.workload:
         assert product.name in notice
     assert "answer_non_negative and answer_integer" in notice
-    german = notices(release, texts("de"))
+    german = list_file_notices(release, load_catalogue("de"))
     assert any("aufaddieren" in each for each in german)
 
 

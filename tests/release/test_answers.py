@@ -10,8 +10,8 @@ from leastnoise import _frames
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import _dawa
-from leastnoise._release import Options, _release, _tables, build
-from leastnoise._release._sentences import reading_words
+from leastnoise._release import Options, _release, _tables, build_release
+from leastnoise._release._sentences import describe_answers
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy
@@ -60,11 +60,13 @@ def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
         },
     ).as_complete()
     assert (
-        str(_tables.in_unit(queries(domain, sum="pay").products[0], np.array(35.0)))
+        str(_tables.convert_to_amounts(queries(domain, sum="pay").products[0], np.array(35.0)))
         == "0.35"
         != str(35 * 0.01)
     )
-    assert _tables.in_unit(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
+    assert (
+        _tables.convert_to_amounts(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
+    )
 
 
 def test_tables_are_taken_by_place_id_name_and_slice(release):
@@ -87,7 +89,7 @@ def test_tables_are_taken_by_place_id_name_and_slice(release):
 
 
 def test_optional_columns_stand_beside_the_unbiased_ones(release, observation):
-    more = build(observation, Options(non_negative=True, integer=True)).tables
+    more = build_release(observation, Options(non_negative=True, integer=True)).tables
     columns = more["q5"].columns()
     assert list(columns) == [
         "query",
@@ -121,7 +123,7 @@ def test_noise_that_makes_cells_negative_is_projected():
 
 
 def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeypatch):
-    release = build(observation, Options(non_negative=True))
+    release = build_release(observation, Options(non_negative=True))
     frame = release.answers
     assert list(frame.columns) == [
         "query",
@@ -139,12 +141,12 @@ def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeyp
         frame.loc[frame["query"] == "q5", "answer"].tolist()
         == release.tables["q5"].answer.reshape(-1).tolist()
     )
-    monkeypatch.setattr(_release, "MOST_IN_ONE_FRAME", 10)
+    monkeypatch.setattr(_release, "MOST_FRAME_ANSWERS", 10)
     with pytest.raises(
         InputError,
         match=r"One data frame may hold at most 10 answers; got 31\. Take one table at a time",
     ):
-        _ = build(observation).answers
+        _ = build_release(observation).answers
 
 
 def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
@@ -157,16 +159,16 @@ def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
             "find_spec",
             lambda name, there=library: name if name == there else None,
         )
-        assert type(build(observation).answers).__module__.split(".")[0] == library
+        assert type(build_release(observation).answers).__module__.split(".")[0] == library
     with pytest.raises(
         InputError, match=r"library must be one of 'pandas', 'polars', 'pyarrow'; got 'dask'\."
     ):
-        build(observation).frame("q1", "dask")
+        build_release(observation).frame("q1", "dask")
     monkeypatch.setattr(_frames.importlib, "import_module", missing)
     with pytest.raises(
         InputError, match=r"library must be one that is installed; got 'polars'.*pip install polars"
     ):
-        build(observation).frame("q1", "polars")
+        build_release(observation).frame("q1", "polars")
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, float("nan"), True, "0.95"])
@@ -187,7 +189,7 @@ def test_covariances_of_unknown_tables_or_of_two_measures_are_refused(release, o
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'q99'"):
         release.covariance("q99")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'zone'"):
-        build(observation, Options(covariances=["zone"]))
+        build_release(observation, Options(covariances=["zone"]))
 
 
 def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(
@@ -288,5 +290,5 @@ def test_reading_words_say_whether_tables_agree(complete: bool):
     workload = ln.marginals(domain.as_complete() if complete else domain, upto=2)
     rows = pd.DataFrame({"sex": ["F", "M"] * 30, "zone": ["north", "south"] * 30})
     release = ln.release(ln.plan(workload, ln.PureDP(1)), rows, seed=1)
-    sentence = "Tables agree with each other wherever they overlap." in reading_words(release)
+    sentence = "Tables agree with each other wherever they overlap." in describe_answers(release)
     assert sentence == complete

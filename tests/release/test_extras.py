@@ -10,7 +10,7 @@ import leastnoise as ln
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import evaluate_plan
 from leastnoise._estimation import Estimate, Outcome, locally_non_negative, nnls
-from leastnoise._release import Options, _options, build, check_options
+from leastnoise._release import Options, _options, build_release, check_options
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Identity, Ranges, Tree
@@ -53,7 +53,7 @@ def fitted():
         + queries(DOMAIN, age="prefix")
         + marginals(DOMAIN, ways=1, of=["age"], sum="debt")
     )
-    return build(
+    return build_release(
         observed(
             planned(
                 asked, Block((Factor(("age",), Tree.full(8, 2)),), 8), Block((AGE,), 30, "debt")
@@ -88,17 +88,17 @@ def test_covariances_that_need_a_solver_are_refused():
         InputError,
         match="Covariances of sex and sex are not known where estimates need a linear solver",
     ):
-        build(observed(plan)).covariance("sex")
+        build_release(observed(plan)).covariance("sex")
 
 
 def test_ids_win_over_names():
     domain = Domain(q2=["F", "M"], age=Integers(0, 7)).as_complete()
     products = (*marginals(domain, ways=1), *marginals(domain, ways=1, of=["age"]))
-    assert [_options.table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
+    assert [_options.find_table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
 
 
 def test_local_columns_are_those_of_the_function(cells):
-    release = build(cells, Options(local_non_negative=True))
+    release = build_release(cells, Options(local_non_negative=True))
     both = release.tables["sex x age"]
     local = locally_non_negative(Estimate(cells.observation), [("sex",), ("age",), ("sex", "age")])
     np.testing.assert_allclose(both.local, local.marginal(("sex", "age")))
@@ -110,12 +110,14 @@ def test_local_columns_are_those_of_the_function(cells):
 def test_nothing_that_is_iterated_fails_after_the_payment(cells, monkeypatch):
     monkeypatch.setattr("leastnoise._estimation._non_negative._MOST_STEPS", 1)
     assert nnls(cells.observation).gap > 1e-4
-    stopped = build(cells, Options(nnls=True)).tables["sex x age"]
+    stopped = build_release(cells, Options(nnls=True)).tables["sex x age"]
     assert stopped.nnls.min() >= 0
     assert np.isfinite(stopped.nnls_rmse).all()
     monkeypatch.setattr("leastnoise._estimation._local_non_negative._LEAST_ROUNDS", 0)
     monkeypatch.setattr("leastnoise._estimation._local_non_negative._ROUNDS_OF_CELLS", 0)
-    assert build(cells, Options(local_non_negative=True)).tables["sex x age"].local.min() >= 0
+    assert (
+        build_release(cells, Options(local_non_negative=True)).tables["sex x age"].local.min() >= 0
+    )
 
 
 def test_joint_columns_are_those_of_non_negative_least_squares(fitted):

@@ -16,7 +16,7 @@ import pytest
 from pyarrow.parquet import read_metadata
 
 from leastnoise._plan import versions
-from leastnoise._release import Options, _directory, _writing, build, check_target
+from leastnoise._release import Options, _directory, _writing, build_release, check_target
 from leastnoise._session import read_release as read
 from leastnoise._trusted.accounting import cost_from_json
 from leastnoise._trusted.check import InputError
@@ -34,7 +34,7 @@ RECEIPT = {
 @pytest.fixture(scope="module")
 def rich(observation):
     """A release with all optional columns."""
-    return build(observation, Options(non_negative=True, integer=True), receipt=RECEIPT)
+    return build_release(observation, Options(non_negative=True, integer=True), receipt=RECEIPT)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_tables_read_back_equal(rich, written, kind):
 
 
 def test_rows_are_the_same_however_many_are_written_at_once(rich, written, tmp_path, monkeypatch):
-    monkeypatch.setattr(_writing, "_ROW_GROUP", 4)
+    monkeypatch.setattr(_writing, "_ROW_GROUP_ROWS", 4)
     again = write(rich, tmp_path / "out")
     for path in sorted((written / "answers").iterdir()):
         other = again / path.relative_to(written)
@@ -148,7 +148,7 @@ def test_many_tables_share_files(tmp_path, monkeypatch):
 
 def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
     monkeypatch.setattr(_writing, "MOST_TABLE_FILES", 2)
-    monkeypatch.setattr(_writing, "MOST_LISTED", 2)
+    monkeypatch.setattr(_writing, "MOST_LISTED_TABLES", 2)
     release = made()
     target = write(release, tmp_path / "out")
     value = manifest_of(target)
@@ -257,7 +257,7 @@ def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
     better = replace(
         promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables)
     )
-    release = build(replace(rich.outcome, plan=replace(rich.plan, promise=better)))
+    release = build_release(replace(rich.outcome, plan=replace(rich.plan, promise=better)))
     assert (
         manifest_of(write(release, tmp_path / "out"))["expected_error"][
             "error_bars_are_as_promised"
@@ -305,11 +305,13 @@ def test_directories_above_are_made_and_the_release_can_be_read_by_others(rich, 
 
 
 def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monkeypatch):
-    order, real_sync, real_rename = [], _directory._sync, _directory._rename
-    monkeypatch.setattr(_directory, "_sync", lambda path: (order.append(path), real_sync(path)))
+    order, real_sync, real_rename = [], _directory._sync_to_disk, _directory._rename_draft
+    monkeypatch.setattr(
+        _directory, "_sync_to_disk", lambda path: (order.append(path), real_sync(path))
+    )
     monkeypatch.setattr(
         _directory,
-        "_rename",
+        "_rename_draft",
         lambda partial, target: (order.append(partial), real_rename(partial, target)),
     )
     target = write(rich, tmp_path / "out")
@@ -320,7 +322,7 @@ def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monke
     assert last == tmp_path  # the parent, after the rename
 
 
-@pytest.mark.parametrize("step", ["report", "_copy", "_entry"])
+@pytest.mark.parametrize("step", ["render_report", "_write_column_files", "_make_entry"])
 def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
     """At the end, on the thread that writes a table, and beside it."""
 
@@ -334,9 +336,9 @@ def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
 
 
 def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
-    real = _writing.report
+    real = _writing.render_report
     monkeypatch.setattr(
-        _writing, "report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
+        _writing, "render_report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
     )
     with pytest.raises(InputError, match="came into being while the release was made"):
         write(rich, tmp_path / "out")
@@ -344,7 +346,7 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeyp
 
 
 def test_what_a_dead_process_left_is_emptied_by_the_next_for_its_target(rich, tmp_path):
-    with _directory.draft(tmp_path / "out") as place:
+    with _directory.open_draft(tmp_path / "out") as place:
         left = place.partial
     left.mkdir()
     (left / "answers.csv").write_text("1")
@@ -359,15 +361,15 @@ def test_what_dead_processes_left_for_other_targets_is_removed(tmp_path):
     (left / "answers" / "q1.csv").write_text("x")
     new.mkdir()
     link.symlink_to(tmp_path)
-    with _directory.draft(tmp_path / "living") as living:
+    with _directory.open_draft(tmp_path / "living") as living:
         for path in (left, link, living.partial):
             os.utime(path, (0, 0), follow_symlinks=False)
-        with _directory.draft(tmp_path / "out") as draft:
+        with _directory.open_draft(tmp_path / "out") as draft:
             assert {*tmp_path.iterdir()} == {new, link, living.partial, draft.partial}
 
 
 def test_a_directory_that_somebody_writes_is_refused_and_its_draft_left_alone(rich, tmp_path):
-    with _directory.draft(tmp_path / "out") as living:
+    with _directory.open_draft(tmp_path / "out") as living:
         (living.path / "answers.csv").write_text("1")
         with pytest.raises(InputError, match="is being written by another process"):
             write(rich, tmp_path / "out", "csv")

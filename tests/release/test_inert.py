@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from openpyxl.utils.escape import unescape
 
 import leastnoise as ln
-from leastnoise._charts import svg_of
+from leastnoise._charts import render_svg
 from leastnoise._cli._main import program
-from leastnoise._frames import visible
+from leastnoise._frames import escape_controls
 from leastnoise._release import read_categories
-from leastnoise._release._directory import inert_text, text_of_inert
+from leastnoise._release._directory import make_inert, restore_inert
 from leastnoise._release._texts import TEMPLATES
 from release.page import Page
 from waiting import HANGS
@@ -46,7 +46,7 @@ HARMLESS = ("'s-Hertogenbosch", "-5", "+49 30", "-1,5", "2024-01-01", "curl", "a
 
 
 def test_what_a_spreadsheet_would_run_gets_an_apostrophe_and_names_and_numbers_get_none():
-    assert [inert_text(text) for text in (*HOSTILE, *HARMLESS)] == [
+    assert [make_inert(text) for text in (*HOSTILE, *HARMLESS)] == [
         *(f"'{text}" for text in HOSTILE),
         *HARMLESS,
     ]
@@ -54,7 +54,7 @@ def test_what_a_spreadsheet_would_run_gets_an_apostrophe_and_names_and_numbers_g
 
 @given(st.text(alphabet="=+-@'\t\r\n 19.a"))
 def test_every_text_is_read_back(text):
-    assert text_of_inert(inert_text(text)) == text
+    assert restore_inert(make_inert(text)) == text
 
 
 NASTY = (
@@ -136,7 +136,7 @@ def test_csv_holds_what_no_spreadsheet_runs_and_parquet_the_texts(
     ):
         fields = column(path, name)
         assert [field for field in fields if re.match(r"[=+@\t\r\n\uff1d-]", field)] == []
-        assert [text_of_inert(field) for field in fields] == (
+        assert [restore_inert(field) for field in fields] == (
             labels(released) if name == "agent" else labels(releases / "found")
         )
     assert pyarrow.parquet.read_table(written.with_suffix(".parquet")).column(
@@ -198,8 +198,10 @@ def test_terminals_act_on_nothing(released: Path) -> None:
         said("show", "q1"),
         said("answer", "--cells", "agent"),
     )
-    assert [label for label in known if len(label) < 200 and visible(label) not in shown] == []
-    assert [label for label in known[:20] if visible(label) not in answered] == []
+    assert [
+        label for label in known if len(label) < 200 and escape_controls(label) not in shown
+    ] == []
+    assert [label for label in known[:20] if escape_controls(label) not in answered] == []
     answers = json.loads(said("answer", "--cells", "agent", "--json"))["answers"]
     assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known
 
@@ -236,7 +238,7 @@ def test_charts_hold_no_elements_of_labels(released: Path, monkeypatch: pytest.M
     assert "img" not in Page(text).tags
     assert not re.search(r"</script><img|<!--", text)
     vega = json.loads(json.dumps(chart.to_dict()).replace("\\u2060", ""))
-    pictures = svg_of([vega], [("q1", NASTY[8], NASTY[8])])
+    pictures = render_svg([vega], [("q1", NASTY[8], NASTY[8])])
     assert (
         released.name == "given" or None not in pictures
     )  # SVG has no place for control characters: then the report has no picture
@@ -327,7 +329,7 @@ def test_the_report_saves_tables_by_the_same_rule() -> None:
     done = subprocess.run(
         [node, "-e", program], capture_output=True, text=True, check=True, timeout=HANGS
     )
-    assert json.loads(done.stdout) == [inert_text(text) for text in texts]
+    assert json.loads(done.stdout) == [make_inert(text) for text in texts]
     assert "slice(0, keys).map(inert)" in script
     pages = [path.read_text(encoding="utf-8") for path in (TEMPLATES.parents[1]).rglob("*.js")]
     assert len(pages) >= 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import Options, build
+from leastnoise._release import Options, build_release
 from leastnoise._session._release_job import ReleaseRequest
 from release.conftest import write
 
@@ -88,7 +88,7 @@ def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
 ) -> None:
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())
-    target = write(build(observation, options), tmp_path / "out")
+    target = write(build_release(observation, options), tmp_path / "out")
     said = json.loads((target / "manifest.json").read_text("utf-8"))["options"]
     assert set(said) == set(OTHERS)
     assert Options(**said) == ln.read_release(target).options == options

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._charts import chart_for
+from leastnoise._charts import choose_chart
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import Options, _report, _sentences, _texts, _writing, build
-from leastnoise._release._texts import ENGLISH, texts
+from leastnoise._release import Options, _report, _sentences, _texts, _writing, build_release
+from leastnoise._release._texts import ENGLISH, load_catalogue
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from release.conftest import example_plan, made, write
 from release.page import Page
@@ -27,7 +27,9 @@ def page(observation, tmp_path_factory):
     """The report of the example as it is on the disk, with its pictures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LEASTNOISE_CHARTS")
-        release = build(observation, Options(non_negative=True), receipt={"ledger": "a & <b>"})
+        release = build_release(
+            observation, Options(non_negative=True), receipt={"ledger": "a & <b>"}
+        )
         target = write(release, tmp_path_factory.mktemp("page") / "out", "csv")
     return (target / "report.html").read_text(encoding="utf-8")
 
@@ -113,7 +115,7 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     (table,) = release.tables
     drawn = table.picture(ENGLISH)
     assert drawn.axes[0].name == axis
-    assert chart in (None, chart_for(drawn).name)  # a chart of dates may be added
+    assert chart in (None, choose_chart(drawn).name)  # a chart of dates may be added
     assert np.array_equal(drawn.answer, table.answer[: -1 if "without" in axis else None])
     assert drawn.answer.shape == drawn.low.shape == drawn.high.shape
     assert axis in json.dumps(release.plot(table.id).to_dict()) or chart == "largest"
@@ -124,7 +126,7 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observati
     ratio = math.sqrt(
         promise.total_squared_error / promise.lower_bound
     )  # of errors, not of their squares
-    assert _sentences.goodness(observation.plan) == pytest.approx(ratio)
+    assert _sentences.error_over_bound(observation.plan) == pytest.approx(ratio)
     for words in (
         f"{ratio:.2f} times",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
@@ -142,13 +144,16 @@ def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observati
 
 def seen(release, language=None):
     written = (
-        (table, _writing._entry(release, table, f"answers/{table.id}")) for table in release.tables
+        (table, _writing._make_entry(release, table, f"answers/{table.id}"))
+        for table in release.tables
     )
-    return _report.views(release, written, texts(language or release.options.language))
+    return _report.collect_content(
+        release, written, load_catalogue(language or release.options.language)
+    )
 
 
 def page_of(release):
-    return _report.report(release, seen(release))
+    return _report.render_report(release, seen(release))
 
 
 def text_of(release):
@@ -158,7 +163,7 @@ def text_of(release):
 def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(release, observation):
     assert page_of(release).count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
     quiet = page_of(
-        build(
+        build_release(
             replace(
                 observation,
                 observation=replace(observation.observation, private=True, receipt="2026-1"),
@@ -171,10 +176,10 @@ def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(release, obs
 
 def test_long_lists_are_cut_and_say_so(release, monkeypatch):
     for name, most in (
-        ("MOST_LISTED", 2),
+        ("MOST_INDEX_ROWS", 2),
         ("MOST_RULES", 2),
-        ("MOST_OF_A_TABLE", 3),
-        ("MOST_LARGEST", 2),
+        ("MOST_TABLE_ROWS", 3),
+        ("MOST_SHORTENED_ROWS", 2),
     ):
         monkeypatch.setattr(_report, name, most)
     text = text_of(release)
@@ -193,10 +198,10 @@ def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(
         "_table",
         lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1],
     )
-    monkeypatch.setattr(_report, "MOST_LISTED", 2)
-    monkeypatch.setattr(_report, "MOST_CELLS", 1)
+    monkeypatch.setattr(_report, "MOST_INDEX_ROWS", 2)
+    monkeypatch.setattr(_report, "MOST_PAGE_ROWS", 1)
     page = seen(release)
-    assert (len(_report._index(release, page, ENGLISH)["rows"]), len(page.views)) == (2, 2)
+    assert (len(_report._make_index(release, page, ENGLISH)["rows"]), len(page.views)) == (2, 2)
     assert taken == [*range(len(release.tables))]
 
 
@@ -206,8 +211,9 @@ def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are
     plan = example_plan(ln.marginals(domain, ways=3), Privacy(PureDP(1)))
     cells = np.zeros(200)
     alike = made(plan, {None: cells})
-    assert "none of them is for certain the largest of all 200" in _report._sure(
-        alike, alike.tables[0], ENGLISH
+    assert (
+        "none of them is for certain the largest of all 200"
+        in _report._describe_certain_largest(alike, alike.tables[0], ENGLISH)
     )
     cells[:5] = 5000
     said = text_of(made(plan, {None: cells}))
@@ -227,7 +233,9 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
     for _ in range(300):
         release = made(plan, {None: truth}, random)
         (table,) = release.tables
-        sure = re.search(r"first ([\d,]+)", _report._sure(release, table, ENGLISH))
+        sure = re.search(
+            r"first ([\d,]+)", _report._describe_certain_largest(release, table, ENGLISH)
+        )
         if sure:
             claims += 1
             first = np.argsort(-table.answer.reshape(-1), kind="stable")[: int(sure.group(1))]
@@ -240,8 +248,8 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
 
 
 def test_the_german_page_says_all_of_it_in_german(observation):
-    release = build(observation, Options(language="de", contact="statistik@example.org"))
-    page, german = page_of(release), texts("de")
+    release = build_release(observation, Options(language="de", contact="statistik@example.org"))
+    page, german = page_of(release), load_catalogue("de")
     text = Page(page).text
     assert '<html lang="de">' in page
     for words in (
@@ -282,7 +290,9 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert re.search(r"Antworten in \d Tabellen: ", page)
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
-    assert "," in release.statistics["distribution of age"].picture(texts("de")).value(0.25, 0.01)
+    assert "," in release.statistics["distribution of age"].picture(load_catalogue("de")).value(
+        0.25, 0.01
+    )
     assert "eine Antwort in einer Tabelle" in page_of(
         ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german)
     )
@@ -298,7 +308,7 @@ def test_the_catalogues_have_the_same_sentences_with_the_same_places():
     english, *others = (
         {
             key: sorted(set(re.findall(r"%\((\w+)\)s", text)))
-            for key, text in texts(one).sentences.items()
+            for key, text in load_catalogue(one).sentences.items()
         }
         for one in _texts.LANGUAGES
     )
@@ -317,14 +327,14 @@ def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
     assert (
         exact - 1e-12
-        <= _sentences.guessing_advantage(privacy)
+        <= _sentences.guessing_chance(privacy)
         <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
     )
 
 
 def test_the_guards_numbers_stand_in_the_headline(observation):
     counts = {"guard_kept": 1234, "guard_used": 1215, "guard_noise_std": 10.0}
-    release = build(observation, receipt=counts)
+    release = build_release(observation, receipt=counts)
     assert "Rows read: about 1,234 (± 30.5). Rows used: about 1,215 (± 21.7)." in text_of(release)
 
 
@@ -343,8 +353,10 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
 def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
     observation, used, std, said
 ):
-    words = _sentences.guard_words(
-        build(observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std})
+    words = _sentences.describe_guard_counts(
+        build_release(
+            observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}
+        )
     )
     assert (
         (f"About {said} of these rows are not used" in words)
@@ -356,7 +368,7 @@ def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
 @pytest.mark.parametrize(("used", "percent"), [(570, "43%"), (860, "14%"), (998, None)])
 def test_the_first_screen_says_how_many_rows_no_number_counts(observation, used, percent):
     counts = {"guard_kept": 1000, "guard_used": used, "guard_noise_std": 2.0}
-    text = text_of(build(observation, receipt=counts))
+    text = text_of(build_release(observation, receipt=counts))
     first = text[: text.index("The tables")]
     unused = "of the rows are in none of the numbers" in first
     assert unused is (percent is not None)
@@ -388,40 +400,46 @@ def test_the_index_says_which_values_a_table_leaves_out():
 
 def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
-    assert _sentences.promise(approximate) == (
+    assert _sentences.describe_promise(approximate) == (
         "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = "
         "1.65 times as likely, or as unlikely, "
         "except with a probability of at most delta = 1e-9, when all rows of one value of the "
         "column 'id' (of which at most one is used) "
         "are replaced by others."
     )
-    assert _sentences.definition(approximate) == (
+    assert _sentences.describe_definition(approximate) == (
         "approximate differential privacy",
         {"epsilon": "1/2", "delta": "1/1000000000"},
     )
     concentrated = Privacy(ZCDP("1/2"), "replace")
-    assert "hardly tell whether one row is replaced by another" in _sentences.promise(concentrated)
-    assert "implies epsilon = 6.47 at delta = 1e-9" in _sentences.promise(concentrated)
-    assert _sentences.budget_words(concentrated) == "rho = 0.5"
-    assert "exp(epsilon) = more than 10^300 times" in _sentences.promise(Privacy(PureDP(1000)))
+    assert "hardly tell whether one row is replaced by another" in _sentences.describe_promise(
+        concentrated
+    )
+    assert "implies epsilon = 6.47 at delta = 1e-9" in _sentences.describe_promise(concentrated)
+    assert _sentences.format_budget(concentrated) == "rho = 0.5"
+    assert "exp(epsilon) = more than 10^300 times" in _sentences.describe_promise(
+        Privacy(PureDP(1000))
+    )
 
 
 def test_it_is_said_of_which_values_cells_and_sums_are():
-    assert _sentences.domain_words(
+    assert _sentences.describe_attribute(
         "pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")
     ) == (
         "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go "
         "to the nearest cell; rows with a null "
         "are counted in the cell 'other'."
     )
-    assert _sentences.measure_words("pay", Measure("x", -1, 2, unit="0.5")).startswith(
+    assert _sentences.describe_measure("pay", Measure("x", -1, 2, unit="0.5")).startswith(
         "pay: the column 'x', clipped to -1 .. 2"
     )
     domain = ln.Domain(
         {"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)}
     )
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
-    assert _sentences.clipped(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
+    assert _sentences.list_clipped_values(
+        ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)
+    ) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         (
             "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
@@ -457,7 +475,7 @@ def guarded(release, cut, kept, cut_std, std):
 
 
 def share_of(release, *counts):
-    return _texts.cut_share(guarded(release, *counts).receipt, release.level)
+    return _texts.estimate_cut_share(guarded(release, *counts).receipt, release.level)
 
 
 @pytest.mark.parametrize(
@@ -495,20 +513,24 @@ def test_a_number_below_nothing_does_not_say_that_nothing_was_cut(limited):
 def test_nothing_is_said_that_the_noise_hides(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
-        assert "cannot be told from the noise" in _sentences.cut_words(
+        assert "cannot be told from the noise" in _sentences.describe_cut_rows(
             guarded(limited, *counts), ENGLISH
         )
         assert (
-            _sentences.of_words(guarded(limited, *counts), ENGLISH)
+            _sentences.describe_row_limit(guarded(limited, *counts), ENGLISH)
             == "of at most 20 rows of every value of 'customer'"
         )
-    assert _texts.cut_share(limited.receipt, limited.level) is None
-    assert "How many rows were cut is not published." in _sentences.cut_words(limited, ENGLISH)
+    assert _texts.estimate_cut_share(limited.receipt, limited.level) is None
+    assert "How many rows were cut is not published." in _sentences.describe_cut_rows(
+        limited, ENGLISH
+    )
 
 
 def test_the_share_is_said_in_both_languages(limited):
     found = guarded(limited, 86_667, 133_333, 1500, 500)
-    english, german = (_sentences.of_words(found, texts(language)) for language in ("en", "de"))
+    english, german = (
+        _sentences.describe_row_limit(found, load_catalogue(language)) for language in ("en", "de")
+    )
     assert (
         english
         == "of at most 20 rows of every value of 'customer'; at least about 39% of the rows were "
@@ -519,13 +541,17 @@ def test_the_share_is_said_in_both_languages(limited):
         == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind "
         "abgeschnitten"
     )
-    assert "At least about 39% of the rows were cut (38% to 40%; for each" in _sentences.cut_words(
-        found, ENGLISH
+    assert (
+        "At least about 39% of the rows were cut (38% to 40%; for each"
+        in _sentences.describe_cut_rows(found, ENGLISH)
     )
 
 
 def test_where_each_row_is_a_unit_nothing_is_cut(release):
-    assert (_sentences.of_words(release, ENGLISH), _sentences.cut_words(release, ENGLISH)) == (
+    assert (
+        _sentences.describe_row_limit(release, ENGLISH),
+        _sentences.describe_cut_rows(release, ENGLISH),
+    ) == (
         "",
         None,
     )

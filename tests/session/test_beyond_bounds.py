@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._spec import parse_spec
 
 GENERATOR = np.random.default_rng(1)
@@ -44,7 +44,7 @@ def test_quantiles_count_values_beyond_the_bounds(outside, null):
     assert table.further["may_be_above"].tolist() == [0, 0, 1]
     assert table.further["may_be_below"].tolist() == [0, 0, 0]
     assert table.high[2] == 30000 < np.quantile(VALUES, 0.9)
-    written = [row[-1] for row in table.written(texts(), 3)]
+    written = [row[-1] for row in table.written(load_catalogue(), 3)]
     assert [text.endswith(", or more") for text in written] == [False, False, True]
 
 
@@ -54,7 +54,7 @@ def test_low_quantiles_may_lie_below_the_bounds(outside):
     asked = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
     table = released(asked).statistics[0]
     assert table.further["may_be_below"].tolist() == [1, 0]
-    assert table.written(texts(), 2)[0][-1].endswith(", or less")
+    assert table.written(load_catalogue(), 2)[0][-1].endswith(", or less")
     assert abs(table.values[1] - np.median(VALUES)) < 800
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import leastnoise as ln
 from leastnoise._cli._main import program
-from leastnoise._release import notices_of_all
+from leastnoise._release import list_answer_notices
 from session.releasing import manifest, report
 from trusted.reading.postgres import fill, server
 
@@ -57,7 +57,7 @@ def plan(most: int, per_cell: int | None = None) -> ln.Plan:
 def told(release: ln.Release) -> tuple[float, float, float]:
     found = re.search(
         r"At least about ([\d.]+)% of the rows were cut \(([\d.]+)% to ([\d.]+)%;",
-        notices_of_all(release)[0],
+        list_answer_notices(release)[0],
     )
     return tuple(float(number) / 100 for number in found.groups())
 
@@ -124,7 +124,7 @@ def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
     with (out / "tables.csv").open(encoding="utf-8", newline="") as file:
         assert all(short.fullmatch(row["of"]) for row in csv.DictReader(file))
     assert short.fullmatch(manifest(out)["answers"]["of"])
-    assert manifest(out)["intervals"]["notice"] == notices_of_all(release)[0]
+    assert manifest(out)["intervals"]["notice"] == list_answer_notices(release)[0]
     assert len(
         short.findall(
             (out / "structure.sdmx.xml").read_text(encoding="utf-8").replace("&#39;", "'")
@@ -140,7 +140,7 @@ def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
 
 def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_path) -> None:
     page = html.unescape(report(out))
-    notice = notices_of_all(ln.read_release(out))[0]
+    notice = list_answer_notices(ln.read_release(out))[0]
     assert page.count(notice) == 1
     assert page.index("</h1>") < page.index(notice) < page.index('class="lead"')
     said = r"Every answer is made of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
@@ -149,7 +149,7 @@ def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_pat
     ln.release(plan(60), shop(2), ledger=tmp_path / "b.ledger", out=tmp_path / "out", options=GUARD)
     page = html.unescape(report(tmp_path / "out"))
     assert page.index('class="lead"') < page.index(
-        notices_of_all(ln.read_release(tmp_path / "out"))[0]
+        list_answer_notices(ln.read_release(tmp_path / "out"))[0]
     )
 
 
@@ -161,7 +161,7 @@ def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
         catch_exceptions=False,
     )
     assert done.exit_code == 0
-    assert notices_of_all(release)[0] in (tmp_path / "rounded/README.md").read_text(
+    assert list_answer_notices(release)[0] in (tmp_path / "rounded/README.md").read_text(
         encoding="utf-8"
     )
     assert "of at most 5 rows of every value of 'customer'; at least about" in repr(release)

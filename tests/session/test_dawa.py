@@ -19,7 +19,7 @@ from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import NO_DETAILS
-from leastnoise._release import build
+from leastnoise._release import build_release
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
@@ -323,7 +323,7 @@ def test_intervals_cover(way: tuple[str, int]) -> None:
     cells = random.poisson(np.where(PLANE_CELLS > 0, PLANE_CELLS, 2))
     hit = []
     for outcome in observed(PRIVACY[0], way, cells, range(60)):
-        tables = build(outcome).tables
+        tables = build_release(outcome).tables
         for table, product in zip(tables, ON_PLANE, strict=True):
             truth = truth_of(product, cells)
             hit.append(((table.low <= truth) & (truth <= table.high)).mean())
@@ -376,7 +376,7 @@ def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
     outcomes = on_flat(asked, range(20), "1/10")
     squares, inside, heavy = [], [], FLAT_CELLS > 100
     for outcome in outcomes:
-        (table,) = build(outcome).tables
+        (table,) = build_release(outcome).tables
         inside.append((table.low <= FLAT_CELLS) & (table.high >= FLAT_CELLS))
         plain = (
             replace(outcome, finding=replace(outcome.finding, shrunk=False))

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._plan import with_guard, without_guard
-from leastnoise._release._sentences import guessing_words, promise
+from leastnoise._release._sentences import describe_guessing_chance, describe_promise
 from leastnoise._session import enter_release
 from leastnoise._session._guard import (
     MISSED,
@@ -90,7 +90,8 @@ def test_a_right_release_publishes_the_two_numbers(tmp_path) -> None:
     whole = ln.Privacy(ln.PureDP(1))
     assert made.privacy == ln.read_release(tmp_path / "out").privacy == whole
     assert all(
-        text in page for text in (guessing_words(whole), promise(whole), "epsilon = 1 (pure")
+        text in page
+        for text in (describe_guessing_chance(whole), describe_promise(whole), "epsilon = 1 (pure")
     )
     assert told["privacy"]["parameters"] == {"epsilon": "1"}
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from session.releasing import manifest, report
@@ -108,7 +108,7 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
     assert "rows with a value of pay" in page
     assert "rows without a value are in neither" in page
-    german = texts("de").say("clipped_means", name="pay", low="1", high="2")
+    german = load_catalogue("de").say("clipped_means", name="pay", low="1", high="2")
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 

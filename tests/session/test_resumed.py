@@ -74,11 +74,11 @@ def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_p
     tmp_path, book
 ) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=[1, 2, 3]), ways=1), ln.PureDP(1))
-    usual = _writing._write_part
+    usual = _writing._write_result
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             _writing,
-            "_write_part",
+            "_write_result",
             lambda part, *rest: full() if part.id == "q2" else usual(part, *rest),
         )
         with pytest.raises(ln.PaidError) as told:

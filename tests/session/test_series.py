@@ -12,7 +12,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
-from leastnoise._release import build
+from leastnoise._release import build_release
 from leastnoise._session import _periods, _release_job, planned_spec, release_due
 from leastnoise._session._periods import outcome_up_to
 from leastnoise._session._release_job import read_table
@@ -530,7 +530,10 @@ def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
         for periods in ends:
             while len(values) < periods:
                 values.append(series.period(folder / f"{seed}.private"))
-            yield periods, build(outcome_up_to(plan, truncate_plan(plan, periods), values, ""))
+            yield (
+                periods,
+                build_release(outcome_up_to(plan, truncate_plan(plan, periods), values, "")),
+            )
 
 
 def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import Options, check_options, texts
+from leastnoise._release import Options, check_options, load_catalogue
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
@@ -268,7 +268,7 @@ def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, P
 
 
 def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
-    said = texts("en")
+    said = load_catalogue("en")
     made = released[0].statistics
     assert [one.chart(said) for one in made] == ["dots", "dots", "lines", "lines"]
     assert [row["k0"] for row in made["s1"].spec(said)["data"]["values"]] == ["north", "south"]

@@ -12,7 +12,7 @@ import leastnoise as ln
 from leastnoise._domain import Measure, Weighted
 from leastnoise._error import lower_bound, statistic_errors
 from leastnoise._planning import mean_target_statuses
-from leastnoise._release import sums_words, texts
+from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
@@ -138,12 +138,14 @@ def test_what_a_weight_costs_is_said_and_true() -> None:
     )
     factor = weighted.expected_error().tables[0].rmse * 0.25 / rows.expected_error().tables[0].rmse
     assert factor == pytest.approx(60, rel=0.02)
-    (clipped, cost) = sums_words(weighted.workload)
+    (clipped, cost) = list_sum_contributions(weighted.workload)
     assert clipped.startswith(
         "In sums of weight a value below 0 counts as 0 and one above 60 as 60"
     )
     assert "its standard error is about 60 times that of a count of rows" in cost
-    both = sums_words(ln.mean_queries(domain, "pay").weighted_by("weight"), texts("de"))
+    both = list_sum_contributions(
+        ln.mean_queries(domain, "pay").weighted_by("weight"), load_catalogue("de")
+    )
     assert [sentence.split(" von ")[1].split(" ")[0] for sentence in both] == [
         "pay",
         "weight",

@@ -10,7 +10,7 @@ import leastnoise as ln
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
-from leastnoise._release._sentences import limits
+from leastnoise._release._sentences import list_uncovered_errors
 from leastnoise._session._session import planned_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError
@@ -194,7 +194,9 @@ def test_the_model_and_its_records_hold_public_sums(budget: str):
         for product in plan.workload:
             for name, found in sums(made.counts(product), product).items():
                 assert found.tolist() == [times * count for count in COUNTS[name]]
-    assert "These counts were said to be public: sex; store:region" in " ".join(limits(release))
+    assert "These counts were said to be public: sex; store:region" in " ".join(
+        list_uncovered_errors(release)
+    )
 
 
 def test_records_hold_public_counts_of_impossible_values_too():

@@ -11,7 +11,7 @@ import pytest
 from docs import site
 
 import leastnoise as ln
-from leastnoise._release import sums_words, texts
+from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
 from leastnoise._studio._begin_page import commands, looked_at, spec_of
 from leastnoise._studio._pages import ASSETS
@@ -238,9 +238,9 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
         spec_of(data, {**FORM, **change}, "en")
-    said, german = refused.value.args[0], texts("de").fault(refused.value.args[0])
-    assert texts("en").fault(said) == said
-    assert not german.startswith(texts("de").say("st_english", text=""))
+    said, german = refused.value.args[0], load_catalogue("de").fault(refused.value.args[0])
+    assert load_catalogue("en").fault(said) == said
+    assert not german.startswith(load_catalogue("de").say("st_english", text=""))
     assert not re.search(r"\b(must|the|and|got|have)\b", german.replace(str(data.folder), ""))
 
 
@@ -262,12 +262,12 @@ def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
     with pytest.raises(InputError) as refused:
         looked_at(Path(wrong), {})
     assert not re.search(
-        r"\b(must|the|and|is|not|of|has|that)\b", texts("de").fault(refused.value.args[0])
+        r"\b(must|the|and|is|not|of|has|that)\b", load_catalogue("de").fault(refused.value.args[0])
     )
 
 
 def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
-    table, constants = texts("de").faults, set()
+    table, constants = load_catalogue("de").faults, set()
     for path in Path(ln.__file__).parent.rglob("*.py"):
         text = path.read_text("utf-8")
         if re.search(r"{\w+(!r)?}|Error|refuse\(", text):
@@ -289,14 +289,14 @@ def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
 
 def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to_be():
     assert (
-        texts("de").fault("[series] late must be one.")
+        load_catalogue("de").fault("[series] late must be one.")
         == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
     )
     half = message(
         "{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1"
     )
     assert (
-        texts("de").fault(half)
+        load_catalogue("de").fault(half)
         == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
     )
 
@@ -400,7 +400,8 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
         ln.Measure("age", 0, 500, unit="0.25").unit,
     )
     assert any(
-        "changes a sum of age by at most 500" in words for words in sums_words(spec.workload)
+        "changes a sum of age by at most 500" in words
+        for words in list_sum_contributions(spec.workload)
     )
     weighted, of_pay = (
         "sum of pay (EUR) weighted by age by store:region",
@@ -465,11 +466,11 @@ def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_
         def refused(path, **body):
             return client.json(path, body or None)["refused"]
 
-        assert texts("en").say("be_title_choose") in client.enter()
+        assert load_catalogue("en").say("be_title_choose") in client.enter()
         assert "no file" in refused("/choose", form={"path": "nowhere.csv"})
         assert "Name a file" in refused("/choose", form={})
         client.json("/language", {"language": "de"})
-        assert texts("de").say("be_title_choose") in client.ask("/")[2].decode()
+        assert load_catalogue("de").say("be_title_choose") in client.ask("/")[2].decode()
         assert client.json("/choose", {"form": {"path": "people.parquet"}}) == {}
         page = client.ask("/")[2].decode()
         assert "Eine Spezifikation für people.parquet" in page
@@ -533,7 +534,7 @@ EXPLAIN = {
 @pytest.mark.parametrize("page", EXPLAIN)
 def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
     template = (ASSETS / f"{page}.html").read_text("utf-8")
-    english = texts("en").sentences
+    english = load_catalogue("en").sentences
     keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
     words = {
         word

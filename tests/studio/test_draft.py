@@ -7,7 +7,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import mean_target_statuses
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text
@@ -28,7 +28,12 @@ def plan(draft):
 
 def test_a_draft_without_changes_is_the_text_as_it_was(draft):
     assert spec_text(draft) == SPEC
-    assert [row.name(texts()) for row in draft.rows][:4] == ["total", "sex", "region", "kids"]
+    assert [row.name(load_catalogue()) for row in draft.rows][:4] == [
+        "total",
+        "sex",
+        "region",
+        "kids",
+    ]
     assert len(draft.rows) == 8
     assert draft.settings[-1].weight == "2.0"
     assert (draft.settings[-1].target, draft.settings[-1].most) == ("margin", "60")
@@ -188,7 +193,7 @@ def verdicts(draft, plan):
 
 def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
     draft = drafted(ASKED, tmp_path)
-    names = [row.name(texts()) for row in draft.rows[2:]]
+    names = [row.name(load_catalogue()) for row in draft.rows[2:]]
     assert [name.partition(" (")[0] for name in names] == [
         row.statistic.name for row in draft.rows[2:]
     ]
@@ -206,14 +211,14 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     times = interval_multiplier(plan.measured().noise, 0.95)
     words, share = (
         verdicts(draft, plan),
-        texts().percent(times * statistic_errors(plan)[3].std_error, 2),
+        load_catalogue().percent(times * statistic_errors(plan)[3].std_error, 2),
     )
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
     plan = planned_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
-    assert verdicts(sized, plan)[2] == f"pay ± {texts().error(mean)} at most, at that size"
+    assert verdicts(sized, plan)[2] == f"pay ± {load_catalogue().error(mean)} at most, at that size"
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
@@ -227,6 +232,6 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     plan = planned_spec(strict.spec)
     row = view(Seen(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
-    assert row["verdict"] == f"pay ± {texts().error(wide.error)} at most, at that size"
+    assert row["verdict"] == f"pay ± {load_catalogue().error(wide.error)} at most, at that size"
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import rounding_words, texts
+from leastnoise._release import describe_rounding, load_catalogue
 from leastnoise._session._session import planned_spec
 from leastnoise._studio._explore_page import Exploring
 from leastnoise._trusted.check import InputError
@@ -171,7 +171,7 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             assert f'<h3 id="n{one.id}">{one.name} ' in page
             assert all(
                 text.replace("<", "&lt;").replace(">", "&gt;") in page
-                for row in one.written(texts(), 200)
+                for row in one.written(load_catalogue(), 200)
                 for text in row
             )
             chart = client.json("/statistic", {"statistic": one.id})["chart"]
@@ -258,12 +258,12 @@ def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, l
     made = released(asked, ln.PureDP(4), tmp_path / "release", round=5, below=20, language=language)
     wanted, said, question = (
         made.tables["sex x zone"],
-        texts(language),
+        load_catalogue(language),
         {"asked": {"sex": "identity", "zone": "identity"}, "measure": ""},
     )
     exact = made.sum("sex x zone", {"zone": ["north", "south"]})
     with explored(tmp_path / "release") as (client, page):
-        assert rounding_words(made.options, said) in unescape(page)
+        assert describe_rounding(made.options, said) in unescape(page)
         cells = zip(
             *(one.reshape(-1) for one in (wanted.answer, wanted.margins, wanted.low, wanted.high)),
             strict=True,

@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._cli._main import program as command
 from leastnoise._planning import joint_price
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio import _planning
@@ -22,7 +22,7 @@ from leastnoise._studio._planning import Background, Planning, margins, view
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
-SAID = texts("en")
+SAID = load_catalogue("en")
 # What the studio may ask of the session: what is public. Nothing here takes a source.
 PUBLIC = {
     "LEAST", "Least", "Price", "TargetStatus", "Spec", "plan_for_workload", "parse_spec", "period_errors", "plan_warnings",

@@ -6,16 +6,16 @@ One file a family of charts, and one line in the registry a chart. A chart knows
 intervals, not where they come from.
 """
 
-from leastnoise._charts._bars import dots, errors
-from leastnoise._charts._curves import vague
+from leastnoise._charts._bars import draw_dots, draw_errors
+from leastnoise._charts._curves import groups_with_wide_bands
 from leastnoise._charts._picture import (
     Axis,
-    Dots,
+    DotPlot,
     Picture,
-    clear_of_the_rest,
-    in_digits,
-    largest_first,
-    marked,
+    count_certain_largest,
+    find_largest,
+    format_digits,
+    has_marks,
 )
-from leastnoise._charts._registry import CHARTS, Chart, chart_for, vega_lite
-from leastnoise._charts._render import drawing, live, spoken, svg_of
+from leastnoise._charts._registry import CHARTS, Chart, choose_chart, draw_chart
+from leastnoise._charts._render import is_drawing, make_altair_chart, render_svg, set_locale

@@ -15,22 +15,22 @@ from leastnoise._charts._picture import (
     SERIES,
     WHISKER,
     WIDTH,
-    Dots,
+    DotPlot,
     Picture,
     Spec,
-    amount,
-    largest_first,
-    named_rows,
-    room,
-    short,
-    tips,
-    told_apart,
-    whole,
+    answer_encoding,
+    complete_spec,
+    estimate_width,
+    find_largest,
+    group_encoding,
+    key_encoding,
+    round_to_six_digits,
+    tooltip_encoding,
 )
 
 _MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
 # A cut interval hides little where the others would fill less than a fifth of the axis.
-_MOST_STRETCH = 5.0
+_LARGEST_STRETCH = 5.0
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
 
 
@@ -51,7 +51,7 @@ def suits_bars(picture: Picture) -> bool:
 
 def draw_bars(picture: Picture) -> Spec:
     """Draw horizontal bars, each with its interval and its answer in digits."""
-    return _with_digits(
+    return _draw_bars_with_digits(
         picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name
     )
 
@@ -66,12 +66,12 @@ def suits_largest(picture: Picture) -> bool:
 
 def draw_largest(picture: Picture) -> Spec:
     """Bars for the largest answers, the largest first."""
-    return _with_digits(
-        picture, largest_first(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name
+    return _draw_bars_with_digits(
+        picture, find_largest(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name
     )
 
 
-def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
+def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str) -> Spec:
     """Draw bars for some cells, each with its answer in digits.
 
     ``name`` is the title of keys in tooltips.
@@ -89,14 +89,14 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
         rows.append(
             {
                 "k0": label,
-                "answer": short(answer),
-                "low": short(low),
-                "high": short(high),
+                "answer": round_to_six_digits(answer),
+                "low": round_to_six_digits(low),
+                "high": round_to_six_digits(high),
                 "text": text,
             }
         )
     limit = 170 if heading else 230
-    key = named_rows(heading or None, limit)
+    key = key_encoding(heading or None, limit)
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},
         "encoding": {"text": {"field": "text"}, "x": {"value": "width"}},
@@ -104,38 +104,42 @@ def _with_digits(picture: Picture, cells: Sequence[int], heading: str, name: str
     return {
         "data": {"values": rows},
         "width": WIDTH
-        - room((row["k0"] for row in rows), limit)
-        - room((row["text"] for row in rows), 200),
+        - estimate_width((row["k0"] for row in rows), limit)
+        - estimate_width((row["text"] for row in rows), 200),
         "height": {"step": 24},
         "encoding": {"y": key},
-        "layer": [*bars_with_intervals(picture, tips(("k0", name))), digits],
+        "layer": [*bar_layers(picture, tooltip_encoding(("k0", name))), digits],
     }
 
 
-def bars_with_intervals(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
+def bar_layers(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
     """A bar from 0 to each answer, and a whisker for its interval."""
     whisker = {
         "type": "errorbar",
         "ticks": {"size": 8, "color": WHISKER},
         "rule": {"color": WHISKER, "strokeWidth": 1.5},
     }
-    low = {**amount(picture, "low", ticks), "scale": {"zero": True}}
+    low = {**answer_encoding(picture, "low", ticks), "scale": {"zero": True}}
     return [
         {
             "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
-            "encoding": {"x": amount(picture, ticks=ticks), "tooltip": tip},
+            "encoding": {"x": answer_encoding(picture, ticks=ticks), "tooltip": tip},
         },
         {"mark": whisker, "encoding": {"x": low, "x2": {"field": "high"}}},
     ]
 
 
-def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
+def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     """Draw the expected errors of the first forty tables.
 
     A bar for the typical error, and a tick for the largest.
     """
     values: list[Spec] = [
-        {"k0": name, "typical": short(typical), "largest": short(largest)}
+        {
+            "k0": name,
+            "typical": round_to_six_digits(typical),
+            "largest": round_to_six_digits(largest),
+        }
         for name, typical, largest in rows[:_MOST_ERRORS]
     ]
     x: Spec = {"type": "quantitative", "title": title}
@@ -146,9 +150,9 @@ def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
     ]
     spec = {
         "data": {"values": values},
-        "width": WIDTH - room((row["k0"] for row in values), 200),
+        "width": WIDTH - estimate_width((row["k0"] for row in values), 200),
         "height": {"step": 20},
-        "encoding": {"y": named_rows(None, 200), "tooltip": tip},
+        "encoding": {"y": key_encoding(None, 200), "tooltip": tip},
         "layer": [
             {
                 "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
@@ -160,10 +164,10 @@ def errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
             },
         ],
     }
-    return whole(spec)
+    return complete_spec(spec)
 
 
-def _axis_of_dots(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
+def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
     """Return the ends of an axis that holds all values, and all intervals but extreme ones.
 
     An interval is extreme if the axis with it would be over five times as long as without it, so
@@ -177,31 +181,31 @@ def _axis_of_dots(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple
     least, most = min(numbers, default=0.0), max(numbers, default=1.0)
     for low, high in narrowest_first[half:] * 2:  # again, as the axis may have become longer
         start, end = min(low, least), max(high, most)
-        if end - start <= _MOST_STRETCH * (most - least) or most == least:
+        if end - start <= _LARGEST_STRETCH * (most - least) or most == least:
             least, most = start, end
     return least, most
 
 
-def dots(made: Dots) -> Spec:
+def draw_dots(made: DotPlot) -> Spec:
     """Draw means or quantiles as points.
 
     A bar from 0 would mean nothing. Series differ in colour and shape.
 
     An interval that does not fit the axis ends in an arrow where the axis ends.
     """
-    least, most = _axis_of_dots(made.rows)
+    least, most = _dot_axis_ends(made.rows)
     room_beyond = (most - least) / 10
     rows: list[Spec] = []
     for group, series, value, low, high in made.rows:
         is_cut = low < least or high > most
         ends = {
-            "low": short(low),
-            "high": short(high),
-            "from": short(max(low, least - room_beyond)),
-            "to": short(min(high, most + room_beyond)),
+            "low": round_to_six_digits(low),
+            "high": round_to_six_digits(high),
+            "from": round_to_six_digits(max(low, least - room_beyond)),
+            "to": round_to_six_digits(min(high, most + room_beyond)),
             "open": is_cut,
         }
-        rows.append({"k0": group, "group": series, "value": short(value), **ends})
+        rows.append({"k0": group, "group": series, "value": round_to_six_digits(value), **ends})
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale: Spec = {"zero": False, "padding": 8}
     if any(row["open"] for row in rows):
@@ -219,8 +223,8 @@ def dots(made: Dots) -> Spec:
     shape: Spec = {}
     if len(names) > 1:
         colour, shape = (
-            told_apart(names, SERIES, made.series),
-            {"shape": told_apart(names, _SHAPES, made.series)},
+            group_encoding(names, SERIES, made.series),
+            {"shape": group_encoding(names, _SHAPES, made.series)},
         )
         apart = {
             "yOffset": {
@@ -230,7 +234,7 @@ def dots(made: Dots) -> Spec:
                 "scale": {"paddingOuter": 0.6},
             }
         }
-    key = named_rows(made.groups or None)
+    key = key_encoding(made.groups or None)
     key["axis"] |= {"grid": True}
     tip: list[Spec] = [{"field": "k0", "title": made.groups or "group", "type": "nominal"}]
     tip += [
@@ -240,7 +244,7 @@ def dots(made: Dots) -> Spec:
     point: Spec = {"type": "point", "filled": True, "size": 60, "opacity": 1}
     spec = {
         "data": {"values": rows},
-        "width": WIDTH - 20 - room((row["k0"] for row in rows), 150),
+        "width": WIDTH - 20 - estimate_width((row["k0"] for row in rows), 150),
         "height": {"step": 12, "for": "offset"} if apart else {"step": 24},
         "encoding": {"y": key, "color": colour, **apart},
         "layer": [
@@ -260,4 +264,4 @@ def dots(made: Dots) -> Spec:
             {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
         ],
     }
-    return whole(spec)
+    return complete_spec(spec)

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from leastnoise._charts._bars import bars_with_intervals
+from leastnoise._charts._bars import bar_layers
 from leastnoise._charts._picture import (
     DASHES,
     HEIGHT,
@@ -16,12 +16,12 @@ from leastnoise._charts._picture import (
     Axis,
     Picture,
     Spec,
-    amount,
-    named_rows,
-    room,
-    short,
-    tips,
-    told_apart,
+    answer_encoding,
+    estimate_width,
+    group_encoding,
+    key_encoding,
+    round_to_six_digits,
+    tooltip_encoding,
 )
 
 _MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
@@ -64,7 +64,7 @@ def draw_lines(picture: Picture) -> Spec:
         for values in (picture.answer, picture.low, picture.high)
     )
     names = ("",) if groups is None else groups.labels
-    hidden = vague(picture)
+    hidden = groups_with_wide_bands(picture)
     drawn = [index for index, name in enumerate(names) if name not in hidden]
     at = (
         (axis.moments or axis.labels)
@@ -76,9 +76,9 @@ def draw_lines(picture: Picture) -> Spec:
         gone = [True, *map(math.isnan, answer[g]), True]
         for i, point in enumerate(points):
             numbers = {
-                "answer": short(answer[g][i]),
-                "low": short(low[g][i]),
-                "high": short(high[g][i]),
+                "answer": round_to_six_digits(answer[g][i]),
+                "low": round_to_six_digits(low[g][i]),
+                "high": round_to_six_digits(high[g][i]),
             }
             alone = (
                 {"alone": True} if gone[i] and gone[i + 2] and not gone[i + 1] else {}
@@ -97,20 +97,22 @@ def draw_lines(picture: Picture) -> Spec:
     names = tuple(names[index] for index in drawn)
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
-        colour = told_apart(names, [SERIES[index] for index in drawn], groups.name) | {
+        colour = group_encoding(names, [SERIES[index] for index in drawn], groups.name) | {
             "legend": legend
         }
         dash = {
-            "strokeDash": told_apart(names, [DASHES[index] for index in drawn], groups.name)
+            "strokeDash": group_encoding(names, [DASHES[index] for index in drawn], groups.name)
             | {"legend": legend}
         }
-    tip = tips(("x", axis.name), *([("group", groups.name)] if groups is not None else []))
-    band = {"y": amount(picture, "low"), "y2": {"field": "high"}}
+    tip = tooltip_encoding(
+        ("x", axis.name), *([("group", groups.name)] if groups is not None else [])
+    )
+    band = {"y": answer_encoding(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [
         {"mark": {"type": "area", "opacity": 0.25}, "encoding": band},
         {
             "mark": {"type": "line", "strokeWidth": 1.8, "point": False},
-            "encoding": {"y": amount(picture), "tooltip": tip, **dash},
+            "encoding": {"y": answer_encoding(picture), "tooltip": tip, **dash},
         },
     ]
     if any(
@@ -119,7 +121,9 @@ def draw_lines(picture: Picture) -> Spec:
         only: Spec = {"transform": [{"filter": "datum.alone"}]}
         point = {"type": "point", "filled": True, "size": 20}
         layer.append({**only, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band})
-        layer.append({**only, "mark": point, "encoding": {"y": amount(picture), "tooltip": tip}})
+        layer.append(
+            {**only, "mark": point, "encoding": {"y": answer_encoding(picture), "tooltip": tip}}
+        )
     return {
         "data": {"values": rows},
         "width": WIDTH - 50,
@@ -129,7 +133,7 @@ def draw_lines(picture: Picture) -> Spec:
     }
 
 
-def vague(picture: Picture) -> tuple[str, ...]:
+def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
     """Return the groups whose bands would hide the other lines.
 
     Those that cover over half of the picture.
@@ -159,7 +163,7 @@ def suits_steps(picture: Picture) -> bool:
 def draw_steps(picture: Picture) -> Spec:
     """Draw steps as wide as their cells with a band of the intervals."""
     axis = picture.axes[0]
-    rows = stepped(axis, picture.answer.tolist(), picture.low.tolist(), picture.high.tolist())
+    rows = step_records(axis, picture.answer.tolist(), picture.low.tolist(), picture.high.tolist())
     return {
         "data": {"values": rows},
         "width": WIDTH - 50,
@@ -168,7 +172,7 @@ def draw_steps(picture: Picture) -> Spec:
     }
 
 
-def stepped(
+def step_records(
     axis: Axis, answer: list[float], low: list[float], high: list[float], **same: str
 ) -> list[Spec]:
     """Return the records of steps, with gaps where answers are missing.
@@ -184,7 +188,13 @@ def stepped(
     for start, end, label, a, b, c, goes_on in zip(
         starts, ends, axis.labels, answer, low, high, follows, strict=True
     ):
-        record = {"cell": label, "answer": short(a), "low": short(b), "high": short(c), **same}
+        record = {
+            "cell": label,
+            "answer": round_to_six_digits(a),
+            "low": round_to_six_digits(b),
+            "high": round_to_six_digits(c),
+            **same,
+        }
         positions = ((start + end) / 2,) if math.isnan(a) else (start,) if goes_on else (start, end)
         rows += [{"x": position, **record} for position in positions]
     return rows
@@ -205,11 +215,14 @@ def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
         "layer": [
             {
                 "mark": {"type": "area", **steps, "opacity": 0.3},
-                "encoding": {"y": amount(picture, "low"), "y2": {"field": "high"}},
+                "encoding": {"y": answer_encoding(picture, "low"), "y2": {"field": "high"}},
             },
             {
                 "mark": {"type": "line", **steps, "strokeWidth": 1.5},
-                "encoding": {"y": amount(picture), "tooltip": tips(("cell", axis.name))},
+                "encoding": {
+                    "y": answer_encoding(picture),
+                    "tooltip": tooltip_encoding(("cell", axis.name)),
+                },
             },
         ],
     }
@@ -247,7 +260,7 @@ def draw_multiples(picture: Picture) -> Spec:
     ]
     for name, answer, low, high in zip(groups.labels, *arrays, strict=True):
         if steps:
-            rows += stepped(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
+            rows += step_records(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
         else:
             columns = zip(
                 inner.labels,
@@ -267,14 +280,14 @@ def draw_multiples(picture: Picture) -> Spec:
             **step_layers(picture, inner, ticks=3),
         }
     else:
-        layer = bars_with_intervals(
-            picture, tips(("group", groups.name), ("k0", inner.name)), ticks=3
+        layer = bar_layers(
+            picture, tooltip_encoding(("group", groups.name), ("k0", inner.name)), ticks=3
         )
-        width = (WIDTH - room(inner.labels, 150)) // across - 24
+        width = (WIDTH - estimate_width(inner.labels, 150)) // across - 24
         for part in layer:
             part["encoding"]["x"]["axis"]["titleLimit"] = width
         small = {"width": width, "height": {"step": 20}}
-        small |= {"encoding": {"y": named_rows(None, 150)}, "layer": layer}
+        small |= {"encoding": {"y": key_encoding(None, 150)}, "layer": layer}
     return {
         "data": {"values": rows},
         "facet": {"field": "group", "type": "nominal", "title": None, "sort": list(groups.labels)},

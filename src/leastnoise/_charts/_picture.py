@@ -95,9 +95,9 @@ class Picture:
         return [
             {
                 **{f"k{number}": label for number, label in enumerate(labels)},
-                "answer": short(a),
-                "low": short(b),
-                "high": short(c),
+                "answer": round_to_six_digits(a),
+                "low": round_to_six_digits(b),
+                "high": round_to_six_digits(c),
             }
             for labels, (a, b, c) in zip(keys, numbers, strict=True)
         ]
@@ -108,7 +108,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dots:
+class DotPlot:
     """Means or quantiles by group.
 
     Each row has group, series, value, low and high.
@@ -120,7 +120,7 @@ class Dots:
     series: str = ""
 
 
-def marked(spec: Spec) -> bool:
+def has_marks(spec: Spec) -> bool:
     """Return whether a chart marks some rows.
 
     Intervals that contain 0, or that are open.
@@ -128,7 +128,7 @@ def marked(spec: Spec) -> bool:
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
 
-def in_digits(value: float) -> str:
+def format_digits(value: float) -> str:
     """Write a number with thousands separators and six significant digits.
 
     But with all digits before the point and two after it.
@@ -140,12 +140,12 @@ def in_digits(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def short(value: float) -> float:
+def round_to_six_digits(value: float) -> float:
     """Round to six digits: more cannot be seen."""
     return float(f"{value:.6g}")
 
 
-def largest_first(values: FloatArray, most: int) -> IntArray:
+def find_largest(values: FloatArray, most: int) -> IntArray:
     """Return the positions of the largest numbers, largest first.
 
     Equal ones in their order; NaN counts as least.
@@ -159,7 +159,7 @@ def largest_first(values: FloatArray, most: int) -> IntArray:
     return np.argsort(-known, kind="stable")
 
 
-def clear_of_the_rest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
+def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
     """Return how many leading positions have intervals above all others.
 
     Positions are taken in ``order``.
@@ -220,12 +220,12 @@ CONFIG: Spec = {
 }
 
 
-def room(labels: Iterable[str], most: int) -> int:
+def estimate_width(labels: Iterable[str], most: int) -> int:
     """Estimate the width of the longest of some texts in pixels."""
     return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
-def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
+def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
     """Return the encoding of answers or of one end of their intervals."""
     return {
         "field": channel,
@@ -235,7 +235,7 @@ def amount(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
     }
 
 
-def named_rows(title: str | None, limit: int | None = None) -> Spec:
+def key_encoding(title: str | None, limit: int | None = None) -> Spec:
     """Return the encoding of keys down the page, with all labels.
 
     In their own order.
@@ -251,7 +251,7 @@ def named_rows(title: str | None, limit: int | None = None) -> Spec:
     return {"field": "k0", "type": "nominal", "sort": None, "title": title, "axis": axis}
 
 
-def tips(*fields: tuple[str, str]) -> list[Spec]:
+def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
     """Return the tooltip of a live chart.
 
     Fields with their titles, then the answer and its interval.
@@ -263,13 +263,13 @@ def tips(*fields: tuple[str, str]) -> list[Spec]:
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
 
 
-def told_apart(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
+def group_encoding(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
     """Return the encoding of groups by colours, dashes or shapes."""
     scale = {"domain": [*names], "range": [by[index % len(by)] for index in range(len(names))]}
     return {"field": "group", "type": "nominal", "title": title, "scale": scale}
 
 
-def whole(spec: Spec) -> Spec:
+def complete_spec(spec: Spec) -> Spec:
     """Complete a specification with schema and style.
 
     NaN becomes null, which is not drawn.

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from leastnoise._charts import _bars, _curves, _shades
-from leastnoise._charts._picture import Picture, Spec, whole
+from leastnoise._charts._picture import Picture, Spec, complete_spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ CHARTS = (
 )
 
 
-def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
+def choose_chart(picture: Picture, most: float = math.inf) -> Chart | None:
     """Return the first chart that suits a picture.
 
     None for a single number, and if no chart would say anything.
@@ -39,10 +39,10 @@ def chart_for(picture: Picture, most: float = math.inf) -> Chart | None:
     return next((chart for chart in fitting if chart.suits(picture)), None)
 
 
-def vega_lite(picture: Picture, most: float = math.inf) -> Spec | None:
+def draw_chart(picture: Picture, most: float = math.inf) -> Spec | None:
     """Return the chart of a picture as one Vega-Lite specification.
 
     Its data are inside; None if no chart suits.
     """
-    chart = chart_for(picture, most)
-    return None if chart is None else whole(chart.draw(picture))
+    chart = choose_chart(picture, most)
+    return None if chart is None else complete_spec(chart.draw(picture))

@@ -22,10 +22,10 @@ from leastnoise._environment import CHARTS, is_on
 if TYPE_CHECKING:
     import altair as alt
 
-SECONDS = 60.0  # for the engine to start
-SECONDS_A_CHART = 5.0
+START_SECONDS = 60.0  # for the engine to start
+CHART_SECONDS = 5.0
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
-_TAG = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
+_TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
 # inside a picture that is described as one, roles of its parts only confuse those who listen to it
 _ROLES = re.compile(
     r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")'
@@ -33,7 +33,7 @@ _ROLES = re.compile(
 _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
-def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
+def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """Return a specification as an Altair chart.
 
     Notebooks show it; it can be changed and saved.
@@ -53,7 +53,7 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
                 return super()._repr_mimebundle_(*args, **kwds)
             made = self.to_dict()
             key = f"c{crc32(json.dumps(made).encode()):08x}"
-            (picture,) = svg_of([made], [(key, title, "")])
+            (picture,) = render_svg([made], [(key, title, "")])
             pictures = {} if picture is None else {"image/svg+xml": picture}
             version = made["$schema"].rsplit("/", 1)[1].partition(".")[0]
             return {
@@ -64,11 +64,11 @@ def live(spec: Spec, title: str) -> "alt.TopLevelMixin":
 
     return cast(
         "alt.TopLevelMixin",
-        WithPicture.from_dict(json.loads(_TAG.sub("<\u2060", json.dumps(spec)))),
+        WithPicture.from_dict(json.loads(_TAG_START.sub("<\u2060", json.dumps(spec)))),
     )
 
 
-def spoken(spec: Spec, language: str) -> Spec:
+def set_locale(spec: Spec, language: str) -> Spec:
     """Add to a specification how a language writes numbers and dates."""
     import vl_convert
 
@@ -80,16 +80,16 @@ def spoken(spec: Spec, language: str) -> Spec:
     return {**spec, "config": {**spec.get("config", {}), "locale": words}}
 
 
-def drawing() -> bool:
+def is_drawing() -> bool:
     """Tell whether pictures are made; LEASTNOISE_CHARTS=off turns them off."""
     return is_on(CHARTS)
 
 
-def svg_of(
+def render_svg(
     specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en"
 ) -> list[str | None]:
     """Every chart as one SVG element for a page; None for what cannot be drawn."""
-    if not specs or not drawing():
+    if not specs or not is_drawing():
         return [None] * len(specs)
     command = [
         sys.executable,
@@ -104,14 +104,14 @@ def svg_of(
             input=request,
             capture_output=True,
             encoding="utf-8",
-            timeout=SECONDS + SECONDS_A_CHART * len(specs),
+            timeout=START_SECONDS + CHART_SECONDS * len(specs),
             check=True,
         )
         pictures = json.loads(engine.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         return [None] * len(specs)
     return [
-        None if svg is None else _for_page(svg, *text)
+        None if svg is None else _label_svg(svg, *text)
         for svg, text in zip(pictures, texts, strict=True)
     ]
 
@@ -129,7 +129,7 @@ def draw_for_parent() -> None:
             pictures.append(
                 str(
                     vl_convert.vegalite_to_svg(
-                        spoken(spec, request["language"]), allowed_base_urls=[]
+                        set_locale(spec, request["language"]), allowed_base_urls=[]
                     )
                 )
             )
@@ -138,7 +138,7 @@ def draw_for_parent() -> None:
     sys.stdout.buffer.write(json.dumps(pictures).encode())
 
 
-def _for_page(svg: str, key: str, title: str, description: str) -> str:
+def _label_svg(svg: str, key: str, title: str, description: str) -> str:
     """Give a picture unique ids, a title and a description.
 
     It shrinks with the page.

@@ -5,11 +5,23 @@ From a few cells to very many along two numbers or dates.
 
 import math
 
-from leastnoise._charts._picture import RULE, WIDTH, Axis, Picture, Spec, room, tips
+from leastnoise._charts._picture import (
+    RULE,
+    WIDTH,
+    Axis,
+    Picture,
+    Spec,
+    estimate_width,
+    tooltip_encoding,
+)
 
-_DOWN, _ACROSS, _MOST_NAMED = 40, 100, 1200  # cells where an axis has names, which must be read
-_ALONG, _MOST_CELLS = 128, 10_000  # where all cells have neighbours
-_MOST_WRITTEN = 9  # cells across in which digits fit
+_MOST_NAMED_ROWS, _MOST_NAMED_COLUMNS, _MOST_NAMED_CELLS = (
+    40,
+    100,
+    1200,
+)  # cells where an axis has names, which must be read
+_MOST_SIDE_CELLS, _MOST_CELLS = 128, 10_000  # where all cells have neighbours
+_MOST_COLUMNS_WITH_DIGITS = 9  # cells across in which digits fit
 
 
 def suits_heat(picture: Picture) -> bool:
@@ -20,8 +32,12 @@ def suits_heat(picture: Picture) -> bool:
         return False
     small, large = sorted(picture.answer.shape)
     if any(axis.kind == "names" for axis in picture.axes):
-        return small <= _DOWN and large <= _ACROSS and picture.cells <= _MOST_NAMED
-    return large <= _ALONG and picture.cells <= _MOST_CELLS
+        return (
+            small <= _MOST_NAMED_ROWS
+            and large <= _MOST_NAMED_COLUMNS
+            and picture.cells <= _MOST_NAMED_CELLS
+        )
+    return large <= _MOST_SIDE_CELLS and picture.cells <= _MOST_CELLS
 
 
 def draw_heat(picture: Picture) -> Spec:
@@ -32,18 +48,20 @@ def draw_heat(picture: Picture) -> Spec:
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # digits need few columns; everything else is wider than it is high
     down, across = (
-        (large, small) if small.size <= _MOST_WRITTEN and large.size <= _DOWN else (small, large)
+        (large, small)
+        if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS
+        else (small, large)
     )
-    rows, colour, most, encoding = _shaded(picture, down, across)
+    rows, colour, most, encoding = _shade_cells(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
     layer: list[Spec] = [
         {"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}
     ]
     width = max(
-        3, (WIDTH - 30 - room(down.labels, 120)) // across.size
+        3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size
     )  # whole pixels, or seams are seen between the cells
-    height = 15 if down.size <= _DOWN else width
-    if across.size <= _MOST_WRITTEN:
+    height = 15 if down.size <= _MOST_NAMED_ROWS else width
+    if across.size <= _MOST_COLUMNS_WITH_DIGITS:
         height = 26
         for row, answer, high in zip(
             rows,
@@ -63,7 +81,7 @@ def draw_heat(picture: Picture) -> Spec:
     return {"data": {"values": rows}, **sizes, "encoding": encoding["sides"], "layer": layer}
 
 
-def _shaded(
+def _shade_cells(
     picture: Picture, down: Axis, across: Axis
 ) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
     """Return the records and encodings of a shaded chart.
@@ -98,12 +116,15 @@ def _shaded(
         "legend": legend,
     }
     fields = {id(axis): f"k{number}" for number, axis in enumerate(picture.axes)}
-    sides = {"y": _side(down, fields[id(down)], _DOWN), "x": _side(across, fields[id(across)], 24)}
-    tip = {"tooltip": tips(*((fields[id(axis)], axis.name) for axis in picture.axes))}
+    sides = {
+        "y": _side_encoding(down, fields[id(down)], _MOST_NAMED_ROWS),
+        "x": _side_encoding(across, fields[id(across)], 24),
+    }
+    tip = {"tooltip": tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes))}
     return rows, colour, most, {"sides": sides, "tip": tip}
 
 
-def _side(axis: Axis, field: str, most: int) -> Spec:
+def _side_encoding(axis: Axis, field: str, most: int) -> Spec:
     """Return the encoding of a side, with as many labels as there is room for."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
     level = most > 24

@@ -33,11 +33,11 @@ from leastnoise._release import (
     Table,
     check_records_file,
     check_target,
-    draft,
-    goodness,
+    error_over_bound,
+    list_answer_notices,
+    list_file_notices,
     make_records,
-    notices,
-    notices_of_all,
+    open_draft,
     write_records,
     write_rounded,
 )
@@ -87,14 +87,14 @@ def show(release: Path, table: str | None) -> None:
     """
     made = _opened(release)
     if table is not None:
-        for text in notices_of_all(made):
+        for text in list_answer_notices(made):
             click.echo(click.wrap_text(text, 100) + "\n")
         if made.statistics.has(table):
             _show_statistic(made, made.statistics[table], _MOST_ROWS)
         else:
             _show_table(made, made.tables[table])
         return
-    ratio, title, seeded = goodness(made.plan), made.options.title, not made.private
+    ratio, title, seeded = error_over_bound(made.plan), made.options.title, not made.private
     show_facts(
         [
             *([("title", title)] if title else []),
@@ -105,7 +105,7 @@ def show(release: Path, table: str | None) -> None:
             ("budget", amounts(made.privacy.budget, up=True)),
             ("protects", made.privacy.unit),
             *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
-            *(("note", text) for text in notices(made)),
+            *(("note", text) for text in list_file_notices(made)),
             *(
                 [("noise", "NOT PRIVATE: it came from a seed; publish nothing of it")]
                 if seeded
@@ -242,7 +242,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     level = made.level if level is None else level
     heading, rows = _answered(made, level, asked)
     notes = [] if made.private else ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += [*notices_of_all(made), *([_NOT_ROUNDED] if made.options.rounds else [])]
+    notes += [*list_answer_notices(made), *([_NOT_ROUNDED] if made.options.rounds else [])]
     if as_json:
         show_json({"level": level, "answers": rows, "notes": notes})
         return
@@ -536,7 +536,7 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     """
     target = check_target(out)
     made = _opened(release)
-    with draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
+    with open_draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
         write_rounded(made, new.path, to, below)
         new.publish()
     click.echo(

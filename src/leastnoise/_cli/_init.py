@@ -9,7 +9,7 @@ import click
 from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_from_spec
 from leastnoise._cli._output import FILE, display_path, options, write_new
 from leastnoise._descriptions import read_description
-from leastnoise._frames import visible
+from leastnoise._frames import escape_controls
 from leastnoise._holder import check as checked
 from leastnoise._progress import Progress
 from leastnoise._session import CSV, reading_seconds, schema
@@ -108,4 +108,4 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     ):
         counts = checked(what, data, values=10 if values else 0)
     for line in counts.lines():
-        click.echo(visible(line))
+        click.echo(escape_controls(line))

@@ -293,7 +293,7 @@ def _is_debugging() -> bool:
 
 
 def _say(text: str) -> None:
-    from leastnoise._frames import visible
+    from leastnoise._frames import escape_controls
 
     with suppress(OSError):
-        click.echo("leastnoise: " + "\n".join(map(visible, text.split("\n"))), err=True)
+        click.echo("leastnoise: " + "\n".join(map(escape_controls, text.split("\n"))), err=True)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from leastnoise._environment import CACHE
 from leastnoise._error import memory_limit
-from leastnoise._frames import visible
+from leastnoise._frames import escape_controls
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
 from leastnoise._release import FoundCategories
@@ -132,7 +132,7 @@ def show_table(
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
     def text(lines: str | tuple[str, ...]) -> Text:
-        return Text("\n".join(map(visible, (lines,) if isinstance(lines, str) else lines)))
+        return Text("\n".join(map(escape_controls, (lines,) if isinstance(lines, str) else lines)))
 
     for (
         heading,
@@ -149,7 +149,7 @@ def show_table(
     for number_of_row, row in enumerate(rows):
         table.add_row(*map(text, row), style="bold" if number_of_row == bold else None)
     if title:
-        _print(Text(visible(title), style="bold"))
+        _print(Text(escape_controls(title), style="bold"))
     _print(table)
     click.echo()
 
@@ -160,7 +160,7 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(Text(visible(name)), Text(visible(value)))
+        table.add_row(Text(escape_controls(name)), Text(escape_controls(value)))
     _print(table)
 
 

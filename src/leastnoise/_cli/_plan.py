@@ -52,9 +52,9 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     check_options,
-    left_out_words,
-    stated_words,
-    sums_words,
+    format_public_facts,
+    list_dropped_rows,
+    list_sum_contributions,
 )
 from leastnoise._session import (
     GuardForecast,
@@ -360,9 +360,9 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     cost |= cost.pop("budget", {})
     optional = {
         "statistics": _expected_statistics(plan, level),
-        "values": sums_words(plan.workload),
-        "left_out": left_out_words(plan),
-        "not_protected": dict(stated_words(plan)),
+        "values": list_sum_contributions(plan.workload),
+        "left_out": list_dropped_rows(plan),
+        "not_protected": dict(format_public_facts(plan)),
     }
     return {
         "strategy": plan.strategy,
@@ -406,11 +406,11 @@ def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | N
             ("cost", f"{costs}{rest}, with {noise(explanation.mechanism)} noise"),
             *([] if guard is None else [("guard", guard.words())]),
             *_shares(plan),
-            *(("values", sentence) for sentence in sums_words(plan.workload)),
-            *(("left out", sentence) for sentence in left_out_words(plan)),
+            *(("values", sentence) for sentence in list_sum_contributions(plan.workload)),
+            *(("left out", sentence) for sentence in list_dropped_rows(plan)),
             *(
                 ("not protected", ENGLISH.say(key, values=values))
-                for key, values in stated_words(plan).items()
+                for key, values in format_public_facts(plan).items()
             ),
             ("seconds", f"{seconds:.2f}"),
         ]

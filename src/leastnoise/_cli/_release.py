@@ -29,9 +29,9 @@ from leastnoise._release import (
     Release,
     check_options,
     check_target,
+    describe_guard_counts,
     finishing_seconds,
-    guard_words,
-    notices,
+    list_file_notices,
 )
 from leastnoise._session import (
     IN_MEMORY,
@@ -180,7 +180,11 @@ def release(
     warn([*plan_warnings(what, plan), *guard_warnings(what, plan)])
     published = run_release(what, plan, out, ledger=ledger, seed=seed, known=known)
     show_release(
-        published, out, None if seed is not None else ledger, new=new, notes=notices(published)
+        published,
+        out,
+        None if seed is not None else ledger,
+        new=new,
+        notes=list_file_notices(published),
     )
 
 
@@ -339,7 +343,7 @@ def show_release(
     made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()
 ) -> None:
     """Print where the files of a release are, what was spent and what is left."""
-    counts = guard_words(made)
+    counts = describe_guard_counts(made)
     guard = 'none: [plan] guard = "1/100" would stop a release of which few rows are used'
     facts = [
         (

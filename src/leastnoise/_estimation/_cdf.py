@@ -33,7 +33,7 @@ from leastnoise._domain import Domain
 from leastnoise._error import checked_level, equations, interval_multiplier
 from leastnoise._estimation._least_squares import Estimate
 from leastnoise._estimation._non_negative import simulate_block_noise as noise_of_block
-from leastnoise._frames import Columns, TabularMixin, grouped_columns, key_columns, label_array
+from leastnoise._frames import Columns, TabularMixin, grouped_columns, label_array, name_key_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
@@ -271,7 +271,7 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
         groups = zip(*(quantile.group for quantile in self), strict=True)
         keys = {
             name: label_array(labels)
-            for name, labels in zip(key_columns(self.by, names), groups, strict=False)
+            for name, labels in zip(name_key_columns(self.by, names), groups, strict=False)
         }
         numbers = zip(
             *([getattr(quantile, name) for name in names] for quantile in self),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import Dots, dots, live
+from leastnoise._charts import DotPlot, draw_dots, make_altair_chart
 from leastnoise._domain import Weighted, factor_measures
 from leastnoise._error import (
     ROUNDING,
@@ -87,7 +87,9 @@ class Means(TabularMixin):
         """
         rows = tuple((name, "", mean, low, high) for name, mean, low, high in self.rows())
         title = f"mean of {self.measure}"
-        return live(dots(Dots(title=title, groups=self.groups, rows=rows)), title)
+        return make_altair_chart(
+            draw_dots(DotPlot(title=title, groups=self.groups, rows=rows)), title
+        )
 
     @property
     def title(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from leastnoise._charts import errors, live
+from leastnoise._charts import draw_errors, make_altair_chart
 from leastnoise._domain import (
     Domain,
 )
@@ -212,7 +212,7 @@ class Plan:
             if product.measure == drawn
         ]
         quantity = "standard error, in rows" if drawn is None else f"standard error of {drawn}"
-        return live(errors(rows, quantity), quantity)
+        return make_altair_chart(draw_errors(rows, quantity), quantity)
 
     @property
     def domain(self) -> Domain:

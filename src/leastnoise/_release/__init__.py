@@ -4,61 +4,61 @@ Written atomically.
 """
 
 from leastnoise._release._directory import (
-    COLUMN,
-    LIST,
+    CATEGORY_COLUMN,
+    CATEGORY_FILE,
     Draft,
     FoundCategories,
     check_target,
-    draft,
+    describe_search,
     holds_categories,
+    open_draft,
     read_categories,
     read_categories_manifest,
     sha256,
-    words,
     write_categories,
 )
-from leastnoise._release._exports import EXPORTS, FILL_IN, Published
+from leastnoise._release._exports import EXPORTS, FILL_IN, Publication
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
-    Unit,
-    in_markdown,
-    markdown_text,
+    UnitFacts,
+    escape_manifest,
+    escape_markdown,
     read_manifest,
 )
 from leastnoise._release._options import (
     Options,
     check_formats,
-    rounding_words,
-    table_position,
-    written,
+    describe_rounding,
+    find_table_position,
+    tables_to_write,
 )
 from leastnoise._release._records import make_records
-from leastnoise._release._release import Release, build, check_options
+from leastnoise._release._release import Release, build_release, check_options
 from leastnoise._release._report import write_series_page
 from leastnoise._release._sentences import (
-    budget_words,
-    goodness,
-    guard_words,
-    guessing_words,
-    left_out_words,
-    notices,
-    notices_of_all,
-    stated_words,
-    sums_words,
+    describe_guard_counts,
+    describe_guessing_chance,
+    error_over_bound,
+    format_budget,
+    format_public_facts,
+    list_answer_notices,
+    list_dropped_rows,
+    list_file_notices,
+    list_sum_contributions,
 )
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import Rounded, Table, Tables, published
+from leastnoise._release._tables import RoundedTable, Table, Tables, round_table
 from leastnoise._release._texts import (
     ENGLISH,
     LANGUAGES,
     TEMPLATES,
-    Texts,
-    picture_of,
-    statistic_words,
-    table_words,
-    templates,
-    texts,
+    Catalogue,
+    load_catalogue,
+    load_templates,
+    make_picture,
+    statistic_title,
+    table_title,
 )
 from leastnoise._release._writing import (
     check_records_file,

@@ -29,13 +29,13 @@ from leastnoise._plan import CategoryPlan, read, read_json
 from leastnoise._release._manifest import check_receipt, read_record
 from leastnoise._trusted.check import InputError, refuse
 
-_LONGEST_NAME = 60
+_MOST_NAME_CHARACTERS = 60
 # Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with
 # such a sign, full-width ones included, perhaps after blanks or controls that a program leaves out.
 # Numbers and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
-_NEW = 60  # seconds
+_NEW_DRAFT_SECONDS = 60  # seconds
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -57,7 +57,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
                 else value
                 for value in row
             )  # noqa: PLR0124, RUF100
-            fields = [inert_text(value) if isinstance(value, str) else value for value in known]
+            fields = [make_inert(value) if isinstance(value, str) else value for value in known]
             # Before Python 3.13 the writer leaves a carriage return bare, where readers end the
             # line.
             (
@@ -67,21 +67,21 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
             ).writerow(fields)
 
 
-def file_name(table_id: str, name: str, tables: int) -> str:
+def make_file_name(table_id: str, name: str, tables: int) -> str:
     """Return the name of a table's files without ending.
 
     Its id, padded so that names sort, and its name.
     """
     words = (
         re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))
-        .strip("-")[:_LONGEST_NAME]
+        .strip("-")[:_MOST_NAME_CHARACTERS]
         .rstrip("-")
     )
     number = table_id[0] + table_id[1:].rjust(len(str(tables)), "0")
     return f"{number}-{words}" if words else number
 
 
-def inert_text(text: str) -> str:
+def make_inert(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet could run.
 
     As a formula (OWASP, CSV injection).
@@ -89,8 +89,8 @@ def inert_text(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def text_of_inert(text: str) -> str:
-    """Undo `inert_text`."""
+def restore_inert(text: str) -> str:
+    """Undo `make_inert`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
@@ -105,7 +105,7 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:  # such as a name that is too long
-        raise _unusable(target, error) from None
+        raise _unusable_target_error(target, error) from None
     if os.path.lexists(target) or not target.name:
         raise InputError(
             f"The output directory must not exist yet; got {str(target)!r}, which does. Choose "
@@ -160,24 +160,24 @@ class Draft:
         path, made = self.path, []
         for written, _, files in os.walk(path):
             for name in (*files, "."):
-                _sync(Path(written, name))
+                _sync_to_disk(Path(written, name))
         try:
             for folder in reversed(self.target.parents):
                 if not folder.exists():
                     folder.mkdir(exist_ok=True)
                     made.append(folder)
-                    _sync(folder.parent)
-            _rename(path, self.target)
+                    _sync_to_disk(folder.parent)
+            _rename_draft(path, self.target)
         except BaseException:
             for folder in reversed(made):
                 with suppress(OSError):
                     folder.rmdir()
             raise
-        _sync(self.target.parent)
+        _sync_to_disk(self.target.parent)
 
 
 @contextmanager
-def draft(target: Path) -> Iterator[Draft]:
+def open_draft(target: Path) -> Iterator[Draft]:
     """Take a directory to write into, beside its target.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
@@ -187,10 +187,10 @@ def draft(target: Path) -> Iterator[Draft]:
     """
     above = next(folder for folder in target.parents if folder.exists())
     try:
-        partial, handle = _take(target, above)
-        _sweep(above)
+        partial, handle = _lock_draft(target, above)
+        _remove_dead_drafts(above)
     except OSError as error:
-        raise _unusable(target, error) from None
+        raise _unusable_target_error(target, error) from None
     locks = [handle]
     try:
         yield Draft(partial, target, locks)
@@ -200,7 +200,7 @@ def draft(target: Path) -> Iterator[Draft]:
             os.close(lock)
 
 
-def _take(target: Path, above: Path) -> tuple[Path, int]:
+def _lock_draft(target: Path, above: Path) -> tuple[Path, int]:
     """Create and lock the empty draft of a target in a folder above it.
 
     The system frees the lock when the process ends.
@@ -220,7 +220,7 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
             locked = path.stat().st_ino == os.fstat(handle).st_ino
             if locked and os.path.lexists(target):
                 path.rmdir()
-                raise _appeared(target)
+                raise _existing_target_error(target)
             if locked:
                 for entry in path.iterdir():
                     if entry.is_dir() and not entry.is_symlink():
@@ -242,14 +242,14 @@ def _take(target: Path, above: Path) -> tuple[Path, int]:
         os.close(handle)
 
 
-def _sweep(folder: Path) -> None:
+def _remove_dead_drafts(folder: Path) -> None:
     """Remove old drafts that dead processes left for other targets.
 
     New ones stay: their processes may not have locked them yet.
     """
     for path in folder.glob(".leastnoise-*"):
         with suppress(OSError):
-            if time.time() - path.lstat().st_mtime < _NEW:
+            if time.time() - path.lstat().st_mtime < _NEW_DRAFT_SECONDS:
                 continue
             handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
@@ -261,25 +261,25 @@ def _sweep(folder: Path) -> None:
                 os.close(handle)
 
 
-def _rename(partial: Path, target: Path) -> None:
+def _rename_draft(partial: Path, target: Path) -> None:
     try:
         if os.path.lexists(target):  # the system would replace an empty directory
             raise FileExistsError
         partial.rename(target)
     except OSError:
         if os.path.lexists(target):
-            raise _appeared(target) from None
+            raise _existing_target_error(target) from None
         raise
 
 
-def _appeared(target: Path) -> InputError:
+def _existing_target_error(target: Path) -> InputError:
     return InputError(
         f"The output directory must not exist yet; {str(target)!r} came into being while the "
         "release was made. Write it to another."
     )
 
 
-def _unusable(target: Path, error: OSError) -> InputError:
+def _unusable_target_error(target: Path, error: OSError) -> InputError:
     reason = (error.strerror or type(error).__name__).lower()
     return InputError(
         f"The output directory {str(target)!r} cannot be made: {reason}. Choose another place; "
@@ -287,7 +287,7 @@ def _unusable(target: Path, error: OSError) -> InputError:
     )
 
 
-def _sync(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -317,9 +317,9 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-FORMAT = "leastnoise categories 1"
-LIST = "categories.csv"
-COLUMN = "category"
+CATEGORIES_FORMAT = "leastnoise categories 1"
+CATEGORY_FILE = "categories.csv"
+CATEGORY_COLUMN = "category"
 _ADVICE = "Name the directory that leastnoise categories wrote, the one with manifest.json."
 
 
@@ -354,7 +354,7 @@ class FoundCategories:
         return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
 
 
-def words(plan: CategoryPlan) -> str:
+def describe_search(plan: CategoryPlan) -> str:
     """Describe what a search promises."""
     return (
         f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of "
@@ -368,13 +368,15 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
     """Write the list of categories and its manifest into a draft."""
     plan = categories.plan
     write_rows(
-        draft.path / LIST, [COLUMN, "units"], zip(categories.texts, categories.units, strict=True)
+        draft.path / CATEGORY_FILE,
+        [CATEGORY_COLUMN, "units"],
+        zip(categories.texts, categories.units, strict=True),
     )
     value = {
-        "format": FORMAT,
+        "format": CATEGORIES_FORMAT,
         "written": datetime.now(UTC).date().isoformat(),
         "private": categories.private,
-        "promise": words(plan),
+        "promise": describe_search(plan),
         "units": f"with noise of standard deviation {plan.std:.3g}; those near the threshold of "
         f"{plan.threshold} are too large",
         "plan": json.loads(plan.to_json()),
@@ -387,7 +389,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
 
 def holds_categories(directory: Path) -> bool:
     """Whether a directory holds found categories rather than a release."""
-    return (directory / LIST).exists()
+    return (directory / CATEGORY_FILE).exists()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,8 +423,8 @@ def read_categories_manifest(directory: Path) -> CategoriesManifest:
             f"The categories in {str(directory)!r} are damaged. In their manifest: {reason} "
             f"{_ADVICE}"
         ) from None
-    if manifest.format != FORMAT:
-        raise refuse("the format of found categories", manifest.format, repr(FORMAT))
+    if manifest.format != CATEGORIES_FORMAT:
+        raise refuse("the format of found categories", manifest.format, repr(CATEGORIES_FORMAT))
     return manifest
 
 
@@ -431,8 +433,8 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:
-        listed = [entry for entry in list_files(folder) if entry["path"] == LIST]
-        with (folder / LIST).open(encoding="utf-8", newline="") as file:
+        listed = [entry for entry in list_files(folder) if entry["path"] == CATEGORY_FILE]
+        with (folder / CATEGORY_FILE).open(encoding="utf-8", newline="") as file:
             rows = list(csv.reader(file))[1:]
     except OSError:
         raise InputError(
@@ -445,7 +447,7 @@ def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
         )
     return FoundCategories(
         plan=CategoryPlan.from_json(json.dumps(manifest.plan, separators=(",", ":"))),
-        texts=tuple(text_of_inert(text) for text, _ in rows),
+        texts=tuple(restore_inert(text) for text, _ in rows),
         units=tuple(int(units) for _, units in rows),
         private=manifest.private,
         receipt=dict(manifest.receipt or {}),

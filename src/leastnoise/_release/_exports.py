@@ -16,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from leastnoise._error import equations
-from leastnoise._release._manifest import Manifest, Payment, Unit, in_markdown, markdown_text
+from leastnoise._release._manifest import (
+    Manifest,
+    Payment,
+    UnitFacts,
+    escape_manifest,
+    escape_markdown,
+)
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, TEMPLATES
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, PureDP, parameters
@@ -28,15 +34,15 @@ FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _MBI_FORMAT = 1
-_MOST_TRIED = 200  # tables of a notebook that are looked at for one to draw
-_MOST_ENTRIES = 2**22  # of the matrices of one table
-_MBI_NEEDS = (
+_MOST_SEARCHED_TABLES = 200  # tables of a notebook that are looked at for one to draw
+_MOST_MATRIX_ENTRIES = 2**22  # of the matrices of one table
+_MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class Publication:
     """A release with what was published about it."""
 
     release: Release
@@ -44,7 +50,7 @@ class Published:
     directory: str
 
 
-def _up(value: Fraction) -> float | int:
+def _round_up_to_double(value: Fraction) -> float | int:
     """Return the least double, or above all doubles the least whole number, of at least the value."""
     if value > sys.float_info.max:
         return math.ceil(value)
@@ -52,7 +58,7 @@ def _up(value: Fraction) -> float | int:
     return near if Fraction(near) >= value else math.nextafter(near, math.inf)
 
 
-def deployment(published: Published) -> str:
+def format_deployment(published: Publication) -> str:
     """Write the deployment entry as YAML.
 
     Losses are rounded up to doubles; texts are written as in JSON, which YAML reads alike.
@@ -75,24 +81,24 @@ def deployment(published: Published) -> str:
         "outside": f"{manifest.domain.rows_outside} {FILL_IN}: any tuning on the data.",
         "mechanisms": f"leastnoise, strategy {plan.strategy}: {plan.mechanism_in_words}.",
         "note": manifest.post_processing.note,
-        "utility": _utility(manifest),
+        "utility": _describe_utility(manifest),
     }
     return _REGISTRY.read_text(encoding="utf-8") % {
-        "warning": f"# {warning}\n" if (warning := _warning(published)) else "",
+        "warning": f"# {warning}\n" if (warning := _seed_warning(published)) else "",
         "parameters": "\n".join(
-            f"      {name}: {json.dumps(_up(number))}"
+            f"      {name}: {json.dumps(_round_up_to_double(number))}"
             for name, number in parameters(budget).items()
         ),
         **{name: json.dumps(text, ensure_ascii=False) for name, text in facts.items()},
     }
 
 
-def _warning(published: Published) -> str:
+def _seed_warning(published: Publication) -> str:
     """Return the warning of a release whose noise came from a seed; empty for others."""
     return "" if published.release.private else ENGLISH.say("not_private")
 
 
-def _utility(manifest: Manifest) -> str:
+def _describe_utility(manifest: Manifest) -> str:
     tables = manifest.answers.tables
     if isinstance(tables, str):
         return f"Standard errors are {tables}."
@@ -100,7 +106,7 @@ def _utility(manifest: Manifest) -> str:
     return f"Typical standard errors: {errors}."
 
 
-def linear_measurements(published: Published) -> str:
+def format_mbi_measurements(published: Publication) -> str:
     """The counts that were measured, as JSON."""
     release = published.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
@@ -109,7 +115,9 @@ def linear_measurements(published: Published) -> str:
     for counts in equations(measured, None):
         block, noisy = counts.block, counts.values(values[counts.index]) / measured.grid
         if block.limits is not None:
-            raise InputError(_MBI_NEEDS + "This release cut what a row adds by a rule of its own.")
+            raise InputError(
+                _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
+            )
         # rows are scaled to equal noise
         measurement: dict[str, Any] = {
             "clique": list(block.attributes),
@@ -121,16 +129,18 @@ def linear_measurements(published: Published) -> str:
             for factor in block.factors
         ):
             entries = sum(factor.operator.rows * factor.operator.size for factor in block.factors)
-            if not entries <= _MOST_ENTRIES:
+            if not entries <= _MOST_MATRIX_ENTRIES:
                 what = f"the queries on {' x '.join(block.attributes)}"
-                raise refuse(what, entries, f"of at most {_MOST_ENTRIES} entries in their matrices")
+                raise refuse(
+                    what, entries, f"of at most {_MOST_MATRIX_ENTRIES} entries in their matrices"
+                )
             measurement["matrices"] = [
                 (dense(factor.operator) * np.asarray(factor.scaling)[:, None]).tolist()
                 for factor in block.factors
             ]
         listed.append(measurement)
     if not listed:
-        raise InputError(_MBI_NEEDS + "This release measured sums alone; ask for counts too.")
+        raise InputError(_MBI_REQUIREMENT + "This release measured sums alone; ask for counts too.")
     domain = measured.domain
     try:
         (table,) = release.answer(queries(release.plan.domain))
@@ -157,9 +167,12 @@ def linear_measurements(published: Published) -> str:
     )
 
 
-def notebook(published: Published) -> str:
+def format_notebook(published: Publication) -> str:
     """Return the notebook as JSON, nbformat 4.5."""
-    cells = [{"id": f"cell-{number}", **cell} for number, cell in enumerate(_cells(published), 1)]
+    cells = [
+        {"id": f"cell-{number}", **cell}
+        for number, cell in enumerate(_notebook_cells(published), 1)
+    ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     value = {
         "cells": cells,
@@ -170,43 +183,43 @@ def notebook(published: Published) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _cells(published: Published) -> Iterator[dict[str, Any]]:
+def _notebook_cells(published: Publication) -> Iterator[dict[str, Any]]:
     """Yield the cells of the notebook without their ids."""
     release = published.release
-    manifest: Manifest = in_markdown(published.manifest)
+    manifest: Manifest = escape_manifest(published.manifest)
     directory = json.dumps(published.directory, ensure_ascii=False)
     first = json.dumps(release.tables[0].id)
-    yield _markdown(f"# {FILL_IN}")
-    if warning := _warning(published):
-        yield _markdown(f"**{warning}**")
-    yield _markdown(f"{manifest.privacy.promise}\n\n{manifest.intervals.method}")
-    yield _code(f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease")
-    yield _markdown(
+    yield _markdown_cell(f"# {FILL_IN}")
+    if warning := _seed_warning(published):
+        yield _markdown_cell(f"**{warning}**")
+    yield _markdown_cell(f"{manifest.privacy.promise}\n\n{manifest.intervals.method}")
+    yield _code_cell(f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease")
+    yield _markdown_cell(
         "## One table, with its errors\n\n"
         "`low` to `high` is the interval, `noise_std` the standard error."
     )
-    yield _code(f"table = release.frame({first})\ntable")
-    drawn = next((table for table in release.tables[:_MOST_TRIED] if table.labels), None)
+    yield _code_cell(f"table = release.frame({first})\ntable")
+    drawn = next((table for table in release.tables[:_MOST_SEARCHED_TABLES] if table.labels), None)
     if drawn is not None:
-        yield _code(f"release.plot({json.dumps(drawn.id)})")
+        yield _code_cell(f"release.plot({json.dumps(drawn.id)})")
     if len(release.statistics):
-        yield _markdown("## Means, quantiles, distribution functions")
-        yield _code("release.statistics[0].frame()")
+        yield _markdown_cell("## Means, quantiles, distribution functions")
+        yield _code_cell("release.statistics[0].frame()")
     if release.finding.further:
-        yield _markdown(
+        yield _markdown_cell(
             "## A sum of its cells\n\n"
             "Answers share noise, so errors of sums are asked for, not added up."
         )
-        yield _code(f"release.sum({first})")
+        yield _code_cell(f"release.sum({first})")
     limits = "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover)
-    yield _markdown(f"## What the intervals leave out\n\n{limits}")
+    yield _markdown_cell(f"## What the intervals leave out\n\n{limits}")
 
 
-def _markdown(text: str) -> dict[str, Any]:
+def _markdown_cell(text: str) -> dict[str, Any]:
     return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
 
 
-def _code(text: str) -> dict[str, Any]:
+def _code_cell(text: str) -> dict[str, Any]:
     return {
         "cell_type": "code",
         "metadata": {},
@@ -216,7 +229,7 @@ def _code(text: str) -> dict[str, Any]:
     }
 
 
-def _cost(manifest: Manifest) -> str:
+def _describe_cost(manifest: Manifest) -> str:
     cost, guard = manifest.privacy.cost, manifest.guard
     within = "within" if cost.within_budget else "NOT within"
     sentence = (
@@ -231,7 +244,7 @@ def _cost(manifest: Manifest) -> str:
     )
 
 
-def _unit(unit: Unit) -> str:
+def _describe_unit(unit: UnitFacts) -> str:
     second = "" if unit.second_table is None else f" {unit.second_table}"
     if unit.column is None:
         return f"One row; nothing links rows of one person.{second}"
@@ -247,7 +260,7 @@ def _unit(unit: Unit) -> str:
     )
 
 
-def _ledger(payment: Payment | None) -> str:
+def _describe_payment(payment: Payment | None) -> str:
     if payment is None:
         return "No ledger paid for this release."
     return (
@@ -257,7 +270,7 @@ def _ledger(payment: Payment | None) -> str:
     )
 
 
-def _errors(manifest: Manifest) -> str:
+def _describe_errors(manifest: Manifest) -> str:
     tables = manifest.answers.tables
     if isinstance(tables, str):
         return (
@@ -274,17 +287,17 @@ def _errors(manifest: Manifest) -> str:
     return "\n".join([f"Typical standard error of an answer (intervals cover {covers}):\n", *lines])
 
 
-def _sentence(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def review(published: Published) -> str:
+def format_review(published: Publication) -> str:
     """The questions with their answers, as Markdown."""
-    manifest: Manifest = in_markdown(published.manifest)
+    manifest: Manifest = escape_manifest(published.manifest)
     privacy, plan = manifest.privacy, manifest.plan
     times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
-    warning = _warning(published)
+    warning = _seed_warning(published)
     seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
     looked = (
         "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
@@ -302,14 +315,14 @@ def review(published: Published) -> str:
         "rows_outside": manifest.domain.rows_outside,
         "digest": published.release.plan_digest,
         "warned": f"\n\n**{warning}**" if warning else "",
-        "definition": f"{_sentence(privacy.definition)}, {budget}",
-        "cost": _cost(manifest),
-        "unit": _unit(privacy.unit),
+        "definition": f"{_capitalize(privacy.definition)}, {budget}",
+        "cost": _describe_cost(manifest),
+        "unit": _describe_unit(privacy.unit),
         "public": "is not taken as public"
         if privacy.neighbours == "add_remove"
         else "is taken as public",
-        "ledger": _ledger(manifest.payment),
-        "noise": _sentence(plan.mechanism_in_words),
+        "ledger": _describe_payment(manifest.payment),
+        "noise": _capitalize(plan.mechanism_in_words),
         "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
         "randomness": seeded
         if warning
@@ -318,19 +331,20 @@ def review(published: Published) -> str:
         if plan.outcome is None
         else looked,
         "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
-        "errors": _errors(manifest),
+        "errors": _describe_errors(manifest),
         "least": "Not known for this release."
         if times is None
         else f"At most {times:.3f} times the least possible error at this budget.",
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
-        "contact": markdown_text(manifest.options.contact) or "No contact is named in the release.",
+        "contact": escape_markdown(manifest.options.contact)
+        or "No contact is named in the release.",
     }
     return REVIEW.read_text(encoding="utf-8") % facts
 
 
-EXPORTS: Mapping[str, Callable[[Published], str]] = {
-    "review": review,
-    "registry": deployment,
-    "mbi": linear_measurements,
-    "notebook": notebook,
+EXPORTS: Mapping[str, Callable[[Publication], str]] = {
+    "review": format_review,
+    "registry": format_deployment,
+    "mbi": format_mbi_measurements,
+    "notebook": format_notebook,
 }

@@ -20,23 +20,28 @@ from typing import Any
 import numpy as np
 
 from leastnoise._frames import Columns, UniqueNames
-from leastnoise._release._options import rounding_words
+from leastnoise._release._options import describe_rounding
 from leastnoise._release._release import Release
-from leastnoise._release._sentences import left_out_of, of_words
+from leastnoise._release._sentences import describe_row_limit, dropping_attributes
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
-from leastnoise._release._texts import filled, quantity_words, texts, unit_words
+from leastnoise._release._texts import (
+    fill_template,
+    load_catalogue,
+    name_quantity,
+    name_with_row_limit,
+)
 
 WORKBOOK = "answers.xlsx"
-_LONGEST_SHEET = 31  # a sheet's name
-_FORBIDDEN = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
-_EXACT = 2**53  # whole numbers that the program holds exactly
-_LINES_ABOVE = 4  # lines above the columns
-USUAL_AGENCY = "LEASTNOISE"
-NAME = "structure.sdmx.xml"
-_HEAD = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
+_MOST_SHEET_NAME_CHARACTERS = 31  # a sheet's name
+_FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
+_MOST_EXACT_INTEGER = 2**53  # whole numbers that the program holds exactly
+_HEADER_LINES = 4  # lines above the columns
+DEFAULT_AGENCY = "LEASTNOISE"
+STRUCTURE_FILE = "structure.sdmx.xml"
+_MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
 # of a table only those that it has
-_VALUES = {
+_VALUE_NAMES = {
     "OBS_VALUE": "Answer",
     "NOISE_STD": "Standard error of the noise",
     "STD_ERROR": "Standard error",
@@ -46,12 +51,12 @@ _VALUES = {
     "UNIT_MEASURE": "Unit of measure",
     "CONF_LEVEL": "Coverage of the interval",
 }
-_OF_EVERY_OBSERVATION = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
+_OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
 _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _with_margins(part: ResultTable) -> Columns:
+def _columns_with_margins(part: ResultTable) -> Columns:
     """Return the columns of a part, of a table with the margins of its answers behind these."""
     columns: Columns = {}
     for name, values in part.columns().items():
@@ -70,11 +75,11 @@ class Workbook:
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
-        self._release, self._lang = release, texts(release.options.language)
-        of = of_words(release, self._lang)
+        self._release, self._lang = release, load_catalogue(release.options.language)
+        of = describe_row_limit(release, self._lang)
         self._rule = " ".join(
             [
-                rounding_words(release.options, self._lang),
+                describe_rounding(release.options, self._lang),
                 self._lang.say("beyond", of=of) if of else "",
             ]
         ).strip()
@@ -96,7 +101,9 @@ class Workbook:
     def add(self, part: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table or a statistic to a sheet of its own; tables are in the list too."""
         # Names differ because they begin with the ids.
-        name = _FORBIDDEN.sub(" ", f"{part.id} {part.name}")[:_LONGEST_SHEET].strip()
+        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{part.id} {part.name}")[
+            :_MOST_SHEET_NAME_CHARACTERS
+        ].strip()
         sheet = self._book.add_worksheet(name)
         about, rule = self._about(part, name)
         # Line by line, because lines that were written are not kept in memory.
@@ -106,7 +113,7 @@ class Workbook:
             self._line(sheet, 2, (self._lang.say("not_private"),), bold=True)
         if rule:
             self._line(sheet, 3, (rule,))
-        self._write_columns(sheet, _with_margins(part))
+        self._write_columns(sheet, _columns_with_margins(part))
 
     def _about(self, part: ResultTable, sheet: str) -> tuple[str, str]:
         """Return what the numbers of a part are, and how they were rounded; list it if a table."""
@@ -114,23 +121,25 @@ class Workbook:
             return f"{self._lang.say(part.meaning_key)} {self._say('book_statistic')}", ""
         if not isinstance(part, Table):
             return self._say("book_statistic"), ""
-        unit = unit_words(quantity_words(part.product, self._lang), part.privacy, self._lang)
+        unit = name_with_row_limit(
+            name_quantity(part.product, self._lang), part.privacy, self._lang
+        )
         self._list_table(part, sheet, unit)
         return self._say("book_interval", unit=unit), self._rule
 
     def _list_table(self, table: Table, sheet: str, unit: str) -> None:
         """Add a line to the list of tables."""
-        leaves_out = ", ".join(left_out_of(self._release.plan, table.product))
+        leaves_out = ", ".join(dropping_attributes(self._release.plan, table.product))
         facts = (table.id, table.name, sheet, table.cells, unit, table.typical_margin, leaves_out)
         self._line(self._index, self._rows, facts)
         self._rows += 1
 
     def _write_columns(self, sheet: Any, columns: Columns) -> None:
         """Write the columns below the lines about them."""
-        sheet.freeze_panes(_LINES_ABOVE + 1, 0)
-        self._line(sheet, _LINES_ABOVE, list(columns), bold=True)
+        sheet.freeze_panes(_HEADER_LINES + 1, 0)
+        self._line(sheet, _HEADER_LINES, list(columns), bold=True)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
-        for number, row in enumerate(rows, _LINES_ABOVE + 1):
+        for number, row in enumerate(rows, _HEADER_LINES + 1):
             self._line(sheet, number, row)
 
     def close(self) -> None:
@@ -143,7 +152,9 @@ class Workbook:
     def _line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
         style = [self._bold] if bold else []
         for column, value in enumerate(values):
-            if isinstance(value, str) or (isinstance(value, int) and abs(value) > _EXACT):
+            if isinstance(value, str) or (
+                isinstance(value, int) and abs(value) > _MOST_EXACT_INTEGER
+            ):
                 sheet.write_string(
                     row, column, str(value).encode("utf-8", "replace").decode(), *style
                 )
@@ -151,7 +162,7 @@ class Workbook:
                 sheet.write_number(row, column, value, *style)
 
 
-def codes(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
+def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Return unique SDMX ids for names.
 
     Of letters, digits, ``_`` and ``-``, none of them taken.
@@ -187,7 +198,7 @@ _ALL_ROWS = Dimension("ALL", "all rows", ("_T",), ("total",))
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class DataFlow:
     """A data flow: a table, or means, quantiles or a distribution function."""
 
     id: str
@@ -197,71 +208,75 @@ class Flow:
     unit: tuple[str, str]
 
 
-def _flow(part: ResultTable) -> tuple[Flow, list[list[float]]]:
+def _make_flow(part: ResultTable) -> tuple[DataFlow, list[list[float]]]:
     """Return the data flow of a part, and its columns of numbers in the order of its values."""
     numbers = part.numbers()
-    column_of = {value: value.lower() for value in _VALUES} | {"OBS_VALUE": part.value_name}
+    column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": part.value_name}
     known = {value: numbers[name] for value, name in column_of.items() if name in numbers}
-    values = [value for value in _VALUES if value in {*known, *_OF_EVERY_OBSERVATION}]
-    (id_of_flow,) = codes([f"{part.id} {part.name.replace(' x ', ' by ')}"])
-    flow = Flow(
+    values = [value for value in _VALUE_NAMES if value in {*known, *_OBSERVATION_ATTRIBUTES}]
+    (id_of_flow,) = make_ids([f"{part.id} {part.name.replace(' x ', ' by ')}"])
+    flow = DataFlow(
         id=id_of_flow,
         name=part.name,
-        dimensions=_dimensions(part) or (_ALL_ROWS,),
+        dimensions=_make_dimensions(part) or (_ALL_ROWS,),
         values=tuple(values),
-        unit=(codes([part.of])[0], part.of) if part.of else ("ROWS", "rows"),
+        unit=(make_ids([part.of])[0], part.of) if part.of else ("ROWS", "rows"),
     )
     return flow, [known[value].tolist() for value in values if value in known]
 
 
-def _dimensions(part: ResultTable) -> tuple[Dimension, ...]:
+def _make_dimensions(part: ResultTable) -> tuple[Dimension, ...]:
     """Return a dimension a key; codes are made of labels, and called by what people read."""
     keys = part.product.keys if isinstance(part, Table) else part.attributes
     ids = [
         f"D{code}" if code[0].isdigit() or code[0] == "-" else code
-        for code in codes(keys, [*_HEAD, *_VALUES])
+        for code in make_ids(keys, [*_MESSAGE_COLUMNS, *_VALUE_NAMES])
     ]
-    codes_along = [tuple(codes(map(str, labels))) for labels in part.labels]
+    codes_along = [tuple(make_ids(map(str, labels))) for labels in part.labels]
     return tuple(
         Dimension(id=id_of_key, name=key, codes=along, labels=shown)
         for id_of_key, key, along, shown in zip(ids, keys, codes_along, part.shown, strict=True)
     )
 
 
-def _header(flow: Flow) -> list[str]:
+def _csv_header(flow: DataFlow) -> list[str]:
     dimensions = [f"{each.id}: {each.name}" for each in flow.dimensions]
-    return [*_HEAD, *dimensions, *(f"{value}: {_VALUES[value]}" for value in flow.values)]
+    return [
+        *_MESSAGE_COLUMNS,
+        *dimensions,
+        *(f"{value}: {_VALUE_NAMES[value]}" for value in flow.values),
+    ]
 
 
-def agency_of(release: Release) -> str:
+def agency_id(release: Release) -> str:
     """The id of the agency that publishes."""
-    (code,) = codes([release.options.agency or USUAL_AGENCY])
+    (code,) = make_ids([release.options.agency or DEFAULT_AGENCY])
     return code if code[0].isalpha() else f"A{code}"
 
 
 @dataclass(slots=True)
-class Messages:
+class SdmxMessages:
     """The messages of a release."""
 
     release: Release
     directory: Path
-    flows: list[Flow] = field(default_factory=list)
+    flows: list[DataFlow] = field(default_factory=list)
 
     def add(self, part: ResultTable, stem: str) -> None:
         """Write a table or a statistic beside its other files."""
-        flow, columns = _flow(part)
+        flow, columns = _make_flow(part)
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
-            rows.writerow(_header(flow))
+            rows.writerow(_csv_header(flow))
             rows.writerows(self._observations(flow, part, columns))
 
     def _observations(
-        self, flow: Flow, part: ResultTable, columns: Sequence[Sequence[float]]
+        self, flow: DataFlow, part: ResultTable, columns: Sequence[Sequence[float]]
     ) -> Iterator[list[str | float]]:
         """Yield a row for each observation; NaN is left empty."""
-        begin = ["dataflow", f"{agency_of(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
+        begin = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
         end = [": ".join(flow.unit), f"{self.release.level:g}"]
         keys = [
             [f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)]
@@ -282,7 +297,7 @@ class Messages:
         lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))
-        concepts = dict(zip(names, codes(names, _VALUES), strict=True))
+        concepts = dict(zip(names, make_ids(names, _VALUE_NAMES), strict=True))
         for each in dimensions:
             code_list = (
                 f"CL{len(lists) + 1}_{concepts[each.name]}",
@@ -294,9 +309,9 @@ class Messages:
             "OBS_STATUS": list(_STATUS),
             "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items()),
         }
-        text = filled(
-            NAME,
-            agency=agency_of(self.release),
+        text = fill_template(
+            STRUCTURE_FILE,
+            agency=agency_id(self.release),
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
@@ -306,20 +321,20 @@ class Messages:
                     (
                         self.release.options.title,
                         self.release.options.source,
-                        of_words(self.release),
+                        describe_row_limit(self.release),
                     ),
                 )
             ),
-            concepts=[*((code, name) for name, code in concepts.items()), *_VALUES.items()],
+            concepts=[*((code, name) for name, code in concepts.items()), *_VALUE_NAMES.items()],
             concept_of=concepts,
             lists=[
                 *lists.values(),
-                *((f"CL_{value}", _VALUES[value], listed) for value, listed in fixed.items()),
+                *((f"CL_{value}", _VALUE_NAMES[value], listed) for value, listed in fixed.items()),
             ],
             list_of={each: lists[each.name, *each.codes, *each.labels][0] for each in dimensions},
             enumerated={value: f"CL_{value}" for value in fixed},
         )
-        path = self.directory / NAME
+        path = self.directory / STRUCTURE_FILE
         path.write_text(
             _CONTROL.sub("\ufffd", text), encoding="utf-8", errors="replace", newline="\n"
         )

@@ -18,7 +18,7 @@ from leastnoise._plan import guard_share, read, read_json
 from leastnoise._release._options import Options
 from leastnoise._trusted.check import InputError, quoted, refuse
 
-FORMAT = 1
+MANIFEST_FORMAT = 1
 _LARGEST_WHOLE = 2**62
 _LARGEST_NUMBER = 1e150  # its square is still a double
 _ADVICE = "Name the directory that leastnoise release wrote, the one with manifest.json."
@@ -33,7 +33,7 @@ class CellLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class UnitFacts:
     """The privacy unit: a row, or all rows of one value of a column."""
 
     column: str | None
@@ -59,7 +59,7 @@ class PrivacyFacts:
     parameters: Mapping[str, str]
     promise: str
     neighbours: str
-    unit: Unit
+    unit: UnitFacts
     cost: PlanCost
 
 
@@ -211,7 +211,7 @@ class Manifest:
     @property
     def guard(self) -> GuardCounts | None:
         """What a guard counted; None without one."""
-        return _guard_of(self.receipt or {})
+        return _parse_guard_counts(self.receipt or {})
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -234,24 +234,24 @@ def read_manifest(directory: Path) -> Manifest:
     except ValueError:
         raise InputError(f"{where} is damaged: its manifest is no text. {_ADVICE}") from None
     try:
-        return read(lambda: _manifest(read_json(text)), "manifest", _ADVICE)
-    except OtherFormat:
+        return read(lambda: _parse_manifest(read_json(text)), "manifest", _ADVICE)
+    except OtherFormatError:
         raise
     except InputError as error:
         raise InputError(f"{where} is damaged. In its manifest: {error}") from None
 
 
-class OtherFormat(InputError):
+class OtherFormatError(InputError):
     """A release of another format, which another version of the program can read."""
 
 
-def _manifest(value: object) -> Manifest:
-    if isinstance(value, Mapping) and "format" in value and value["format"] != FORMAT:
+def _parse_manifest(value: object) -> Manifest:
+    if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
         by = versions.get("leastnoise", "unknown") if isinstance(versions, Mapping) else "unknown"
         advice = f"It was written by leastnoise {quoted(by)}; read it with that."
-        raise OtherFormat(
-            str(refuse("the format of a release", value["format"], str(FORMAT), advice))
+        raise OtherFormatError(
+            str(refuse("the format of a release", value["format"], str(MANIFEST_FORMAT), advice))
         )
     manifest = read_record(Manifest, value)
     check_receipt(manifest.receipt or {})
@@ -265,12 +265,12 @@ def check_receipt(receipt: Mapping[str, Any]) -> None:
         read_record(Payment, receipt, "receipt")
     for name in {"id", "head"} & receipt.keys():
         _read_value(str, receipt[name], f"receipt.{name}")
-    _guard_of(receipt)
+    _parse_guard_counts(receipt)
     if "joined" in receipt:
         read_record(SecondTable, receipt["joined"], "receipt.joined")
 
 
-def _guard_of(receipt: Mapping[str, Any]) -> GuardCounts | None:
+def _parse_guard_counts(receipt: Mapping[str, Any]) -> GuardCounts | None:
     facts = {
         name.removeprefix("guard_"): value
         for name, value in receipt.items()
@@ -280,28 +280,28 @@ def _guard_of(receipt: Mapping[str, Any]) -> GuardCounts | None:
 
 
 _Record = TypeVar("_Record")
-_MARKDOWN = re.compile(r"([\\`*\[\]])")
+_MARKDOWN_CHARACTERS = re.compile(r"([\\`*\[\]])")
 
 
-def markdown_text(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text as one line of Markdown that shows it as it is.
 
     >>> markdown_text("a <b> & c")
     'a &lt;b&gt; &amp; c'
     """
-    return _MARKDOWN.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
+    return _MARKDOWN_CHARACTERS.sub(r"\\\1", escape(" ".join(text.split()), quote=False))
 
 
-def in_markdown(value: Any) -> Any:
+def escape_manifest(value: Any) -> Any:
     """Return a manifest, or a part of it, with every text but those of the options as Markdown."""
     if isinstance(value, str):
-        return markdown_text(value)
+        return escape_markdown(value)
     if isinstance(value, tuple):
-        return tuple(map(in_markdown, value))
+        return tuple(map(escape_manifest, value))
     if isinstance(value, Mapping):
-        return {in_markdown(name): in_markdown(entry) for name, entry in value.items()}
+        return {escape_manifest(name): escape_manifest(entry) for name, entry in value.items()}
     if is_dataclass(value) and not isinstance(value, (type, Options)):
-        entries = {each.name: in_markdown(getattr(value, each.name)) for each in fields(value)}
+        entries = {each.name: escape_manifest(getattr(value, each.name)) for each in fields(value)}
         return replace(value, **entries)
     return value
 
@@ -340,7 +340,7 @@ def _read_value(kind: Any, value: Any, place: str) -> Any:
         return _read_tuple(get_args(kind)[0], value, place)
     if get_origin(kind) is Mapping:
         return _read_mapping(get_args(kind)[1], value, place)
-    return _PLAIN[kind](value, place)
+    return _SCALAR_READERS[kind](value, place)
 
 
 def _read_union(kind: UnionType, value: Any, place: str) -> Any:
@@ -398,7 +398,7 @@ def _read_day(value: Any, place: str) -> dt.date:
         raise refuse(place, value, "a day such as '2026-01-31'") from None
 
 
-_PLAIN = {
+_SCALAR_READERS = {
     str: _read_text,
     bool: _read_truth,
     int: _read_whole,

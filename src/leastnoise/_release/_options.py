@@ -16,7 +16,7 @@ from typing import Any
 from leastnoise._domain import Domain
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
-from leastnoise._release._texts import LANGUAGES, Names, Texts, texts
+from leastnoise._release._texts import LANGUAGES, Catalogue, CodeTexts, load_catalogue
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -31,14 +31,14 @@ from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """Of the files with answers."""
-USUAL = ("csv", "parquet")
-SOMETIMES = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
+DEFAULT_FORMATS = ("csv", "parquet")
+OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that not every table of a release has."""
-_PUBLICATION = ("title", "source", "agency")
-_SEARCHED = {"attribute", "dataset", "charge", "number", "ledger"}
-MOST_WRITTEN = 10_000_000
+_PUBLICATION_TEXTS = ("title", "source", "agency")
+_SEARCH_FACTS = {"attribute", "dataset", "charge", "number", "ledger"}
+MOST_WRITTEN_ANSWERS = 10_000_000
 """Answers of one table that are written; public."""
-_LEAST_STEP, _MOST_STEP = Fraction(1, 10**12), Fraction(10**18)  # of rounding
+_SMALLEST_STEP, _LARGEST_STEP = Fraction(1, 10**12), Fraction(10**18)  # of rounding
 _MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messages
 
 
@@ -99,7 +99,7 @@ class Options:
     """
 
     level: float = LEVEL
-    formats: Sequence[str] = USUAL
+    formats: Sequence[str] = DEFAULT_FORMATS
     non_negative: bool = False
     integer: bool = False
     nnls: bool = False
@@ -148,7 +148,7 @@ class Options:
             for name in ("formats", "covariances", "statements")
         }
         one_of("language", self.language, LANGUAGES)
-        for name in ("contact", *_PUBLICATION):
+        for name in ("contact", *_PUBLICATION_TEXTS):
             if not isinstance(given[name], str) or len(given[name].splitlines()) > 1:
                 raise refuse(name, given[name], "a text of one line")
         along = self.labels.values() if isinstance(self.labels, Mapping) else [None]
@@ -161,7 +161,9 @@ class Options:
             raise refuse("labels", self.labels, allowed)
         kept["labels"] = {name: dict(each) for name, each in self.labels.items()}
         listed = self.searches if isinstance(self.searches, (list, tuple)) else [None]
-        if not all(isinstance(search, Mapping) and set(search) >= _SEARCHED for search in listed):
+        if not all(
+            isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in listed
+        ):
             raise refuse(
                 "searches",
                 self.searches,
@@ -169,7 +171,7 @@ class Options:
             )
         kept["searches"] = tuple(dict(search) for search in self.searches)
         kept |= {
-            name: None if given[name] is None else _publishable(name, given[name])
+            name: None if given[name] is None else _check_publishable_size(name, given[name])
             for name in ("round", "below")
         }
         for name, value in kept.items():
@@ -189,7 +191,7 @@ class Options:
     def some(self) -> tuple[str, ...]:
         """The names of the chosen columns that not every table has."""
         asked = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
-        return tuple(name for name, wanted in zip(SOMETIMES, asked, strict=True) if wanted)
+        return tuple(name for name, wanted in zip(OCCASIONAL_COLUMNS, asked, strict=True) if wanted)
 
     @property
     def rounds(self) -> bool:
@@ -220,22 +222,22 @@ class Options:
         given = {name: str(value) for name, value in exact.items() if value is not None}
         further = {
             name: values.pop(name)
-            for name in (*_PUBLICATION, "labels", "statements", "rows", "searches")
+            for name in (*_PUBLICATION_TEXTS, "labels", "statements", "rows", "searches")
         }
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 
 
-def _publishable(name: str, value: Exact) -> Fraction:
+def _check_publishable_size(name: str, value: Exact) -> Fraction:
     """Read a step of rounding or a least answer, of a size that answers can have."""
     number = exact_positive(name, value)
-    if not _LEAST_STEP <= number <= _MOST_STEP:
+    if not _SMALLEST_STEP <= number <= _LARGEST_STEP:
         raise refuse(name, value, "a number between 1e-12 and 1e18")
     return number
 
 
-def labels_with_other(options: Options, domain: Domain) -> Names:
+def display_texts(options: Options, domain: Domain) -> CodeTexts:
     """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
-    lang = texts(options.language)
+    lang = load_catalogue(options.language)
     words = {
         label: lang.say(key)
         for label, key in (
@@ -260,7 +262,7 @@ def labels_with_other(options: Options, domain: Domain) -> Names:
     }
 
 
-def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
+def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
     """Return the rounding step and the suppression bound.
 
     A step of 0 for none; a bound of None for none.
@@ -269,32 +271,37 @@ def exact_rule(options: Options) -> tuple[Fraction, Fraction | None]:
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
-def rounding_words(options: Options, lang: Texts) -> str:
+def describe_rounding(options: Options, lang: Catalogue) -> str:
     """Describe rounding and suppression, and their effect on error bars."""
-    step, least = exact_rule(options)
+    step, least = rounding_rule(options)
     parts = [lang.say("rounded", to=lang.plain(step), half=lang.plain(step / 2))] if step else []
     return " ".join(
         [*parts, *([] if least is None else [lang.say("left_out", below=lang.plain(least))])]
     )
 
 
-def written(products: Sequence[Product]) -> tuple[Product, ...]:
+def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
     """Return the tables that are written.
 
     The cells of tables that are too large, and last their prefix sums.
     """
     cells = tuple(
-        _instead(product, identity()) if is_large(product) else product for product in products
+        _replace_all_ranges(product, identity()) if is_too_large_to_write(product) else product
+        for product in products
     )
-    return cells + tuple(_instead(product, prefix()) for product in products if is_large(product))
+    return cells + tuple(
+        _replace_all_ranges(product, prefix())
+        for product in products
+        if is_too_large_to_write(product)
+    )
 
 
-def is_large(product: Product) -> bool:
+def is_too_large_to_write(product: Product) -> bool:
     """Whether a table has too many answers to be written, and few enough cells."""
-    return product.rows > MOST_WRITTEN >= _instead(product, identity()).rows
+    return product.rows > MOST_WRITTEN_ANSWERS >= _replace_all_ranges(product, identity()).rows
 
 
-def is_part(question: Product, asked: Product) -> bool:
+def is_contained_in(question: Product, asked: Product) -> bool:
     """Whether every query of a table is one of another table."""
     pairs = zip(question.query_sets, asked.query_sets, strict=False)
     return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
@@ -303,7 +310,7 @@ def is_part(question: Product, asked: Product) -> bool:
     )
 
 
-def _instead(product: Product, instead: QuerySet) -> Product:
+def _replace_all_ranges(product: Product, instead: QuerySet) -> Product:
     sets = tuple(instead if queries == all_ranges() else queries for queries in product.query_sets)
     return replace(product, query_sets=sets)
 
@@ -339,7 +346,7 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                 )
 
 
-def table_position(products: Sequence[Product], key: str) -> int:
+def find_table_position(products: Sequence[Product], key: str) -> int:
     """The position of a table, by id or by a name that only one table has."""
     if (
         key[:1] == "q"

@@ -6,10 +6,10 @@ The unit of a sum, a mean or a quantile is that in which its column is written.
 from leastnoise._domain import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
-from leastnoise._release._texts import ENGLISH, quantity_words
+from leastnoise._release._texts import ENGLISH, name_quantity
 from leastnoise._workload import Product
 
-_OF_ANSWERS = {
+_ANSWER_COLUMNS = {
     "noise_std": "standard error of answer from the noise",
     "approximation_std": "standard error of answer from what was approximated",
     "low": "lower end of the interval of answer",
@@ -20,14 +20,14 @@ _OF_ANSWERS = {
     "nnls_rmse": "simulated error of answer_nnls",
     "answer_local": "biased estimate by tables without negative cells",
 }
-_OF_STATISTICS = {
+_STATISTIC_COLUMNS = {
     "std_error": "standard error",
     "low": "lower end of the interval",
     "high": "upper end of the interval",
 }
 
 
-def unit_of(measure: Measure | None) -> str:
+def describe_unit(measure: Measure | None) -> str:
     """Name the unit of a sum of a measure; None for counts of rows."""
     if measure is None or isinstance(measure, ValueCount):
         return "rows"
@@ -41,36 +41,36 @@ def unit_of(measure: Measure | None) -> str:
     return f"the unit of the column {measure.of.column!r} times {weight}"
 
 
-def quantity_of(product: Product) -> str:
+def describe_quantity(product: Product) -> str:
     """Name what every answer of a table is, with its unit, such as ``sum of pay, in ...``."""
-    quantity = quantity_words(product, ENGLISH)
+    quantity = name_quantity(product, ENGLISH)
     measure = None if product.measure is None else product.domain.measure(product.measure)
     if not product.of_values:
         return f"number of {quantity}"
-    return f"{quantity}, in {unit_of(measure)}"
+    return f"{quantity}, in {describe_unit(measure)}"
 
 
-def column_meanings(part: ResultTable) -> dict[str, str]:
+def describe_columns(part: ResultTable) -> dict[str, str]:
     """Return for every column of numbers of a table or a statistic its quantity and unit."""
     if isinstance(part, Table):
-        return _meanings_of_table(part)
+        return _describe_table_columns(part)
     if isinstance(part, StatisticTable):
-        return _meanings_of_statistic(part)
+        return _describe_statistic_columns(part)
     return {}
 
 
-def _meanings_of_table(table: Table) -> dict[str, str]:
+def _describe_table_columns(table: Table) -> dict[str, str]:
     product = table.product
     measure = None if product.measure is None else product.domain.measure(product.measure)
-    texts = {name: f"{text}, in {unit_of(measure)}" for name, text in _OF_ANSWERS.items()}
-    known = {"answer": f"estimate of the {quantity_of(product)}", **texts}
+    texts = {name: f"{text}, in {describe_unit(measure)}" for name, text in _ANSWER_COLUMNS.items()}
+    known = {"answer": f"estimate of the {describe_quantity(product)}", **texts}
     return {name: known[name] for name in table.numbers() if name in known}
 
 
-def _meanings_of_statistic(made: StatisticTable) -> dict[str, str]:
+def _describe_statistic_columns(made: StatisticTable) -> dict[str, str]:
     statistic, domain = made.statistic, made.domain
     if statistic.form.of_measure:
-        return _meanings_of_means(made, domain.measure(statistic.of))
+        return _describe_mean_columns(made, domain.measure(statistic.of))
     column = domain.kind(statistic.of).reading.column or statistic.of
     unit = f"the unit of the column {column!r}"
     if statistic.form.at_shares:
@@ -78,24 +78,29 @@ def _meanings_of_statistic(made: StatisticTable) -> dict[str, str]:
             "may_be_below": "1 where quantile may lie below low, beyond the bounds, else 0",
             "may_be_above": "1 where quantile may lie above high, beyond the bounds, else 0",
         }
-        texts = {name: f"{text} of quantile, in {unit}" for name, text in _OF_STATISTICS.items()}
+        texts = {
+            name: f"{text} of quantile, in {unit}" for name, text in _STATISTIC_COLUMNS.items()
+        }
         known = {"quantile": f"quantile of {statistic.of}, in {unit}", **texts, **beyond}
     else:
-        texts = {name: f"{text} of share, from 0 to 1" for name, text in _OF_STATISTICS.items()}
+        texts = {name: f"{text} of share, from 0 to 1" for name, text in _STATISTIC_COLUMNS.items()}
         share = "share of the rows of the group up to the end of the cell, from 0 to 1"
         known = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
     return {name: known[name] for name in made.numbers() if name in known}
 
 
-def _meanings_of_means(made: StatisticTable, measure: Measure) -> dict[str, str]:
+def _describe_mean_columns(made: StatisticTable, measure: Measure) -> dict[str, str]:
     values = measure.of if isinstance(measure, Weighted) else measure
     weight = measure.weight if isinstance(measure, Weighted) else None
-    texts = {name: f"{text} of mean, in {unit_of(values)}" for name, text in _OF_STATISTICS.items()}
+    texts = {
+        name: f"{text} of mean, in {describe_unit(values)}"
+        for name, text in _STATISTIC_COLUMNS.items()
+    }
     known = {
-        "mean": f"{ENGLISH.say('name_means', of=made.statistic.of)}, in {unit_of(values)}",
+        "mean": f"{ENGLISH.say('name_means', of=made.statistic.of)}, in {describe_unit(values)}",
         **texts,
-        "sum": f"sum of {made.statistic.of}, in {unit_of(measure)}",
+        "sum": f"sum of {made.statistic.of}, in {describe_unit(measure)}",
         "count": "number of rows with a value",
-        "sum_of_weights": f"sum of the weights of rows with a value, in {unit_of(weight)}",
+        "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
     }
     return {name: known[name] for name in made.numbers() if name in known}

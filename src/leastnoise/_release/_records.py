@@ -97,7 +97,7 @@ class Records:
         return {
             **{name: values for name, values in self.units.items() if name not in written.values()},
             **{
-                written[name]: _spelled(self.domain.kind(name), self.codes[:, index], random)
+                written[name]: _spell_values(self.domain.kind(name), self.codes[:, index], random)
                 for index, name in enumerate(self.names)
                 if name in written
             },
@@ -111,7 +111,7 @@ def make_records(
 
     By default as many as it counted, and each by itself.
     """
-    a_unit = _rows_a_unit(outcome) if units else 0.0
+    a_unit = _mean_rows_per_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     measured, mixture = fitted_model(outcome.estimator(), workload.products)
     names, stated = measured.names, outcome.plan.details.impossible
@@ -136,7 +136,7 @@ def make_records(
     return replace(made, units={str(outcome.plan.privacy.unit_column): unit_of_row})
 
 
-def _rows_a_unit(outcome: Outcome) -> float:
+def _mean_rows_per_unit(outcome: Outcome) -> float:
     """Return the mean number of rows of a unit.
 
     By noisy counts of rows and of units.
@@ -160,7 +160,7 @@ def _rows_a_unit(outcome: Outcome) -> float:
     )
 
 
-def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
+def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
     """Return a value for every code as it would stand in the data.
 
     For a cell behind the regular ones it is a null, or a text that no cell has; for the hidden cell
@@ -173,7 +173,7 @@ def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
     }
     if kind.hidden:
         spelled[kind.published] = None
-    values = _values(kind, np.minimum(codes, kind.regular - 1), random)
+    values = _draw_values(kind, np.minimum(codes, kind.regular - 1), random)
     if spelled:
         values = [
             spelled.get(code, value) for code, value in zip(codes.tolist(), values, strict=True)
@@ -184,7 +184,7 @@ def _spelled(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
 
 
 @singledispatch
-def _values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
+def _draw_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[Any]:  # noqa: ARG001 - one signature for all kinds
     labels = [*kind.regular_labels]
     if (mark := kind.reading.decimal) != ".":  # numbers have the decimal mark of the data
         numbers = [
@@ -198,8 +198,8 @@ def _values(kind: Kind, codes: IntArray, random: np.random.Generator) -> list[An
     return [labels[code] for code in codes.tolist()]
 
 
-@_values.register(Bins)
-@_values.register(Edges)
+@_draw_values.register(Bins)
+@_draw_values.register(Edges)
 def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[Any]:
     edges = [float(number) for number in kind.edges]
     digits = [max(0, 2 - floor(log10(high - low))) for low, high in pairwise(edges)]
@@ -218,7 +218,7 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
     )
 
 
-@_values.register
+@_draw_values.register
 def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
     first, days = (kind.start - _EPOCH.date()).days, (kind.end - kind.start).days + 1
     with_time, part = kind.by in ("hour", "hour_of_day"), random.random(len(codes))
@@ -238,11 +238,12 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
         "%Y-%m-%d %H:%M:%S" if with_time else "%Y-%m-%d"
     )
     return [
-        _date_text(_EPOCH + dt.timedelta(seconds=second), written_as) for second in seconds.tolist()
+        _format_moment(_EPOCH + dt.timedelta(seconds=second), written_as)
+        for second in seconds.tolist()
     ]
 
 
-def _date_text(moment: dt.datetime, written_as: str) -> str:
+def _format_moment(moment: dt.datetime, written_as: str) -> str:
     """A moment as a text, by the directives that a column of dates may have."""
     parts = {"Y": f"{moment.year:04}", "m": f"{moment.month:02}", "d": f"{moment.day:02}", "%": "%"}
     parts |= {"H": f"{moment.hour:02}", "M": f"{moment.minute:02}", "S": f"{moment.second:02}"}

@@ -33,21 +33,27 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
     check_formats,
-    is_large,
-    is_part,
-    table_position,
-    written,
+    find_table_position,
+    is_contained_in,
+    is_too_large_to_write,
+    tables_to_write,
 )
 from leastnoise._release._records import make_records
 from leastnoise._release._statistics import (
     Statistics,
-    answered,
-    asked_before,
+    answer_statement,
     check_statements,
-    statement_of,
+    find_in_workload,
+    read_statement,
 )
-from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
-from leastnoise._release._texts import ENGLISH, limit_words, texts
+from leastnoise._release._tables import (
+    MOST_SHOWN_CELLS,
+    IntervalWidth,
+    Table,
+    Tables,
+    convert_to_amounts,
+)
+from leastnoise._release._texts import ENGLISH, format_row_limit, load_catalogue
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import Privacy, charge_text, whole_budget
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
@@ -65,15 +71,15 @@ from leastnoise._workload import (
     ranges,
 )
 
-MOST_IN_ONE_FRAME = 20_000_000
-_MOST_JOINT, _MOST_LOCAL = 2**16, 2**22  # cells
-_MOST_COVARIANCES = 2**11
-_MOST_SUMS = 2  # whole numbers with the sums of two partitions always exist
+MOST_FRAME_ANSWERS = 20_000_000
+_MOST_JOINT_CELLS, _MOST_LOCAL_CELLS = 2**16, 2**22  # cells
+_MOST_COVARIANCE_ANSWERS = 2**11
+_MOST_PUBLIC_TABLES = 2  # whole numbers with the sums of two partitions always exist
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Release:
-    """Answers with error bars. Made by `build`.
+    """Answers with error bars. Made by `build_release`.
 
     Args:
         outcome: what was measured, and what a data-aware mechanism chose.
@@ -101,23 +107,23 @@ class Release:
         return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"
 
     def _repr_html_(self) -> str:
-        lang = texts()
+        lang = load_catalogue()
         tables = [
             (
                 table.name,
                 f"{pluralize(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}",
             )
-            for table in self.tables[:MOST_SHOWN]
+            for table in self.tables[:MOST_SHOWN_CELLS]
         ]
         more = (
-            [("...", f"{len(self.tables) - MOST_SHOWN:,} more tables")]
-            if len(self.tables) > MOST_SHOWN
+            [("...", f"{len(self.tables) - MOST_SHOWN_CELLS:,} more tables")]
+            if len(self.tables) > MOST_SHOWN_CELLS
             else []
         )
         return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
 
     def _what(self) -> str:
-        return f"{texts().some('answers', self.workload.rows)} in {texts().some('tables', len(self.tables))}"
+        return f"{load_catalogue().some('answers', self.workload.rows)} in {load_catalogue().some('tables', len(self.tables))}"
 
     def _facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
@@ -127,7 +133,7 @@ class Release:
         ]
         facts += (
             [("answers", of)]
-            if (of := limit_words(privacy, self.receipt, self.level, ENGLISH))
+            if (of := format_row_limit(privacy, self.receipt, self.level, ENGLISH))
             else []
         )
         return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
@@ -179,7 +185,7 @@ class Release:
 
         Their cells and prefix sums are written instead.
         """
-        return tuple(product for product in self.plan.workload if is_large(product))
+        return tuple(product for product in self.plan.workload if is_too_large_to_write(product))
 
     @property
     def level(self) -> float:
@@ -187,9 +193,9 @@ class Release:
         return self.options.level
 
     @property
-    def interval(self) -> Interval:
+    def interval(self) -> IntervalWidth:
         """How wide intervals at this level are."""
-        return interval_of(self.measurements, self.level)
+        return interval_width(self.measurements, self.level)
 
     @property
     def private(self) -> bool:
@@ -221,9 +227,9 @@ class Release:
         Raises:
             InputError: the library is not installed, or there are over 20 million answers.
         """
-        if not self.workload.rows <= MOST_IN_ONE_FRAME:
+        if not self.workload.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
-                f"One data frame may hold at most {MOST_IN_ONE_FRAME} answers; got "
+                f"One data frame may hold at most {MOST_FRAME_ANSWERS} answers; got "
                 f"{self.workload.rows}. "
                 "Take one table at a time with release.frame(id), or read the files of a release "
                 "that is made with out=."
@@ -308,18 +314,18 @@ class Release:
                 "Questions to a release must be over its own domain, release.plan.domain."
             )
         questions = over(over_declared, self.plan.domain)
-        if not questions.rows <= MOST_IN_ONE_FRAME:
+        if not questions.rows <= MOST_FRAME_ANSWERS:
             raise InputError(
-                f"At most {MOST_IN_ONE_FRAME} answers can be given at once; got {questions.rows}. "
+                f"At most {MOST_FRAME_ANSWERS} answers can be given at once; got {questions.rows}. "
                 "Ask for fewer."
             )
-        interval = interval_of(
+        interval = interval_width(
             self.measurements, self.level if level is None else checked_level(level)
         )
         # A mechanism's own answers have intervals for the queries of its workload; others need
         # measurements that determine them.
         asked = all(
-            any(is_part(question, product) for product in self.plan.workload)
+            any(is_contained_in(question, product) for product in self.plan.workload)
             for question in questions
         )
         estimator = self.outcome.estimator() if asked else self.least_squares()
@@ -459,7 +465,9 @@ class Release:
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
         """
-        return build(self.outcome, replace(self.options, nnls=True), self.receipt, self.library)
+        return build_release(
+            self.outcome, replace(self.options, nnls=True), self.receipt, self.library
+        )
 
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
@@ -485,8 +493,8 @@ class Release:
     @one_thread()
     def answered(self, text: str) -> Columns:
         """The answers of a SQL statement, by the names of its columns."""
-        return answered(
-            statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers
+        return answer_statement(
+            read_statement(self.plan.workload, self.privacy.unit_column, text), self._numbers
         )
 
     def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -494,7 +502,7 @@ class Release:
 
         As it was published if it was, else from the measurements.
         """
-        before = asked_before(self.plan.workload, asked)
+        before = find_in_workload(self.plan.workload, asked)
         if asked.statistics and before is None:
             raise InputError(
                 f"The {asked.statistics[0].name} was not asked for before this release, so that "
@@ -541,12 +549,14 @@ class Release:
 
         Products over the domain, requested or not; see `covariance`.
         """
-        check_linear(self.plan, ["covariances"], linear=self.finding.linear)
+        check_linear_estimates(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._structures:
             exact = [known.block for known in public_counts_of_plan(self.plan)]
             self._structures[measure] = measure_covariance(self.measurements, measure, exact)
-        return in_unit(first, in_unit(first, covariances(self._structures[measure], first, second)))
+        return convert_to_amounts(
+            first, convert_to_amounts(first, covariances(self._structures[measure], first, second))
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -569,20 +579,20 @@ class TableEntry:
     of: str
 
 
-def statement_file(number: int) -> str:
+def statement_path(number: int) -> str:
     """The path of the answers of a SQL statement, without ending."""
     return f"answers/statement-{number}"
 
 
-def interval_of(measurements: Measurements, level: float) -> Interval:
+def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
     """Return how far intervals of a level reach."""
     two_sided, one_sided = (
         interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0))
     )
-    return Interval(two_sided, 0.5 / measurements.grid, one_sided)
+    return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 
 
-def build(
+def build_release(
     outcome: Outcome,
     options: Options | None = None,
     receipt: Mapping[str, Any] | None = None,
@@ -592,14 +602,16 @@ def build(
 
     Its tables are computed when they are used or written.
     """
-    workload = Workload(outcome.plan.domain, written(outcome.plan.workload.products))
+    workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     asked = Options() if options is None else options
     ids = tuple(
-        dict.fromkeys(f"q{table_position(workload.products, key) + 1}" for key in asked.covariances)
+        dict.fromkeys(
+            f"q{find_table_position(workload.products, key) + 1}" for key in asked.covariances
+        )
     )
     options = replace(asked, covariances=ids)
-    check_linear(outcome.plan, options.optional_columns, linear=outcome.finding.linear)
-    estimate, measures = outcome.least_squares(), _never_negative(workload)
+    check_linear_estimates(outcome.plan, options.optional_columns, linear=outcome.finding.linear)
+    estimate, measures = outcome.least_squares(), _non_negative_measures(workload)
     public = public_counts_of_plan(outcome.plan)
     # both stop after a bounded number of rounds
     known = {
@@ -607,11 +619,11 @@ def build(
     }
     joint = {each: nnls(outcome.observation, measure=each, known=of) for each, of in known.items()}
     local = {
-        each: locally_non_negative(estimate, _tables(workload, each), measure=each)
+        each: locally_non_negative(estimate, _attribute_sets(workload, each), measure=each)
         for each in measures
         if options.local_non_negative
     }
-    interval = interval_of(outcome.observation.measurements, options.level)
+    interval = interval_width(outcome.observation.measurements, options.level)
     tables = Tables(
         outcome.estimator(),
         workload.products,
@@ -636,7 +648,7 @@ def build(
 
 def check_options(plan: Plan, options: Options) -> None:
     """Refuse options that this plan cannot fulfil, before anything is paid."""
-    tables = written(plan.workload.products)
+    tables = tables_to_write(plan.workload.products)
     check_formats(options.formats, tables)
     check_statements(plan.workload, plan.privacy.unit_column, options.statements)
     for asked in plan.workload.statistics:
@@ -650,28 +662,31 @@ def check_options(plan: Plan, options: Options) -> None:
     public = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
-        len(sums_within(table.attributes, table.shape, public)) > _MOST_SUMS for table in counts
+        len(sums_within(table.attributes, table.shape, public)) > _MOST_PUBLIC_TABLES
+        for table in counts
     ):
         raise refuse(
             "integer",
             options.integer,
-            f"left out where a table has more than {_MOST_SUMS} tables of public counts in it",
+            f"left out where a table has more than {_MOST_PUBLIC_TABLES} tables of public counts in it",
         )
-    check_linear(plan, options.optional_columns, linear=plan.measurements is not None)
+    check_linear_estimates(plan, options.optional_columns, linear=plan.measurements is not None)
     if plan.measurements is None:
         return
     if options.nnls or options.local_non_negative:
-        _check_biased(
+        _check_non_negative(
             plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
         )
     for key in options.covariances:
-        product = tables[table_position(tables, key)]
-        if not product.rows <= _MOST_COVARIANCES:
+        product = tables[find_table_position(tables, key)]
+        if not product.rows <= _MOST_COVARIANCE_ANSWERS:
             what, advice = (
                 f"the table {key!r} whose covariances are written",
                 "Take them from Python, with release.covariance.",
             )
-            raise refuse(what, product.rows, f"of at most {_MOST_COVARIANCES} answers", advice)
+            raise refuse(
+                what, product.rows, f"of at most {_MOST_COVARIANCE_ANSWERS} answers", advice
+            )
         if measure_covariance(plan.measurements, product.measure).solver_cells:
             raise InputError(
                 f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, "
@@ -700,7 +715,7 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
             )
 
 
-def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
+def check_linear_estimates(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
     """Raise for options that need linear estimates and do not have them.
 
     Also for non-negative least squares with public counts, which it would change.
@@ -717,10 +732,10 @@ def check_linear(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
         )
 
 
-def _check_biased(
+def _check_non_negative(
     measurements: Measurements, workload: Workload, *, joint: bool, local: bool
 ) -> None:
-    measures = _never_negative(workload)
+    measures = _non_negative_measures(workload)
     if not measures:
         raise InputError(
             "Answers without negative cells can be asked for counts and for measures whose lowest "
@@ -734,26 +749,26 @@ def _check_biased(
             for measure in measures
         ]
         cells = max(math.prod(sizes[name] for name in names) for names in touched)
-        if not cells <= _MOST_JOINT:
+        if not cells <= _MOST_JOINT_CELLS:
             advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
             raise refuse(
                 "the joint table of non-negative least squares",
                 cells,
-                f"of at most {_MOST_JOINT} cells",
+                f"of at most {_MOST_JOINT_CELLS} cells",
                 advice,
             )
     if local:
         total = sum(
             math.prod(sizes[name] for name in names)
             for measure in measures
-            for names in _tables(workload, measure)
+            for names in _attribute_sets(workload, measure)
         )
-        if not total <= _MOST_LOCAL:
+        if not total <= _MOST_LOCAL_CELLS:
             advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
             raise refuse(
                 "the tables of the local projection",
                 total,
-                f"of at most {_MOST_LOCAL} cells",
+                f"of at most {_MOST_LOCAL_CELLS} cells",
                 advice,
             )
     # Whatever else could fail, such as cells that the measurements do not determine, fails now, on
@@ -774,7 +789,7 @@ def _check_biased(
         option = "local_non_negative"
         for measure in measures if local else ():
             locally_non_negative(
-                Estimate(tried), _tables(workload, measure), measure=measure, rounds=0
+                Estimate(tried), _attribute_sets(workload, measure), measure=measure, rounds=0
             )
     except InputError as error:  # cells are needed also where only sums of them were asked for
         raise InputError(
@@ -783,7 +798,7 @@ def _check_biased(
         ) from error
 
 
-def _never_negative(workload: Workload) -> list[str | None]:
+def _non_negative_measures(workload: Workload) -> list[str | None]:
     measures = workload.domain.measures
     return [
         measure
@@ -792,7 +807,7 @@ def _never_negative(workload: Workload) -> list[str | None]:
     ]
 
 
-def _tables(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
+def _attribute_sets(workload: Workload, measure: str | None) -> list[tuple[str, ...]]:
     return list(
         dict.fromkeys(product.attributes for product in workload if product.measure == measure)
     )

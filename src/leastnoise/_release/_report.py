@@ -17,47 +17,47 @@ import numpy as np
 
 from leastnoise._charts import (
     Picture,
-    chart_for,
-    clear_of_the_rest,
-    largest_first,
-    marked,
-    svg_of,
-    vague,
-    vega_lite,
+    choose_chart,
+    count_certain_largest,
+    draw_chart,
+    find_largest,
+    groups_with_wide_bands,
+    has_marks,
+    render_svg,
 )
 from leastnoise._error import interval_multiplier
 from leastnoise._plan import versions
-from leastnoise._release import _sentences as words
-from leastnoise._release._options import Options, exact_rule, labels_with_other
-from leastnoise._release._release import Release, TableEntry, statement_file
-from leastnoise._release._statistics import StatisticTable, shown_interval, statement_of
-from leastnoise._release._tables import Table, in_unit
+from leastnoise._release import _sentences as sentences
+from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._release import Release, TableEntry, statement_path
+from leastnoise._release._statistics import StatisticTable, format_interval, read_statement
+from leastnoise._release._tables import Table, convert_to_amounts
 from leastnoise._release._texts import (
     TEMPLATES,
-    Texts,
-    filled,
-    measured_words,
-    statistic_words,
-    table_words,
-    texts,
-    unit_words,
+    Catalogue,
+    fill_template,
+    load_catalogue,
+    name_measured,
+    name_with_row_limit,
+    statistic_title,
+    table_title,
 )
 from leastnoise._workload import Product, level_names
 
-MOST_CELLS = 60_000  # rows of HTML on the page, which a browser opens in a second
-MOST_OF_A_TABLE = 20_000
-MOST_LARGEST = 500  # rows of a table that is not whole
+MOST_PAGE_ROWS = 60_000  # rows of HTML on the page, which a browser opens in a second
+MOST_TABLE_ROWS = 20_000
+MOST_SHORTENED_ROWS = 500  # rows of a table that is not whole
 MOST_PICTURES = 100
 MOST_MARKS = (
     20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
 )
-MOST_BYTES = 5_000_000  # of all pictures
-_LARGEST = 20  # bars for a table that is too large to draw
-_OPEN = 100  # rows that are shown without being asked for
+MOST_PICTURE_BYTES = 5_000_000  # of all pictures
+_LARGEST_BARS = 20  # bars for a table that is too large to draw
+_MOST_OPEN_ROWS = 100  # rows that are shown without being asked for
 MOST_RULES = 40
-MOST_LISTED = 5000
-MOST_MAIN = 5
-_MOST_NAMED = 4
+MOST_INDEX_ROWS = 5000
+MOST_MAIN_ERRORS = 5
+_MOST_LISTED_NAMES = 4
 _OBJECTIVES = (
     "worst",
     "relative",
@@ -65,72 +65,80 @@ _OBJECTIVES = (
 )  # what a plan says that it was chosen for, if it is not the least total
 
 
-def report(release: Release, seen: "ReportCache") -> str:
+def render_report(release: Release, seen: "ReportContent") -> str:
     """Return the report as one HTML text, in the language of the release."""
-    lang = texts(release.options.language)
-    statistics = [_summary_of_statistic(release, made, lang) for made in release.statistics]
+    lang = load_catalogue(release.options.language)
+    statistics = [_summarize_statistic(release, made, lang) for made in release.statistics]
     published = [summary for summary in statistics if not math.isnan(summary.margin)]
     tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]
-    first = words.first_words(release, lang)
-    rules = _rules(release, lang)
+    first = sentences.list_first_warnings(release, lang)
+    rules = _describe_rules(release, lang)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     cut_rules = lang.say("rows_more", count=MOST_RULES, all=len(rules))
     attributes = (product.attributes for product in release.workload if product.attributes)
-    of = words.of_words(release, lang)
-    return filled(
+    of = sentences.describe_row_limit(release, lang)
+    return fill_template(
         "report.html",
         t=lang,
         release=release,
-        words=words,
+        sentences=sentences,
         versions=versions(),
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        title=_title(release, lang),
+        title=_make_title(release, lang),
         warning="" if release.private else lang.say("not_private"),
-        source=_source(release, lang),
+        source=_format_source(release, lang),
         first=first,
-        notices=[notice for notice in _notices(release, lang) if notice not in first],
-        what=_what(release, [summary.name for summary in statistics], lang),
-        about=_about(release, lang),
-        exact=_exact(published, tables, lang),
+        notices=[notice for notice in _list_headline_notices(release, lang) if notice not in first],
+        what=_describe_workload(release, [summary.name for summary in statistics], lang),
+        about=_describe_unit(release, lang),
+        exact=_describe_main_errors(published, tables, lang),
         beyond=f" {lang.say('beyond', of=of)}" if of else "",
-        fit=_fit([*published, *tables], words.beyond_margins_words(release, lang), lang),
-        ratio=words.goodness(release.plan),
+        fit=_rate_tables(
+            [*published, *tables], sentences.list_errors_beyond_margins(release, lang), lang
+        ),
+        ratio=sentences.error_over_bound(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
-        index=_index(release, seen, lang),
-        levels=_levels(seen.summaries, lang),
+        index=_make_index(release, seen, lang),
+        levels=_list_level_tables(seen.summaries, lang),
         seen=seen,
         rules=rules[:MOST_RULES],
         more_rules=cut_rules if len(rules) > MOST_RULES else "",
-        spent=_spent(release, lang),
-        cite=_citation(release, lang),
+        spent=_list_spending_facts(release, lang),
+        cite=_format_citation(release, lang),
         cells=next((names[0] for names in attributes), "NAME"),
     )
 
 
-def _rules(release: Release, lang: Texts) -> list[str]:
+def _describe_rules(release: Release, lang: Catalogue) -> list[str]:
     """Describe the cells of every attribute, and what every measure sums."""
     domain = release.plan.domain
     return [
-        *(words.domain_words(name, domain.kind(name), lang) for name in domain.names),
-        *(words.measure_words(name, measure, lang) for name, measure in domain.measures.items()),
+        *(sentences.describe_attribute(name, domain.kind(name), lang) for name in domain.names),
+        *(
+            sentences.describe_measure(name, measure, lang)
+            for name, measure in domain.measures.items()
+        ),
     ]
 
 
-def _notices(release: Release, lang: Texts) -> list[str]:
+def _list_headline_notices(release: Release, lang: Catalogue) -> list[str]:
     """Return the notices of the headline, with the guard's counts last."""
-    guard = words.guard_words(release, lang)
-    notices = [*words.notices(release, lang), *words.clipped(release, lang)]
+    guard = sentences.describe_guard_counts(release, lang)
+    notices = [
+        *sentences.list_file_notices(release, lang),
+        *sentences.list_clipped_values(release, lang),
+    ]
     return notices if guard is None else [*notices, guard]
 
 
-def _source(release: Release, lang: Texts) -> str:
+def _format_source(release: Release, lang: Catalogue) -> str:
     source = release.options.source
     return lang.say("source_line", source=source) if source else ""
 
 
-def _about(release: Release, lang: Texts) -> str:
+def _describe_unit(release: Release, lang: Catalogue) -> str:
     """Say whose rows are protected."""
     privacy = release.privacy
     if privacy.unit_column is None:
@@ -138,34 +146,34 @@ def _about(release: Release, lang: Texts) -> str:
     return lang.some("about_unit", privacy.max_rows, column=repr(privacy.unit_column))
 
 
-def _citation(release: Release, lang: Texts) -> str:
+def _format_citation(release: Release, lang: Catalogue) -> str:
     """Return the line by which a publication cites the release."""
     agency = release.options.agency
     text = lang.say(
         "cite_text",
-        title=_title(release, lang),
-        budget=words.budget_words(release.privacy, lang),
+        title=_make_title(release, lang),
+        budget=sentences.format_budget(release.privacy, lang),
         unit=release.privacy.unit,
         digest=release.plan_digest,
         version=versions()["leastnoise"],
         year=str(datetime.now(UTC).year),
     )
-    parts = [f"{agency}:" if agency else "", text, _source(release, lang)]
+    parts = [f"{agency}:" if agency else "", text, _format_source(release, lang)]
     return " ".join(part for part in parts if part)
 
 
-def _title(release: Release, lang: Texts) -> str:
+def _make_title(release: Release, lang: Catalogue) -> str:
     if release.options.title:
         return release.options.title
     start = lang.say(
         "title_private" if release.private else "title_seeded",
         tables=lang.some("tables", len(release.tables)),
     )
-    names = _asked(release, 5, lang)
+    names = _join_workload_attributes(release, 5, lang)
     return lang.say("title_on", start=start, names=names) if names else start
 
 
-def _asked(release: Release, most: int, lang: Texts) -> str:
+def _join_workload_attributes(release: Release, most: int, lang: Catalogue) -> str:
     """Join the names of the attributes of the workload.
 
     Of more than ``most`` names, the last are counted.
@@ -179,16 +187,16 @@ def _asked(release: Release, most: int, lang: Texts) -> str:
     )
 
 
-def _shortened(names: list[str], lang: Texts) -> str:
+def _join_first_names(names: list[str], lang: Catalogue) -> str:
     """Join names; those after the fourth are counted."""
     return lang.listed(
         names
-        if len(names) <= _MOST_NAMED
-        else [*names[:_MOST_NAMED], lang.some("further", len(names) - _MOST_NAMED)]
+        if len(names) <= _MOST_LISTED_NAMES
+        else [*names[:_MOST_LISTED_NAMES], lang.some("further", len(names) - _MOST_LISTED_NAMES)]
     )
 
 
-def _what(release: Release, statistics: list[str], lang: Texts) -> str:
+def _describe_workload(release: Release, statistics: list[str], lang: Catalogue) -> str:
     """Describe the workload in a sentence.
 
     Counts and sums, in how many tables, of which attributes, and the statistics made of them.
@@ -202,7 +210,7 @@ def _what(release: Release, statistics: list[str], lang: Texts) -> str:
     )
     kinds += [lang.say("counts_units")] if any(product.of_units for product in products) else []
     kinds += [lang.say("sums_of", names=lang.listed(sums))] if sums else []
-    names = _asked(release, 12, lang)
+    names = _join_workload_attributes(release, 12, lang)
     values = {
         "answers": lang.some("answers", release.workload.rows),
         "tables": lang.some("in_tables", len(products)),
@@ -211,7 +219,7 @@ def _what(release: Release, statistics: list[str], lang: Texts) -> str:
         "what" if names else "what_nothing", kinds=lang.listed(kinds), names=names, **values
     )
     return (
-        f"{sentence} {lang.say('what_made', names=_shortened(statistics, lang))}"
+        f"{sentence} {lang.say('what_made', names=_join_first_names(statistics, lang))}"
         if statistics
         else sentence
     )
@@ -234,33 +242,33 @@ class Summary:
     largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
 
 
-def _summary(table: Table, lang: Texts) -> Summary:
+def _summarize_table(table: Table, lang: Catalogue) -> Summary:
     """Summarise a table, with its largest cells if it is along one attribute."""
     known = table.answer[~np.isnan(table.answer)]
     unit = lang.say("name_units" if table.product.of_units else "unit_rows")
     return Summary(
         product=table.product,
-        name=table_words(table.product, lang),
+        name=table_title(table.product, lang),
         unit="" if table.product.of_values else unit,
         answer=math.nan if table.labels else float(table.answer),
         typical=float(abs(known).mean()) if known.size else 0.0,
         margin=table.typical_margin,
         largest_margin=table.largest_margin,
-        largest=_largest_cells(table, lang) if len(table.labels) == 1 else (),
+        largest=_describe_largest_cells(table, lang) if len(table.labels) == 1 else (),
     )
 
 
-def _largest_cells(table: Table, lang: Texts) -> tuple[str, ...]:
+def _describe_largest_cells(table: Table, lang: Catalogue) -> tuple[str, ...]:
     """Return the largest cells of a table along one attribute in words, those published."""
     cells = []
-    for cell in largest_first(table.answer, _MOST_NAMED).tolist():
+    for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer, margin = float(table.answer[cell]), float(table.margins[cell])
         if not math.isnan(answer):
             cells.append(f"{table.shown[0][cell]}: {lang.value(answer, margin)}")
     return tuple(cells)
 
 
-def _summary_of_statistic(release: Release, made: StatisticTable, lang: Texts) -> Summary:
+def _summarize_statistic(release: Release, made: StatisticTable, lang: Catalogue) -> Summary:
     """Summarise a statistic.
 
     Its margin is the root mean square of half its intervals, NaN where all values are left out.
@@ -271,7 +279,7 @@ def _summary_of_statistic(release: Release, made: StatisticTable, lang: Texts) -
     any_known = bool(known.any())
     return Summary(
         product=first_table,
-        name=statistic_words(made.statistic, lang),
+        name=statistic_title(made.statistic, lang),
         unit="",
         answer=float(made.values.item()) if made.cells == 1 else math.nan,
         typical=float(abs(made.values[known]).mean()) if any_known else math.nan,
@@ -280,8 +288,8 @@ def _summary_of_statistic(release: Release, made: StatisticTable, lang: Texts) -
     )
 
 
-def _exact(
-    statistics: Sequence[Summary], tables: Sequence[Summary], lang: Texts
+def _describe_main_errors(
+    statistics: Sequence[Summary], tables: Sequence[Summary], lang: Catalogue
 ) -> list[tuple[str, str]]:
     """Say how exact statistics and the main tables are: pairs of a name and a sentence.
 
@@ -291,13 +299,13 @@ def _exact(
         (len(table.product.attributes), table.product.rows > 1000, position)
         for position, table in enumerate(tables)
     ]
-    most_tables = max(0, MOST_MAIN - len(statistics))
+    most_tables = max(0, MOST_MAIN_ERRORS - len(statistics))
     main = sorted(position for _, _, position in sorted(ranks)[:most_tables])
-    shown = [*statistics[:MOST_MAIN], *(tables[position] for position in main)]
-    return [(summary.name, _exactness(summary, lang)) for summary in shown]
+    shown = [*statistics[:MOST_MAIN_ERRORS], *(tables[position] for position in main)]
+    return [(summary.name, _describe_error(summary, lang)) for summary in shown]
 
 
-def _exactness(summary: Summary, lang: Texts) -> str:
+def _describe_error(summary: Summary, lang: Catalogue) -> str:
     """Say how exact a table or statistic is."""
     margin = lang.error(summary.margin)
     typical = f"{lang.number(summary.typical, summary.margin)} {summary.unit}".strip()
@@ -311,7 +319,7 @@ def _exactness(summary: Summary, lang: Texts) -> str:
     return lang.say("exact_plain", margin=margin)
 
 
-def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[str]:
+def _rate_tables(exact: Sequence[Summary], beyond: Sequence[str], lang: Catalogue) -> list[str]:
     """Return what tables can be used for.
 
     By the ratio of their typical margins to their typical answers.
@@ -333,14 +341,14 @@ def _fit(exact: Sequence[Summary], beyond: Sequence[str], lang: Texts) -> list[s
         fit[kind].append(table.name)
     keys = {"good": "fit_good_by_noise" if beyond else "fit_good"}
     judged = [
-        lang.say(keys.get(kind, f"fit_{kind}"), names=_shortened(names, lang))
+        lang.say(keys.get(kind, f"fit_{kind}"), names=_join_first_names(names, lang))
         for kind, names in fit.items()
         if names
     ]
     return [*beyond, *judged] if judged else []
 
 
-def _index(release: Release, seen: "ReportCache", lang: Texts) -> dict[str, Any]:
+def _make_index(release: Release, seen: "ReportContent", lang: Catalogue) -> dict[str, Any]:
     """Return the list of all tables with their margins.
 
     And how near the errors are to the least possible.
@@ -364,8 +372,8 @@ def _index(release: Release, seen: "ReportCache", lang: Texts) -> dict[str, Any]
         objective = objective if objective in _OBJECTIVES else "total"
         summary = f"{lang.say(f'chosen_{objective}')} {lang.say('squared', total=promise.total_squared_error, bound=promise.lower_bound)}"
     cut = (
-        lang.say("index_cut", count=MOST_LISTED, all=len(seen.entries))
-        if len(seen.entries) > MOST_LISTED
+        lang.say("index_cut", count=MOST_INDEX_ROWS, all=len(seen.entries))
+        if len(seen.entries) > MOST_INDEX_ROWS
         else ""
     )
     heads = [
@@ -376,7 +384,7 @@ def _index(release: Release, seen: "ReportCache", lang: Texts) -> dict[str, Any]
     return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
 
 
-def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
+def _list_level_tables(summaries: Sequence[Summary], lang: Catalogue) -> list[tuple[str, ...]]:
     """Return the one-attribute tables of attributes with levels.
 
     Name, number of groups, margins and largest groups.
@@ -400,7 +408,7 @@ def _levels(summaries: Sequence[Summary], lang: Texts) -> list[tuple[str, ...]]:
     ]
 
 
-def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
+def _list_spending_facts(release: Release, lang: Catalogue) -> list[tuple[str, str]]:
     """Return the facts about payment, noise and strategy.
 
     Pairs of a heading and a text.
@@ -432,7 +440,7 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
     return [
         (
             lang.say("s_budget"),
-            f"{words.budget_words(privacy, lang)} ({words.definition(privacy, lang)[0]})",
+            f"{sentences.format_budget(privacy, lang)} ({sentences.describe_definition(privacy, lang)[0]})",
         ),
         *(
             [(lang.say("s_series"), lang.say(f"series_{series.late}", **series.to_json()))]
@@ -443,7 +451,7 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
             lang.say("s_cost"),
             lang.say(
                 "computed" if finding.linear else "computed_aware",
-                cost=words.cost_words(plan.cost(), lang),
+                cost=sentences.format_cost(plan.cost(), lang),
             ),
         ),
         *(
@@ -452,7 +460,10 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
             else []
         ),
         *((lang.say("s_search", **search), lang.say("searched", **search)) for search in searches),
-        (lang.say("s_neighbours"), f"{words.change(privacy, lang)} ({privacy.neighbours})"),
+        (
+            lang.say("s_neighbours"),
+            f"{sentences.describe_neighbours(privacy, lang)} ({privacy.neighbours})",
+        ),
         (lang.say("s_noise"), lang.say(release.measurements.noise.value)),
         (lang.say("s_strategy"), f"{plan.strategy}: {done}"),
         (lang.say("s_receipt"), facts or lang.say("no_receipt")),
@@ -460,7 +471,7 @@ def _spent(release: Release, lang: Texts) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TableView:
     """A table on the page.
 
     ``drawn`` explains its picture, ``notes`` its picture and numbers.
@@ -482,9 +493,9 @@ class View:
     @property
     def is_open(self) -> bool:
         """Whether its rows are shown without being asked for."""
-        return len(self.rows) <= _OPEN
+        return len(self.rows) <= _MOST_OPEN_ROWS
 
-    def without_alike(self, lang: Texts) -> "View":
+    def without_alike(self, lang: Catalogue) -> "TableView":
         """Drop the keys that are equal in all rows; each becomes a sentence."""
         alike = [
             column
@@ -507,7 +518,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportCache:
+class ReportContent:
     """What the page keeps of the tables, each of which is estimated once.
 
     All entries, and as many summaries and views as fit.
@@ -515,20 +526,20 @@ class ReportCache:
 
     entries: list[TableEntry]
     summaries: list[Summary]
-    statements: list[View]
-    views: list[View]  # of the statistics first
+    statements: list[TableView]
+    views: list[TableView]  # of the statistics first
 
 
-def views(
-    release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Texts
-) -> ReportCache:
+def collect_content(
+    release: Release, written: Iterable[tuple[Table, TableEntry]], lang: Catalogue
+) -> ReportContent:
     """Collect the tables that fit on the page.
 
     Of the largest ones only the largest cells.
     """
     entries: list[TableEntry] = []
     summaries: list[Summary] = []
-    shown: list[View] = []
+    shown: list[TableView] = []
     charts: dict[
         str, tuple[dict[str, Any], str, str]
     ] = {}  # of a view its chart, and the name and the words of that
@@ -536,27 +547,31 @@ def views(
         spec, view = statistic.spec(lang), _statistic_view(release, statistic, lang)
         if spec is not None:
             along = statistic.picture(lang) if statistic.statistic.form.along else None
-            view = _captioned(view, statistic.chart(lang), spec, along, release, lang)
+            view = _add_caption(view, statistic.chart(lang), spec, along, release, lang)
             charts[view.id] = (spec, view.name, view.meta)
         shown.append(view)
-    left, marks = MOST_CELLS, MOST_MARKS
+    left, marks = MOST_PAGE_ROWS, MOST_MARKS
     for table, entry in written:
         entries.append(entry)
-        if len(summaries) < MOST_LISTED:
-            summaries.append(_summary(table, lang))
+        if len(summaries) < MOST_INDEX_ROWS:
+            summaries.append(_summarize_table(table, lang))
         if left <= 0:
             continue
         picture = table.picture(lang)
-        chart = chart_for(picture, marks)
-        view = _view(release, entry, table, lang, whole=entry.answers <= min(MOST_OF_A_TABLE, left))
-        spec = vega_lite(picture, marks) if len(charts) < MOST_PICTURES else None
+        chart = choose_chart(picture, marks)
+        view = _table_view(
+            release, entry, table, lang, whole=entry.answers <= min(MOST_TABLE_ROWS, left)
+        )
+        spec = draw_chart(picture, marks) if len(charts) < MOST_PICTURES else None
         if chart is not None:
-            view = _captioned(view, chart.name, spec, picture, release, lang)
+            view = _add_caption(view, chart.name, spec, picture, release, lang)
         if chart is not None and spec is not None:
-            charts[view.id] = (spec, picture.name, _alt(picture, lang))
+            charts[view.id] = (spec, picture.name, _describe_picture(picture, lang))
             marks -= len(spec["data"]["values"])
             view = (
-                replace(view, drawn=f"{_sure(release, table, lang)} {view.drawn}")
+                replace(
+                    view, drawn=f"{_describe_certain_largest(release, table, lang)} {view.drawn}"
+                )
                 if chart.name == "largest"
                 else view
             )
@@ -566,13 +581,13 @@ def views(
         _statement_view(release, number, lang).without_alike(lang)
         for number in range(1, len(release.options.statements) + 1)
     ]
-    shown = [view.without_alike(lang) for view in _pictured(shown, charts, lang)]
-    return ReportCache(entries, summaries, statements, shown)
+    shown = [view.without_alike(lang) for view in _add_pictures(shown, charts, lang)]
+    return ReportContent(entries, summaries, statements, shown)
 
 
-def _pictured(
-    shown: list[View], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Texts
-) -> Iterator[View]:
+def _add_pictures(
+    shown: list[TableView], charts: Mapping[str, tuple[dict[str, Any], str, str]], lang: Catalogue
+) -> Iterator[TableView]:
     """Yield the views with their pictures.
 
     As long as all pictures together are not too large.
@@ -581,7 +596,7 @@ def _pictured(
     pictures = dict(
         zip(
             charts,
-            svg_of([spec for spec, *_ in charts.values()], described, lang.language),
+            render_svg([spec for spec, *_ in charts.values()], described, lang.language),
             strict=True,
         )
     )
@@ -589,27 +604,30 @@ def _pictured(
     for view in shown:
         svg = pictures.get(view.id) or ""
         used += len(svg)
-        svg = svg if used <= MOST_BYTES else ""
+        svg = svg if used <= MOST_PICTURE_BYTES else ""
         notes = f"{view.drawn if svg else lang.say('not_drawn', id=view.id)} {view.notes}".strip()
         yield replace(view, svg=svg, notes=notes) if view.drawn else view
 
 
-def _captioned(
-    view: View,
+def _add_caption(
+    view: TableView,
     chart: str,
     spec: dict[str, Any] | None,
     picture: Picture | None,
     release: Release,
-    lang: Texts,
-) -> View:
+    lang: Catalogue,
+) -> TableView:
     """Explain the chart of a view and its marks.
 
     Also which lines are not drawn, and which rows the answers count.
     """
-    keys = [f"how_{chart}", *([f"how_{chart}_marked"] if spec is not None and marked(spec) else [])]
+    keys = [
+        f"how_{chart}",
+        *([f"how_{chart}_marked"] if spec is not None and has_marks(spec) else []),
+    ]
     hidden, of = (
-        vague(picture) if picture is not None and chart == "lines" else (),
-        words.of_words(release, lang),
+        groups_with_wide_bands(picture) if picture is not None and chart == "lines" else (),
+        sentences.describe_row_limit(release, lang),
     )
     rest = [lang.say("vague", names=lang.listed([*hidden]))] if hidden else []
     drawn = " ".join(lang.say(key, percent=lang.percent(release.level)) for key in keys)
@@ -618,27 +636,27 @@ def _captioned(
     )
 
 
-def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View:
+def _statistic_view(release: Release, made: StatisticTable, lang: Catalogue) -> TableView:
     """Return the view of a statistic, with intervals.
 
     Of very many values the first.
     """
-    cut = lang.say("rows_first", count=MOST_LARGEST, all=made.cells, file=made.id)
-    return View(
+    cut = lang.say("rows_first", count=MOST_SHORTENED_ROWS, all=made.cells, file=made.id)
+    return TableView(
         id=made.id,
-        name=statistic_words(made.statistic, lang),
+        name=statistic_title(made.statistic, lang),
         meta=lang.say(made.meaning_key),
         keys=made.headings(lang),
         numbers=(
             lang.say(f"col_{made.value_name}"),
             lang.say("col_interval", percent=lang.percent(release.level)),
         ),
-        rows=made.written(lang, MOST_LARGEST),
-        rows_note=lang.say("rows_whole") if made.cells <= MOST_LARGEST else cut,
+        rows=made.written(lang, MOST_SHORTENED_ROWS),
+        rows_note=lang.say("rows_whole") if made.cells <= MOST_SHORTENED_ROWS else cut,
     )
 
 
-def _statement_view(release: Release, number: int, lang: Texts) -> View:
+def _statement_view(release: Release, number: int, lang: Catalogue) -> TableView:
     """Return the view of a SQL statement under its text.
 
     Groups, and each answer with its interval.
@@ -649,21 +667,23 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
     keys = [
         name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
     ]
-    labels = labels_with_other(release.options, domain)
+    labels = display_texts(release.options, domain)
     called = {
         column: labels[name]
         for name in labels
         for column in (name, *level_names(domain.kind(name)))
     }
     rows: list[list[str]] = []
-    for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
+    for row in zip(
+        *(values[:MOST_SHORTENED_ROWS].tolist() for values in columns.values()), strict=True
+    ):
         of = dict(zip(columns, row, strict=True))
         cells = [
             "" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name]))
             for name in keys
         ]
         ends = [
-            shown_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
+            format_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
             for name in answers
         ]
         rows.append([*cells, *chain.from_iterable(ends)])
@@ -671,12 +691,12 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
         lang.say("col_interval", percent=lang.percent(release.level)),
         len(next(iter(columns.values()))),
     )
-    cut = lang.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
-    notes = [lang.say("rows_whole") if size <= MOST_LARGEST else cut]
-    statement = statement_of(release.plan.workload, release.privacy.unit_column, text)
+    cut = lang.say("rows_first", count=MOST_SHORTENED_ROWS, all=size, file=statement_path(number))
+    notes = [lang.say("rows_whole") if size <= MOST_SHORTENED_ROWS else cut]
+    statement = read_statement(release.plan.workload, release.privacy.unit_column, text)
     if statement.left_out:
         notes.append(lang.say("statement_left_out", names=lang.listed(list(statement.left_out))))
-    return View(
+    return TableView(
         id=f"sql{number}",
         name=lang.say("name_statement", number=number),
         meta=" ".join(text.split()),
@@ -687,12 +707,14 @@ def _statement_view(release: Release, number: int, lang: Texts) -> View:
     )
 
 
-def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, whole: bool) -> View:
+def _table_view(
+    release: Release, entry: TableEntry, table: Table, lang: Catalogue, *, whole: bool
+) -> TableView:
     """Return the view of a table, or of its largest cells.
 
     With what it counts and how exact it is.
     """
-    product, unit = table.product, measured_words(table.product, lang)
+    product, unit = table.product, name_measured(table.product, lang)
     if (
         product.measure is not None
         and product.of_values
@@ -701,7 +723,7 @@ def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, who
         unit = lang.say("unit_measure", measure=product.measure, unit=lang.exact(step))
     cells, rows_note = np.arange(table.cells), lang.say("rows_whole")
     if not whole:
-        cells = largest_first(table.answer, MOST_LARGEST)
+        cells = find_largest(table.answer, MOST_SHORTENED_ROWS)
         rows_note = lang.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
     margins, numbers = table.margins.reshape(-1)[cells].tolist(), table.numbers()
     extra = [
@@ -729,13 +751,13 @@ def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, who
         ]
         for name in extra
     ]
-    return View(
+    return TableView(
         id=table.id,
-        name=table_words(product, lang),
+        name=table_title(product, lang),
         meta=lang.say(
             "meta",
             answers=lang.some("answers", table.cells),
-            unit=unit_words(unit, table.privacy, lang),
+            unit=name_with_row_limit(unit, table.privacy, lang),
             margin=lang.error(table.typical_margin),
         ),
         total="" if table.labels else lang.value(float(table.answer), float(table.margins)),
@@ -751,20 +773,20 @@ def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, who
     )
 
 
-def _sure(release: Release, table: Table, lang: Texts) -> str:
+def _describe_certain_largest(release: Release, table: Table, lang: Catalogue) -> str:
     """Say how many of the largest cells are certainly the largest.
 
     By intervals that hold for all cells at once.
     """
-    shown = min(_LARGEST, table.cells)
+    shown = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:
         return lang.say("largest_unknown", count=shown)
     # the union bound over all cells
     times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
-    rounding = float(exact_rule(release.options)[0]) / 2
+    rounding = float(rounding_rule(release.options)[0]) / 2
     margin = (
         times * table.noise_std
-        + in_unit(table.product, np.array(release.interval.half_step))
+        + convert_to_amounts(table.product, np.array(release.interval.half_step))
         + rounding
     )
     gone = np.isnan(table.answer)  # of these is known that they are below
@@ -772,7 +794,7 @@ def _sure(release: Release, table: Table, lang: Texts) -> str:
     high = np.where(
         gone, float(release.options.below or 0) + margin, table.answer + margin
     ).reshape(-1)
-    sure = clear_of_the_rest(low, high, largest_first(table.answer, shown))
+    sure = count_certain_largest(low, high, find_largest(table.answer, shown))
     if not sure:
         return lang.say("largest_unsure", count=shown, all=table.cells)
     return lang.some(
@@ -780,7 +802,7 @@ def _sure(release: Release, table: Table, lang: Texts) -> str:
     )
 
 
-def _alt(drawn: Picture, lang: Texts) -> str:
+def _describe_picture(drawn: Picture, lang: Catalogue) -> str:
     """Describe a chart in words.
 
     What it shows, and its largest and smallest cell.
@@ -820,17 +842,17 @@ def write_series_page(
     The expected errors by period and table, None for a table that a period does not complete.
     """
     lang, published = (
-        texts(options.language),
+        load_catalogue(options.language),
         [label for label in errors if (folder / label / "report.html").exists()],
     )
-    page = filled(
+    page = fill_template(
         "series.html",
         t=lang,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         title=options.title or lang.say("series_title"),
         published=published,
         periods=len(errors),
-        heads=[lang.say("col_period"), *(table_words(product, lang) for product in tables)],
+        heads=[lang.say("col_period"), *(table_title(product, lang) for product in tables)],
         rows=[
             (label, ["" if error is None else lang.error(error) for error in row])
             for label, row in errors.items()

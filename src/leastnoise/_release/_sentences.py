@@ -27,9 +27,21 @@ from leastnoise._error import interval_multiplier
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
-from leastnoise._release._options import MOST_WRITTEN, exact_rule, is_large, rounding_words
+from leastnoise._release._options import (
+    MOST_WRITTEN_ANSWERS,
+    describe_rounding,
+    is_too_large_to_write,
+    rounding_rule,
+)
 from leastnoise._release._release import Release
-from leastnoise._release._texts import ENGLISH, MANY, Texts, cut_share, limit_words, table_words
+from leastnoise._release._texts import (
+    ENGLISH,
+    MANY_ROWS_SHARE,
+    Catalogue,
+    estimate_cut_share,
+    format_row_limit,
+    table_title,
+)
 from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,
@@ -45,12 +57,12 @@ from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
 _COMMON_DELTA = Fraction(1, 10**9)
-_MOST_SAID = 5  # labels in a sentence
-_MOST_NAMED = 6  # tables in a sentence
+_MOST_LISTED_LABELS = 5  # labels in a sentence
+_MOST_LISTED_TABLES = 6  # tables in a sentence
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 
 
-def definition(privacy: Privacy, lang: Texts = ENGLISH) -> tuple[str, dict[str, str]]:
+def describe_definition(privacy: Privacy, lang: Catalogue = ENGLISH) -> tuple[str, dict[str, str]]:
     """Return the name and the exact parameters of the definition of privacy."""
     budget = privacy.budget
     return lang.say(_DEFINITIONS[type(budget)]), {
@@ -58,14 +70,14 @@ def definition(privacy: Privacy, lang: Texts = ENGLISH) -> tuple[str, dict[str, 
     }
 
 
-def budget_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+def format_budget(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
     """Write the budget in short form, such as ``epsilon = 1``."""
     return ", ".join(
         f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items()
     )
 
 
-def change(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+def describe_neighbours(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
     """Describe the difference of two neighbouring tables, as a clause."""
     if privacy.unit_column is None:
         return lang.say(f"change_row_{privacy.neighbours}")
@@ -74,7 +86,7 @@ def change(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     )
 
 
-def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+def describe_promise(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
     """Explain what the budget means, in one sentence."""
     budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
     if isinstance(budget, ZCDP):
@@ -93,10 +105,12 @@ def promise(privacy: Privacy, lang: Texts = ENGLISH) -> str:
                 if times < 1e6
                 else f"{times:.2g}"
             )
-    return lang.say(f"promise_{_DEFINITIONS[type(budget)]}", change=change(privacy, lang), **values)
+    return lang.say(
+        f"promise_{_DEFINITIONS[type(budget)]}", change=describe_neighbours(privacy, lang), **values
+    )
 
 
-def guessing_advantage(privacy: Privacy) -> float:
+def guessing_chance(privacy: Privacy) -> float:
     """Return the largest chance to guess which of two tables is the true one.
 
     By the results, for neighbouring and equally likely tables.
@@ -112,9 +126,9 @@ def guessing_advantage(privacy: Privacy) -> float:
     return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
-def guessing_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
+def describe_guessing_chance(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
     """Explain the budget as the chance to win a bet, without formulas."""
-    share = math.ceil(100 * guessing_advantage(privacy) - 1e-9)
+    share = math.ceil(100 * guessing_chance(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
     difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
@@ -126,7 +140,7 @@ def guessing_words(privacy: Privacy, lang: Texts = ENGLISH) -> str:
     )
 
 
-def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
+def format_cost(cost: Cost, lang: Catalogue = ENGLISH) -> str:
     """Write what the plan spends, as computed from its integer queries."""
     if isinstance(cost, GaussianCost):
         return lang.say("gaussian_cost", value=cost.mu_squared)
@@ -135,7 +149,7 @@ def cost_words(cost: Cost, lang: Texts = ENGLISH) -> str:
     return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(cost).items())
 
 
-def goodness(plan: Plan) -> float | None:
+def error_over_bound(plan: Plan) -> float | None:
     """Return how many times the least possible error the plan's error is.
 
     The root of the total of squared errors over its lower bound.
@@ -143,7 +157,7 @@ def goodness(plan: Plan) -> float | None:
     return None if plan.promise is None else plan.promise.times_least
 
 
-def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
+def describe_attribute(name: str, kind: Kind, lang: Catalogue = ENGLISH) -> str:
     """Describe the cells of an attribute, and what happens to all other values."""
     if isinstance(kind, Categories):
         cells = lang.say("kind_categories", count=len(kind.values))
@@ -180,17 +194,17 @@ def domain_words(name: str, kind: Kind, lang: Texts = ENGLISH) -> str:
         "rule",
         name=name,
         cells=cells,
-        outside=lang.say(_fate(kind, kind.outside)),
-        null=lang.say(_fate(kind, str(kind.null))),
+        outside=lang.say(_row_policy_key(kind, kind.outside)),
+        null=lang.say(_row_policy_key(kind, str(kind.null))),
     )
 
 
-def _fate(kind: Kind, policy: str) -> str:
+def _row_policy_key(kind: Kind, policy: str) -> str:
     """Return the key of the words for what a policy does with a row."""
     return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
 
 
-def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
+def describe_measure(name: str, measure: Measure, lang: Catalogue = ENGLISH) -> str:
     """Describe what a measure sums, or how it counts units."""
     if isinstance(measure, UnitCount):
         return lang.say(
@@ -209,7 +223,7 @@ def measure_words(name: str, measure: Measure, lang: Texts = ENGLISH) -> str:
     )
 
 
-def left_out_words(plan: Plan, lang: Texts = ENGLISH) -> list[str]:
+def list_dropped_rows(plan: Plan, lang: Catalogue = ENGLISH) -> list[str]:
     """Say which rows are in no table, and which are missing from some tables only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
@@ -222,16 +236,16 @@ def left_out_words(plan: Plan, lang: Texts = ENGLISH) -> list[str]:
     ]
 
 
-def dropped_words(release: Release, lang: Texts = ENGLISH) -> str:
+def describe_dropped_rows(release: Release, lang: Catalogue = ENGLISH) -> str:
     """Say whether rows were left out, and without a guard that nobody counted how many."""
-    sentences = left_out_words(release.plan, lang)
+    sentences = list_dropped_rows(release.plan, lang)
     if not sentences:
         return lang.say("not_dropped")
     counted = "guard_used" in release.receipt
     return " ".join([*sentences, *([] if counted else [lang.say("dropped_unmeasured")])])
 
 
-def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_clipped_values(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Say for which attributes values beyond the bounds were clipped.
 
     And what sums and means do with such values.
@@ -241,11 +255,11 @@ def clipped(release: Release, lang: Texts = ENGLISH) -> list[str]:
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
     return [
         *([lang.say("clipped", names=lang.listed(names))] if names else []),
-        *values_words(release.plan.workload, lang),
+        *list_measure_values(release.plan.workload, lang),
     ]
 
 
-def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
+def list_measure_values(workload: Workload, lang: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every measure.
 
     How sums and means clip its values, and how a row without a value counts.
@@ -283,8 +297,8 @@ def values_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
     return sentences
 
 
-def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
-    """Return `values_words`, and the most that one row may add to each sum.
+def list_sum_contributions(workload: Workload, lang: Catalogue = ENGLISH) -> list[str]:
+    """Return `list_measure_values`, and the most that one row may add to each sum.
 
     The noise has to hide that.
     """
@@ -294,22 +308,22 @@ def sums_words(workload: Workload, lang: Texts = ENGLISH) -> list[str]:
     )
     most = {name: lang.exact(known[name].largest * known[name].unit) for name in summed}
     return [
-        *values_words(workload, lang),
+        *list_measure_values(workload, lang),
         *(lang.say("row_adds", name=name, most=text) for name, text in most.items()),
     ]
 
 
-def of_words(release: Release, lang: Texts = ENGLISH) -> str:
+def describe_row_limit(release: Release, lang: Catalogue = ENGLISH) -> str:
     """Say which rows the answers count, if a unit has a limit of rows."""
-    return limit_words(release.privacy, release.receipt, release.level, lang)
+    return format_row_limit(release.privacy, release.receipt, release.level, lang)
 
 
-def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+def describe_cut_rows(release: Release, lang: Catalogue = ENGLISH) -> str | None:
     """Say what the row limit of units does to all answers.
 
     And about how many rows it cut; None without a limit.
     """
-    privacy, cut = release.privacy, cut_share(release.receipt, release.level)
+    privacy, cut = release.privacy, estimate_cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
     words = [lang.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
@@ -328,8 +342,8 @@ def cut_words(release: Release, lang: Texts = ENGLISH) -> str | None:
     return " ".join(words)
 
 
-def guard_words(
-    release: Release, lang: Texts = ENGLISH, unused_over: float | None = None
+def describe_guard_counts(
+    release: Release, lang: Catalogue = ENGLISH, unused_over: float | None = None
 ) -> str | None:
     """Say how many rows the guard counted as kept (or read) and as used.
 
@@ -364,11 +378,11 @@ def guard_words(
         else "guard_kept_many"
     )
     words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
-    unused = unused_share(release)
+    unused = unused_row_share(release)
     return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused else words
 
 
-def unused_share(release: Release) -> float:
+def unused_row_share(release: Release) -> float:
     """Return about which share of the rows no table uses, by a guard's counts.
 
     It is 0 without a guard, and where the noise of the counts explains the difference.
@@ -389,14 +403,14 @@ def has_weights(release: Release) -> bool:
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 
-def beyond_margins_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_errors_beyond_margins(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Say what limits the use of the numbers, and is in none of their margins."""
-    unused = unused_share(release)
+    unused = unused_row_share(release)
     sentences = [lang.say("fit_unused", percent=lang.percent(unused))] if unused else []
     return [*sentences, *([lang.say("fit_sample")] if has_weights(release) else [])]
 
 
-def left_out_of(plan: Plan, product: Product) -> tuple[str, ...]:
+def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
     """Return the attributes whose missing or outside values a table leaves out, by the plan.
 
     A row that an attribute drops is in no table, so they are the same for all tables, but for
@@ -411,7 +425,7 @@ def left_out_of(plan: Plan, product: Product) -> tuple[str, ...]:
     )
 
 
-def reduced_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+def describe_budget_reduction(release: Release, lang: Catalogue = ENGLISH) -> str | None:
     """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
     before = release.receipt.get("guard_reduced_from")
     if before is None:
@@ -423,17 +437,19 @@ def reduced_words(release: Release, lang: Texts = ENGLISH) -> str | None:
     )
 
 
-def first_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_first_warnings(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that come before any number.
 
     A limit may have cut over a tenth of the rows, or values dropped as many.
     """
-    share = cut_share(release.receipt, release.level)
-    cut = cut_words(release, lang) if share is None or share.share > MANY else None
-    return [*filter(None, [cut, guard_words(release, lang, unused_over=MANY)])]
+    share = estimate_cut_share(release.receipt, release.level)
+    cut = (
+        describe_cut_rows(release, lang) if share is None or share.share > MANY_ROWS_SHARE else None
+    )
+    return [*filter(None, [cut, describe_guard_counts(release, lang, unused_over=MANY_ROWS_SHARE)])]
 
 
-def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
+def describe_intervals(release: Release, lang: Catalogue = ENGLISH) -> str:
     """Explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
     values = {
@@ -442,7 +458,10 @@ def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
         "half": lang.local(f"{release.interval.half_step:.4g}"),
         "percent": lang.percent(release.level),
     }
-    step, sentences = exact_rule(release.options)[0], [lang.say(release.finding.interval, **values)]
+    step, sentences = (
+        rounding_rule(release.options)[0],
+        [lang.say(release.finding.interval, **values)],
+    )
     if step:
         sentences.append(lang.say("interval_rounded", half=lang.plain(step / 2)))
     if not release.finding.linear:
@@ -457,7 +476,7 @@ def interval_words(release: Release, lang: Texts = ENGLISH) -> str:
     return " ".join(sentences)
 
 
-def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
+def describe_answers(release: Release, lang: Catalogue = ENGLISH) -> str:
     """Say whether least squares answers are rounded, negative, additive."""
     options = release.options
     keys = []
@@ -474,7 +493,7 @@ def reading_words(release: Release, lang: Texts = ENGLISH) -> str:
     return " ".join(map(lang.say, keys))
 
 
-def stated_words(plan: Plan) -> dict[str, str]:
+def format_public_facts(plan: Plan) -> dict[str, str]:
     """Return the public facts that a spec states about cells.
 
     Values by the key of a sentence.
@@ -483,7 +502,9 @@ def stated_words(plan: Plan) -> dict[str, str]:
     def cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
         return f"{name} " + ", ".join(
-            labels if len(labels) <= _MOST_SAID else [*labels[: _MOST_SAID - 1], "...", labels[-1]]
+            labels
+            if len(labels) <= _MOST_LISTED_LABELS
+            else [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]
         )
 
     never = "; ".join(
@@ -496,7 +517,7 @@ def stated_words(plan: Plan) -> dict[str, str]:
     return {key: values for key, values in stated.items() if values}
 
 
-def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_uncovered_errors(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every source of error outside the intervals."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
@@ -506,9 +527,11 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
             lang.say("limit_aware"),
             *(lang.say(key, **values) for key, values in release.finding.not_covered(domain)),
         ]
-    sentences += [lang.say(key, values=values) for key, values in stated_words(plan).items()]
-    if left_out_words(release.plan):
-        sentences.append(f"{dropped_words(release, lang)} {lang.say('not_covered_dropped')}")
+    sentences += [lang.say(key, values=values) for key, values in format_public_facts(plan).items()]
+    if list_dropped_rows(release.plan):
+        sentences.append(
+            f"{describe_dropped_rows(release, lang)} {lang.say('not_covered_dropped')}"
+        )
     if privacy.unit_column is not None:
         column, cell = repr(privacy.unit_column), privacy.max_per_cell
         if cell is None:
@@ -527,32 +550,32 @@ def limits(release: Release, lang: Texts = ENGLISH) -> list[str]:
         lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}"))
     )
     if release.options.biased:
-        sentences.append(post_processing_words(release, lang)[0])
+        sentences.append(describe_optional_columns(release, lang)[0])
     return sentences
 
 
-def large_words(release: Release, product: Product, lang: Texts = ENGLISH) -> str:
+def describe_large_table(release: Release, product: Product, lang: Catalogue = ENGLISH) -> str:
     """Say what is written in place of a table that is too large.
 
     And how to get the rest of it.
     """
     asked = release.plan.workload.products
-    large = [position for position, each in enumerate(asked) if is_large(each)]
+    large = [position for position, each in enumerate(asked) if is_too_large_to_write(each)]
     position = next(
         position for position in large if asked[position] is product or asked[position] == product
     )
     cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
     return lang.say(
         "large",
-        name=table_words(product, lang),
+        name=table_title(product, lang),
         rows=product.rows,
-        most=MOST_WRITTEN,
+        most=MOST_WRITTEN_ANSWERS,
         cells=cells,
         prefix=prefix,
     )
 
 
-def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
+def describe_second_table(release: Release, lang: Catalogue = ENGLISH) -> str | None:
     """Say whose rows the second table held, or that it was public.
 
     None if there was no second table.
@@ -567,7 +590,7 @@ def joined_words(release: Release, lang: Texts = ENGLISH) -> str | None:
     )
 
 
-def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_answer_notices(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of any answer, later ones included.
 
     Limits of rows, counts of units, a second table.
@@ -582,30 +605,40 @@ def notices_of_all(release: Release, lang: Texts = ENGLISH) -> list[str]:
         ]
         tables = [product.attributes for product in once if product.attributes]
         names = [
-            *map(" x ".join, tables[:_MOST_NAMED]),
-            *(["..."] if len(tables) > _MOST_NAMED else []),
+            *map(" x ".join, tables[:_MOST_LISTED_TABLES]),
+            *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
         ]
         sentences += [lang.say(key, names=lang.listed(names))] if names else []
     return [
-        *filter(None, [cut_words(release, lang), " ".join(sentences), joined_words(release, lang)])
+        *filter(
+            None,
+            [
+                describe_cut_rows(release, lang),
+                " ".join(sentences),
+                describe_second_table(release, lang),
+            ],
+        )
     ]
 
 
-def notices(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_file_notices(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files.
 
-    Rounding, `notices_of_all`, and tables that are not written.
+    Rounding, `list_answer_notices`, and tables that are not written.
     """
-    large = [large_words(release, product, lang) for product in release.large]
+    large = [describe_large_table(release, product, lang) for product in release.large]
     return [
-        *filter(None, [reduced_words(release, lang), rounding_words(release.options, lang)]),
-        *not_additive_words(release, lang),
-        *notices_of_all(release, lang),
+        *filter(
+            None,
+            [describe_budget_reduction(release, lang), describe_rounding(release.options, lang)],
+        ),
+        *list_non_additive_tables(release, lang),
+        *list_answer_notices(release, lang),
         *large,
     ]
 
 
-def not_additive_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def list_non_additive_tables(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Say which tables need not add up in the columns of non-negative and whole answers; nothing if all of them do."""
     chosen = {
         "answer_non_negative": release.options.non_negative,
@@ -615,11 +648,14 @@ def not_additive_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
     tables = [*release.tables.not_additive] if columns else []
     if not tables:
         return []
-    listed = [*tables[:_MOST_NAMED], *(["..."] if len(tables) > _MOST_NAMED else [])]
+    listed = [
+        *tables[:_MOST_LISTED_TABLES],
+        *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
+    ]
     return [lang.say("biased_disagree", columns=lang.listed(columns), tables=lang.listed(listed))]
 
 
-def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
+def describe_optional_columns(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
     """Explain the optional columns.
 
     First what holds for all of them, then a sentence or two for each kind.
@@ -632,7 +668,7 @@ def post_processing_words(release: Release, lang: Texts = ENGLISH) -> list[str]:
         one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
     )
     sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
-    sentences += not_additive_words(release, lang)
+    sentences += list_non_additive_tables(release, lang)
     if options.nnls:
         sentences.append(lang.say("biased_nnls"))
     if options.local_non_negative:

@@ -11,22 +11,35 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, vega_lite
+from leastnoise._charts import (
+    Axis,
+    DotPlot,
+    Picture,
+    choose_chart,
+    draw_chart,
+    draw_dots,
+    format_digits,
+)
 from leastnoise._domain import Domain, UnitCount, Weighted
 from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
-from leastnoise._frames import Columns, UniqueNames, key_columns
-from leastnoise._release._options import Options, exact_rule, labels_with_other
-from leastnoise._release._tables import MOST_SHOWN, LazySequence, ResultTable, multiples
-from leastnoise._release._texts import Texts, statistic_words, texts
+from leastnoise._frames import Columns, UniqueNames, name_key_columns
+from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._tables import (
+    MOST_SHOWN_CELLS,
+    LazySequence,
+    ResultTable,
+    round_to_multiples,
+)
+from leastnoise._release._texts import Catalogue, load_catalogue, statistic_title
 from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
 
-Numbers = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
+AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
 """From the workload of one column of a statement to its answers and the lower and upper ends of their intervals, one axis an attribute."""
 
 
-def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
+def read_statement(workload: Workload, unit: str | None, text: str) -> Statement:
     """Read a text that holds one SQL statement, over the domain of a workload."""
     once = UnitCount()  # of the attributes of such a count the rows of a unit agree
     agree = {
@@ -41,7 +54,7 @@ def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
     return read[0]
 
 
-def asked_before(workload: Workload, asked: Workload) -> int | None:
+def find_in_workload(workload: Workload, asked: Workload) -> int | None:
     """Return the position of a column's statistic or table in a workload.
 
     None if the workload lacks it.
@@ -59,13 +72,13 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
     Before anything is paid.
     """
     for text in texts:
-        statement = statement_of(workload, unit, text)
+        statement = read_statement(workload, unit, text)
         for asked in (
             statement.asked(aggregate, grouping)
             for grouping in statement.sets
             for aggregate in statement.aggregates
         ):
-            if asked_before(workload, asked) is None:
+            if find_in_workload(workload, asked) is None:
                 name = (asked.statistics or asked.products)[0].name
                 raise InputError(
                     f"The statement {text!r} needs {name}, which the plan does not have. Ask for "
@@ -73,7 +86,7 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
                 )
 
 
-def answered(statement: Statement, numbers: Numbers) -> Columns:
+def answer_statement(statement: Statement, numbers: AnswerWorkload) -> Columns:
     """Return the columns of SELECT by name, one row for each group.
 
     Beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
@@ -81,7 +94,7 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
     """
-    parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
+    parts = [_grouping_columns(statement, grouping, numbers) for grouping in statement.sets]
     names = UniqueNames(set())
     columns: Columns = {}
     for at, column in enumerate(statement.columns):
@@ -121,7 +134,9 @@ def answered(statement: Statement, numbers: Numbers) -> Columns:
     return {name: values[order[: statement.limit]] for name, values in columns.items()}
 
 
-def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
+def _grouping_columns(
+    statement: Statement, grouping: Sequence[int], numbers: AnswerWorkload
+) -> list[list[Array]]:
     """Return the arrays of every column for one set of groups.
 
     One for a key, three for an answer.
@@ -131,7 +146,7 @@ def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> 
     made: list[list[Array]] = []
     for column in statement.columns:
         if isinstance(column, Aggregate):
-            made.append(_of_answers(statement, column, grouping, along, numbers))
+            made.append(_answer_columns(statement, column, grouping, along, numbers))
             continue
         group = statement.groups.index(column)
         of_attribute = [at for at in grouping if statement.groups[at].attribute == column.attribute]
@@ -143,12 +158,12 @@ def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> 
     return made
 
 
-def _of_answers(
+def _answer_columns(
     statement: Statement,
     aggregate: Aggregate,
     grouping: Sequence[int],
     along: Mapping[str, Sequence[object]],
-    numbers: Numbers,
+    numbers: AnswerWorkload,
 ) -> list[Array]:
     """Return the answer of every group and the ends of its interval.
 
@@ -171,9 +186,9 @@ def _of_answers(
     return [np.where(gone, empty, values).reshape(-1) for values in taken]
 
 
-BEYOND = ("may_be_below", "may_be_above")
+BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 where the value may lie below ``low``, or above ``high``, beyond the bounds, else 0."""
-NUMBERS = (
+NUMBER_COLUMNS = (
     "mean",
     "quantile",
     "share",
@@ -184,7 +199,7 @@ NUMBERS = (
     "count",
     "sum_of_weights",
     "up_to",
-    *BEYOND,
+    *BEYOND_COLUMNS,
 )
 MOST_DOTS = 200
 
@@ -213,8 +228,8 @@ class StatisticTable(ResultTable):
         A number is appended to a name that clashes with a column of numbers.
         """
         if self.statistic.form.along:
-            return key_columns(self.attributes, NUMBERS)
-        names = key_columns(self.attributes[: len(self.statistic.by)], NUMBERS)
+            return name_key_columns(self.attributes, NUMBER_COLUMNS)
+        names = name_key_columns(self.attributes[: len(self.statistic.by)], NUMBER_COLUMNS)
         return [*names, *self.attributes[len(names) :]]
 
     def numbers(self) -> Columns:
@@ -242,24 +257,24 @@ class StatisticTable(ResultTable):
         ]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
-    def written(self, lang: Texts, most: int) -> list[list[str]]:
+    def written(self, lang: Catalogue, most: int) -> list[list[str]]:
         """Return the first rows as texts with significant digits.
 
         Keys, value, interval, with the digits that the noise leaves meaningful.
         """
         form, groups = self.statistic.form, len(self.statistic.by)
-        beyond = [self.further[name].reshape(-1) for name in BEYOND if form.at_shares]
+        beyond = [self.further[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares]
         rows = []
         for row, (names, numbers) in enumerate(self.rows(most)):
             shares = map(lang.local, names[groups:]) if form.at_shares else names[groups:]
-            value, interval = shown_interval(lang, *numbers, exact=form.at_shares)
+            value, interval = format_interval(lang, *numbers, exact=form.at_shares)
             for column, words in zip(beyond, ("or_less", "or_more"), strict=False):
                 if column[row]:
                     interval = lang.say(words, interval=interval)
             rows.append([*names[:groups], *shares, value, interval])
         return rows
 
-    def headings(self, lang: Texts) -> tuple[str, ...]:
+    def headings(self, lang: Catalogue) -> tuple[str, ...]:
         """The headings of the keys.
 
         That of shares is no attribute, and is translated.
@@ -270,22 +285,22 @@ class StatisticTable(ResultTable):
             else self.attributes
         )
 
-    def chart(self, lang: Texts) -> str:
+    def chart(self, lang: Catalogue) -> str:
         """The name of its chart, empty for none.
 
         Dots for means and quantiles, lines for functions, or what suits.
         """
         if self.statistic.form.along:
-            chart = chart_for(self.picture(lang))
+            chart = choose_chart(self.picture(lang))
             return "" if chart is None or chart.name == "largest" else chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
-    def spec(self, lang: Texts) -> dict[str, Any] | None:
+    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
         """Its chart, as Vega-Lite; None for a single number, or too many."""
         if not self.chart(lang):
             return None
         if self.statistic.form.along:
-            return vega_lite(self.picture(lang))
+            return draw_chart(self.picture(lang))
         every, groups, at_shares = (
             lang.say("all_rows"),
             len(self.statistic.by),
@@ -296,8 +311,8 @@ class StatisticTable(ResultTable):
             for names, ends in self.rows()
         )
         title = lang.say(f"name_{self.statistic.kind}", of=self.statistic.of)
-        return dots(
-            Dots(
+        return draw_dots(
+            DotPlot(
                 title=title,
                 groups=self.statistic.groups_name,
                 rows=rows,
@@ -305,7 +320,7 @@ class StatisticTable(ResultTable):
             )
         )
 
-    def picture(self, lang: Texts) -> Picture:
+    def picture(self, lang: Catalogue) -> Picture:
         """A distribution function as the picture of a table."""
         groups = [
             Axis(name=name, labels=along)
@@ -318,7 +333,7 @@ class StatisticTable(ResultTable):
             high=self.further["up_to"],
         )
         return Picture(
-            name=statistic_words(self.statistic, lang),
+            name=statistic_title(self.statistic, lang),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.low,
@@ -331,27 +346,28 @@ class StatisticTable(ResultTable):
 
     def __repr__(self) -> str:
         if self.cells > 1:
-            return f"StatisticTable({self.id} {self.name!r}: {texts().some('answers', self.cells)})"
+            return f"StatisticTable({self.id} {self.name!r}: {load_catalogue().some('answers', self.cells)})"
         ends = (
-            in_digits(float(values.reshape(-1)[0])) for values in (self.values, self.low, self.high)
+            format_digits(float(values.reshape(-1)[0]))
+            for values in (self.values, self.low, self.high)
         )
         return "StatisticTable({} {!r}: {}, {} to {})".format(self.id, self.name, *ends)
 
     def _repr_html_(self) -> str:
         rows = []
-        for names, numbers in self.rows(MOST_SHOWN):
-            value, low, high = map(in_digits, numbers)
+        for names, numbers in self.rows(MOST_SHOWN_CELLS):
+            value, low, high = map(format_digits, numbers)
             rows.append((", ".join(names) or "all", f"{value} ({low} to {high})"))
         more = (
-            [("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all")]
-            if self.cells > MOST_SHOWN
+            [("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all")]
+            if self.cells > MOST_SHOWN_CELLS
             else []
         )
         return html_facts(repr(self), [*rows, *more])
 
 
-def shown_interval(
-    lang: Texts, value: float, low: float, high: float, *, exact: bool
+def format_interval(
+    lang: Catalogue, value: float, low: float, high: float, *, exact: bool
 ) -> tuple[str, str]:
     """Write a value and its interval.
 
@@ -361,9 +377,11 @@ def shown_interval(
         return lang.number(value), ""
     spread = (high - low) / 8
     whole = exact and value.is_integer()
-    shown = lang.number(value, spread) if spread > 0 and not whole else lang.local(in_digits(value))
+    shown = (
+        lang.number(value, spread) if spread > 0 and not whole else lang.local(format_digits(value))
+    )
     ends = [
-        lang.number(end, spread) if spread > 0 and not exact else lang.local(in_digits(end))
+        lang.number(end, spread) if spread > 0 and not exact else lang.local(format_digits(end))
         for end in (low, high)
     ]
     return shown, lang.say("from_to", low=ends[0], high=ends[1])
@@ -417,25 +435,25 @@ class Statistics(LazySequence[StatisticTable]):
     def _make(self, position: int) -> StatisticTable:
         if position not in self._made:
             asked, options = self.workload.statistics[position], self.options
-            keys, values = _estimated(self.source, asked, options.level, self.workload)
+            keys, values = _compute_statistic(self.source, asked, options.level, self.workload)
             if "further" in values:
-                values = _published(values, options)
+                values = _round_statistic(values, options)
             self._made[position] = StatisticTable(
                 id=f"s{position + 1}",
                 name=asked.name,
-                of=_unit_name(self.workload.domain, asked),
+                of=_name_unit(self.workload.domain, asked),
                 value_name=asked.form.column,
                 attributes=(*asked.keys, *keys),
                 statistic=asked,
                 domain=self.workload.domain,
                 library=self.library,
-                texts=labels_with_other(options, self.workload.domain),
+                texts=display_texts(options, self.workload.domain),
                 **values,
             )
         return self._made[position]
 
 
-def _unit_name(domain: Domain, asked: Statistic) -> str:
+def _name_unit(domain: Domain, asked: Statistic) -> str:
     """Return whose unit the values of a statistic have: a measure, an attribute, or shares."""
     if asked.form.along:
         return "share"
@@ -446,7 +464,7 @@ def _unit_name(domain: Domain, asked: Statistic) -> str:
     return names[0] if names else asked.of
 
 
-def _estimated(
+def _compute_statistic(
     source: HasLeastSquares, asked: Statistic, level: float, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Compute a statistic.
@@ -491,7 +509,7 @@ def _estimated(
             "values": values,
             "low": low,
             "high": high,
-            "further": dict(zip(BEYOND, beyond, strict=True)),
+            "further": dict(zip(BEYOND_COLUMNS, beyond, strict=True)),
         }
     made = cdf(
         source,
@@ -510,12 +528,12 @@ def _estimated(
     }
 
 
-def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
+def _round_statistic(made: dict[str, Any], options: Options) -> dict[str, Any]:
     """Round sums and counts beside means, and suppress means of small groups.
 
     As the options ask; other statistics are unchanged.
     """
-    (step, least), further = exact_rule(options), made["further"]
+    (step, least), further = rounding_rule(options), made["further"]
     divisor = next((name for name in DIVISORS if name in further), None)
     if divisor is None:
         return made
@@ -525,7 +543,7 @@ def _published(made: dict[str, Any], options: Options) -> dict[str, Any]:
         else further[divisor] < float(least)
     )
     rounded = {
-        name: multiples(values, step) if name in {"sum", divisor} else values
+        name: round_to_multiples(values, step) if name in {"sum", divisor} else values
         for name, values in further.items()
     }
     rest = {name: np.where(gone, np.nan, made[name]) for name in ("values", "low", "high")}

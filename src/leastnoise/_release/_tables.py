@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 import numpy as np
 
-from leastnoise._charts import Picture, live, vega_lite
+from leastnoise._charts import Picture, draw_chart, make_altair_chart
 from leastnoise._estimation import (
     Answer,
     ConsistentCells,
@@ -32,17 +32,23 @@ from leastnoise._estimation import (
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, to_frame
-from leastnoise._release._options import Options, exact_rule, labels_with_other, table_position
-from leastnoise._release._texts import Names as Shown
-from leastnoise._release._texts import Texts, axes, called, picture_of, texts
+from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
+from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
+from leastnoise._release._texts import (
+    Catalogue,
+    display_labels,
+    load_catalogue,
+    make_axes,
+    make_picture,
+)
+from leastnoise._release._texts import CodeTexts as Shown
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import Exact, InputError, exact_positive, html_facts
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int
-NUMBERS = (
+NUMBER_COLUMNS = (
     "answer",
     "noise_std",
     "approximation_std",
@@ -54,12 +60,14 @@ NUMBERS = (
     "nnls_rmse",
     "answer_local",
 )
-MOST_SHOWN = 12  # cells of a table in a notebook
-_TOGETHER = 2**18  # answers that are estimated at once, where tables are taken one after the other
+MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
+_MOST_BATCH_ANSWERS = (
+    2**18
+)  # answers that are estimated at once, where tables are taken one after the other
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class IntervalWidth:
     """How wide intervals are to either side."""
 
     multiplier: float
@@ -79,7 +87,7 @@ class ResultTable:
     of: str
     """What is counted or summed: a measure, units or a share; empty for rows."""
     attributes: tuple[str, ...]
-    """The attribute of each key, by which `texts` has the texts of its labels."""
+    """The attribute of each key, by which `load_catalogue` has the texts of its labels."""
     labels: tuple[tuple[Label, ...], ...]
     low: FloatArray
     high: FloatArray
@@ -102,7 +110,7 @@ class ResultTable:
         """
 
     @abstractmethod
-    def spec(self, lang: Texts) -> dict[str, Any] | None:
+    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
         """The chart as a Vega-Lite specification.
 
         None for a single number, or too many.
@@ -111,7 +119,7 @@ class ResultTable:
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
         """The labels as people read them: texts in place of the codes that have one."""
-        return called(self.labels, self.attributes, self.texts)
+        return display_labels(self.labels, self.attributes, self.texts)
 
     @property
     def cells(self) -> int:
@@ -156,13 +164,13 @@ class ResultTable:
 
         Bars, lines, steps or shades with intervals, dots, or the largest cells.
         """
-        spec = self.spec(texts())
+        spec = self.spec(load_catalogue())
         if spec is None:
             raise InputError(
                 f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
                 "drawn."
             )
-        return live(spec, self.name)
+        return make_altair_chart(spec, self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
@@ -202,7 +210,7 @@ class Table(ResultTable):
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
         return {
             name: value.reshape(-1)
-            for name, value in zip(NUMBERS, values, strict=True)
+            for name, value in zip(NUMBER_COLUMNS, values, strict=True)
             if value is not None
         }
 
@@ -237,7 +245,7 @@ class Table(ResultTable):
 
         A number is appended to a name that clashes with a column of numbers.
         """
-        return key_columns(self.product.keys, NUMBERS)
+        return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
     def framed(self) -> Columns:
         """`columns`, with numbers and days for the labels of keys."""
@@ -245,7 +253,7 @@ class Table(ResultTable):
         made: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
-            self.key_columns(), axes(self.product, self.labels), self.indices(), strict=True
+            self.key_columns(), make_axes(self.product, self.labels), self.indices(), strict=True
         ):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
@@ -259,7 +267,7 @@ class Table(ResultTable):
                 ]
         return made | columns
 
-    def rounded(self, to: Exact | None, below: Exact | None = None) -> "Rounded":
+    def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
         """Round to multiples of ``to``, and suppress answers below ``below``.
 
         Margins grow by the rounding. It costs nothing.
@@ -276,10 +284,10 @@ class Table(ResultTable):
             values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer)
         )
         answer, shown = (
-            multiples(given, step),
+            round_to_multiples(given, step),
             ~np.isnan(given) if least is None else given >= float(least),
         )
-        return Rounded(
+        return RoundedTable(
             table=self,
             to=step,
             below=least,
@@ -296,18 +304,18 @@ class Table(ResultTable):
             ),
         )
 
-    def picture(self, lang: Texts) -> Picture:
+    def picture(self, lang: Catalogue) -> Picture:
         """What the chart is drawn from."""
-        return picture_of(
+        return make_picture(
             self.product, self.shown, self.answer, self.low, self.high, self.privacy, lang
         )
 
-    def spec(self, lang: Texts) -> dict[str, Any] | None:
+    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
         """The chart as a Vega-Lite specification; None for a single number."""
-        return vega_lite(self.picture(lang))
+        return draw_chart(self.picture(lang))
 
     def __repr__(self) -> str:
-        lang = texts()
+        lang = load_catalogue()
         what = (
             lang.value(float(self.answer.item()), float(self.margins.item()))
             if self.cells == 1
@@ -316,16 +324,16 @@ class Table(ResultTable):
         return f"Table({self.id} {self.name!r}: {what}, typical margin {lang.error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
-        lang = texts()
+        lang = load_catalogue()
         values = zip(
-            self.cell_names()[:MOST_SHOWN],
+            self.cell_names()[:MOST_SHOWN_CELLS],
             self.answer.reshape(-1).tolist(),
             self.margins.reshape(-1).tolist(),
             strict=False,
         )
         rows = [(name, lang.value(answer, margin)) for name, answer, margin in values]
-        if self.cells > MOST_SHOWN:
-            rows.append(("...", f"{self.cells - MOST_SHOWN:,} more; .frame() has all"))
+        if self.cells > MOST_SHOWN_CELLS:
+            rows.append(("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
 
     def cell_names(self) -> list[str]:
@@ -343,13 +351,13 @@ class Table(ResultTable):
         return texts if self.labels else ["total"]
 
 
-def published(table: Table, options: Options) -> Table:
+def round_table(table: Table, options: Options) -> Table:
     """Round a table and suppress small answers, as the options ask.
 
-    Guarantees: as `Rounded`; where an answer is left out, no other column tells more than that it
+    Guarantees: as `RoundedTable`; where an answer is left out, no other column tells more than that it
         is below the bound.
     """
-    step, least = exact_rule(options)
+    step, least = rounding_rule(options)
     if not step and least is None:
         return table
     rule, shape = table.rounded(step or None, least), table.answer.shape
@@ -359,7 +367,7 @@ def published(table: Table, options: Options) -> Table:
         return (
             None
             if values is None
-            else np.where(gone, np.nan, multiples(values.astype(np.float64), to))
+            else np.where(gone, np.nan, round_to_multiples(values.astype(np.float64), to))
         )
 
     return replace(
@@ -377,7 +385,7 @@ def published(table: Table, options: Options) -> Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rounded:
+class RoundedTable:
     """A table after rounding and suppression.
 
     Arrays are flat, one entry for each answer in row-major order.
@@ -426,14 +434,17 @@ class Rounded:
         """Describe the rounding and what it does to error bars."""
         sentences, size = [], self.answer.size
         if self.to:
-            to, half = (texts().plain(value) for value in (self.to, self.to / 2))
+            to, half = (load_catalogue().plain(value) for value in (self.to, self.to / 2))
             sentences.append(
                 f"Answers are rounded to multiples of {to}, which adds at most {half} to every "
                 "margin and standard error."
             )
         gone = int(np.isnan(self.table.answer).sum())
         if self.below is not None:
-            below, count = texts().plain(self.below), int(np.isnan(self.answer).sum()) - gone
+            below, count = (
+                load_catalogue().plain(self.below),
+                int(np.isnan(self.answer).sum()) - gone,
+            )
             sentences.append(
                 f"{count} of {size} answers are below {below} and are left out. For each of them, "
                 "high is a bound: the true answer is at "
@@ -453,7 +464,7 @@ class Rounded:
         return " ".join(sentences)
 
 
-def multiples(values: FloatArray, step: Fraction) -> FloatArray:
+def round_to_multiples(values: FloatArray, step: Fraction) -> FloatArray:
     """The nearest multiples of a step; the values themselves where it is 0."""
     return (
         np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0
@@ -462,10 +473,10 @@ def multiples(values: FloatArray, step: Fraction) -> FloatArray:
     )
 
 
-One = TypeVar("One", bound=ResultTable)
+Item = TypeVar("Item", bound=ResultTable)
 
 
-class LazySequence(Sequence[One], Generic[One]):
+class LazySequence(Sequence[Item], Generic[Item]):
     """The tables or statistics of a release, each computed when used.
 
     One by index, id or name, or a list by a slice.
@@ -481,20 +492,20 @@ class LazySequence(Sequence[One], Generic[One]):
         """The position of a part, by id or name."""
 
     @abstractmethod
-    def _make(self, position: int) -> One:
+    def _make(self, position: int) -> Item:
         """The part at a position from 0."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)})"
 
-    def __iter__(self) -> Iterator[One]:
+    def __iter__(self) -> Iterator[Item]:
         return map(self._make, range(len(self)))
 
     @overload
-    def __getitem__(self, key: int | str) -> One: ...
+    def __getitem__(self, key: int | str) -> Item: ...
     @overload
-    def __getitem__(self, key: slice) -> list[One]: ...
-    def __getitem__(self, key: int | str | slice) -> One | list[One]:
+    def __getitem__(self, key: slice) -> list[Item]: ...
+    def __getitem__(self, key: int | str | slice) -> Item | list[Item]:
         if isinstance(key, slice):
             return [self._make(position) for position in range(*key.indices(len(self)))]
         if isinstance(key, str):
@@ -518,7 +529,7 @@ class Tables(LazySequence[Table]):
     estimator: Estimator
     products: tuple[Product, ...]
     options: Options
-    interval: Interval
+    interval: IntervalWidth
     joint: Mapping[str | None, Estimator] = field(default_factory=dict)
     local: Mapping[str | None, Estimator] = field(default_factory=dict)
     library: str | None = None
@@ -526,9 +537,7 @@ class Tables(LazySequence[Table]):
     public: Sequence[PublicCounts] = ()
 
     def __post_init__(self) -> None:
-        self._texts = (
-            labels_with_other(self.options, self.products[0].domain) if self.products else {}
-        )
+        self._texts = display_texts(self.options, self.products[0].domain) if self.products else {}
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._agreed: dict[tuple[str | None, bool], ConsistentCells] = {}
 
@@ -574,13 +583,13 @@ class Tables(LazySequence[Table]):
 
     def position(self, key: str) -> int:
         """The position of a table, by id or by a name that only one table has."""
-        return table_position(self.products, key)
+        return find_table_position(self.products, key)
 
     def __iter__(self) -> Iterator[Table]:
         start = cells = 0
         for stop, product in enumerate(self.products, 1):
             cells += product.rows
-            if cells >= _TOGETHER or stop == len(self.products):
+            if cells >= _MOST_BATCH_ANSWERS or stop == len(self.products):
                 for position, answers in enumerate(
                     estimate_products(self.estimator, self.products[start:stop]), start
                 ):
@@ -661,7 +670,7 @@ class Tables(LazySequence[Table]):
             "local": None if local is None else local.estimate(product).values,
         }
         made: dict[str, Any] = {
-            name: None if values is None else in_unit(product, values)
+            name: None if values is None else convert_to_amounts(product, values)
             for name, values in numbers.items()
         }
         table = Table(
@@ -674,14 +683,14 @@ class Tables(LazySequence[Table]):
             texts=self._texts,
             library=self.library,
             privacy=self.privacy,
-            low=made["answer"] - in_unit(product, below),
-            high=made["answer"] + in_unit(product, above),
+            low=made["answer"] - convert_to_amounts(product, below),
+            high=made["answer"] + convert_to_amounts(product, above),
             **made,
         )
-        return published(table, self.options)
+        return round_table(table, self.options)
 
 
-def in_unit(product: Product, values: FloatArray) -> FloatArray:
+def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:
     """Return multiples of a measure's unit as amounts.
 
     12345 at the unit 0.01 is 123.45, correctly rounded.

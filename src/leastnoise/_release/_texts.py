@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from leastnoise._charts import Axis, Picture, chart_for, in_digits
+from leastnoise._charts import Axis, Picture, choose_chart, format_digits
 from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind, Label
 from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
@@ -32,11 +32,11 @@ from leastnoise._workload import Product, Statistic
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
-_LEFT_OUT = "\u2013"  # in the place of an answer that is not published
+_SUPPRESSED = "\u2013"  # in the place of an answer that is not published
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Texts:
+class Catalogue:
     """The sentences of one language by key, and translated error messages.
 
     Error messages are found by their English templates.
@@ -58,7 +58,7 @@ class Texts:
         return (
             str(sentence)
             if self.language == "en"
-            else _worded(sentence, self.faults) or self.say("st_english", text=sentence)
+            else _translate_message(sentence, self.faults) or self.say("st_english", text=sentence)
         )
 
     def some(self, key: str, count: int, **values: object) -> str:
@@ -74,7 +74,7 @@ class Texts:
             return (
                 self.plain(int(value))
                 if value.denominator == 1
-                else self.local(in_digits(float(value)))
+                else self.local(format_digits(float(value)))
             )
         if isinstance(value, int):
             return self.local(f"{value:,}")
@@ -114,7 +114,7 @@ class Texts:
         With thousands separators.
         """
         if math.isnan(value):
-            return _LEFT_OUT
+            return _SUPPRESSED
         decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
         text = f"{value:,.{min(decimals, 12)}f}"
         return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
@@ -122,7 +122,7 @@ class Texts:
     def error(self, value: float) -> str:
         """Write a margin or standard error in three digits."""
         if math.isnan(value):
-            return _LEFT_OUT
+            return _SUPPRESSED
         short = float(f"{value:.3g}")
         if not short > 0:
             return "0"
@@ -133,7 +133,7 @@ class Texts:
 
         With more than ``digits`` digits if six would round a share below 100 up to 100.
         """
-        text = in_digits(float(f"{100 * share:.{digits}g}"))
+        text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
         return self.local(text) + ("%" if self.language == "en" else "\u00a0%")
@@ -141,26 +141,26 @@ class Texts:
     def value(self, answer: float, margin: float) -> str:
         """Write an answer with its margin."""
         if math.isnan(answer):
-            return _LEFT_OUT
+            return _SUPPRESSED
         return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"
 
 
 @cache
-def texts(language: str = "en") -> Texts:
+def load_catalogue(language: str = "en") -> Catalogue:
     """The catalogue of a language."""
     folder = Path(__file__).with_name("texts")
     sentences: dict[str, str] = {}
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
         sentences |= tomllib.loads(path.read_text(encoding="utf-8"))
     faults = folder / "faults" / f"{language}.toml"
-    return Texts(
+    return Catalogue(
         language,
         sentences,
         tomllib.loads(faults.read_text(encoding="utf-8")) if faults.exists() else {},
     )
 
 
-def _worded(fault: str, table: Mapping[str, str]) -> str | None:
+def _translate_message(fault: str, table: Mapping[str, str]) -> str | None:
     """Translate a message by a table of templates.
 
     Including its values that are messages or words; None if the table lacks one.
@@ -171,32 +171,34 @@ def _worded(fault: str, table: Mapping[str, str]) -> str | None:
         name: value for name, value in fault.values.items() if isinstance(value, str) and value
     }
     words = {
-        name: _worded(text, table)
+        name: _translate_message(text, table)
         for name, text in texts_of.items()
-        if name in _WORDS or isinstance(text, Message)
+        if name in _TRANSLATED_VALUES or isinstance(text, Message)
     }
     if fault.template not in table or None in words.values():
         return None
     return message(table[fault.template], **{**fault.values, **words})
 
 
-_WORDS = ("what", "allowed", "advice", "part", "fault", "why", "key")
-ENGLISH = texts("en")
+_TRANSLATED_VALUES = ("what", "allowed", "advice", "part", "fault", "why", "key")
+ENGLISH = load_catalogue("en")
 
 
-def filled(template: str, **values: Any) -> str:
+def fill_template(template: str, **values: Any) -> str:
     """Fill in a template.
 
     Every text is escaped, and a missing value is an error.
     """
     # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts
     # have one.
-    return str(templates(TEMPLATES).get_template(template).render(**values)).replace("\r", "&#13;")
+    return str(load_templates(TEMPLATES).get_template(template).render(**values)).replace(
+        "\r", "&#13;"
+    )
 
 
 @cache
-def templates(folder: Path) -> Any:
-    """Return the templates of a folder; see `filled`."""
+def load_templates(folder: Path) -> Any:
+    """Return the templates of a folder; see `fill_template`."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -209,17 +211,19 @@ def templates(folder: Path) -> Any:
 
 
 Labels = Sequence[Sequence[str | int]]
-Names = Mapping[str, Mapping[str, str]]
+CodeTexts = Mapping[str, Mapping[str, str]]
 """Texts of codes, by attribute."""
 _PERIOD = re.compile(
     r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII
 )
-MANY = 0.1
+MANY_ROWS_SHARE = 0.1
 """Readers are warned first of missing rows if these are more than this share of all rows."""
-_WIDEST = 0.5  # an interval longer than this tells nothing
+_WIDEST_SHARE = 0.5  # an interval longer than this tells nothing
 
 
-def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[str, ...], ...]:
+def display_labels(
+    labels: Labels, names: Sequence[str], texts: CodeTexts
+) -> tuple[tuple[str, ...], ...]:
     """Return the display labels of the codes along some attributes.
 
     The code is appended if several codes share a label.
@@ -238,26 +242,26 @@ def called(labels: Labels, names: Sequence[str], texts: Names) -> tuple[tuple[st
     return tuple(shown)
 
 
-def picture_of(
+def make_picture(
     product: Product,
     labels: Labels,
     answer: FloatArray,
     low: FloatArray,
     high: FloatArray,
     privacy: Privacy | None,
-    lang: Texts,
+    lang: Catalogue,
 ) -> Picture:
     """Return the picture that the chart of a table is drawn from.
 
     All cells, or numbers and dates without their cell of other values.
     """
     whole = Picture(
-        name=table_words(product, lang),
-        axes=axes(product, labels),
+        name=table_title(product, lang),
+        axes=make_axes(product, labels),
         answer=answer,
         low=low,
         high=np.where(np.isnan(answer), np.nan, high),
-        unit=unit_words(quantity_words(product, lang), privacy, lang),
+        unit=name_with_row_limit(name_quantity(product, lang), privacy, lang),
         value=lang.value,
         number=lang.number,
         up_to=lang.say("up_to"),
@@ -266,11 +270,11 @@ def picture_of(
     # a line or is the only form that can be drawn
     kinds = [product.domain.kind(name) for name in product.attributes]
     further = [
-        _further_cells(kind, along) for kind, along in zip(kinds, product.labels, strict=True)
+        _count_further_cells(kind, along) for kind, along in zip(kinds, product.labels, strict=True)
     ]
     if any(further):
         made = []
-        shorter = axes(
+        shorter = make_axes(
             product,
             [along[: len(along) - count] for along, count in zip(labels, further, strict=True)],
         )
@@ -287,7 +291,7 @@ def picture_of(
             high=whole.high[cells],
         )
         drawn_short, drawn_whole = (
-            "" if (chart := chart_for(drawn)) is None else chart.name for drawn in (short, whole)
+            "" if (chart := choose_chart(drawn)) is None else chart.name for drawn in (short, whole)
         )
         whole = (
             short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
@@ -300,13 +304,13 @@ def picture_of(
     return replace(whole, axes=several, answer=answer, low=low, high=high)
 
 
-def _further_cells(kind: Kind, labels: Sequence[Label]) -> int:
+def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
     """Return how many labels at the end are of cells behind the regular ones."""
     count = len(kind.further_labels)
     return count if count and tuple(labels[-count:]) == kind.further_labels else 0
 
 
-def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
+def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
     """Return one axis for each attribute.
 
     With as many keys as it has labels: ranges of numbers, dates, or else names.
@@ -316,7 +320,7 @@ def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
         product.keys, product.attributes, product.query_sets, labels, strict=True
     ):
         shown, kind = tuple(map(str, along)), product.domain.kind(attribute)
-        edges = _edges(kind)
+        edges = _cell_bounds(kind)
         ends = (
             interval_ends(queries.operator("", kind))
             if edges is not None and queries.form.intervals
@@ -345,7 +349,7 @@ def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
                 )
             )
             continue
-        moments = [*takewhile(bool, (moment(label.removeprefix("<= ")) for label in shown))]
+        moments = [*takewhile(bool, (first_moment(label.removeprefix("<= ")) for label in shown))]
         dates = (
             queries.form.axis != "spans" and len(moments) == len(shown) > 2 and len(shown[0]) > 4
         )
@@ -360,7 +364,7 @@ def axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
     return tuple(made)
 
 
-def moment(label: str) -> str | None:
+def first_moment(label: str) -> str | None:
     """Return the first day or hour of a period in ISO form.
 
     None for a label that is no period.
@@ -380,7 +384,7 @@ def moment(label: str) -> str | None:
     return date if hour is None else f"{date}T{hour:02d}:00"
 
 
-def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
+def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     """Return the first and the last number of every cell.
 
     NaN for the cell of other values; None if cells are no numbers.
@@ -398,7 +402,7 @@ def _edges(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     return np.concatenate([low, rest]), np.concatenate([high, rest])
 
 
-def table_words(product: Product, lang: Texts) -> str:
+def table_title(product: Product, lang: Catalogue) -> str:
     """Return the name of a table."""
     table = lang.say("name_total")
     if product.attributes:
@@ -414,12 +418,12 @@ def table_words(product: Product, lang: Texts) -> str:
     made = (
         lang.say("name_sum", measure=product.measure)
         if product.of_values
-        else measured_words(product, lang, "name")
+        else name_measured(product, lang, "name")
     )
     return lang.say("name_by", name=made, groups=table) if product.attributes else made
 
 
-def measured_words(product: Product, lang: Texts, key: str = "unit") -> str:
+def name_measured(product: Product, lang: Catalogue, key: str = "unit") -> str:
     """Return the name of what a table sums or counts.
 
     A measure, rows, units, or values of a measure.
@@ -431,20 +435,20 @@ def measured_words(product: Product, lang: Texts, key: str = "unit") -> str:
     return lang.say("name_units" if product.of_units else "unit_rows")
 
 
-def quantity_words(product: Product, lang: Texts) -> str:
+def name_quantity(product: Product, lang: Catalogue) -> str:
     """Name the quantity of every answer of a table, such as ``rows`` or ``sum of pay``."""
     if product.of_values:
         return lang.say("name_sum", measure=product.measure)
-    return measured_words(product, lang)
+    return name_measured(product, lang)
 
 
-def statistic_words(statistic: Statistic, lang: Texts) -> str:
+def statistic_title(statistic: Statistic, lang: Catalogue) -> str:
     """Return the name of a mean, of quantiles or of a distribution function."""
     made = lang.say(f"name_{statistic.kind}", of=statistic.of)
     return lang.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
 
 
-class Share(NamedTuple):
+class ShareInterval(NamedTuple):
     """The share of rows that a limit cut, with its interval.
 
     At the level of the release.
@@ -455,7 +459,7 @@ class Share(NamedTuple):
     high: float
 
 
-def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
+def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
     """Return the share of rows that the row limit of units cut.
 
     By the guard's noisy counts; None if the noise hides it.
@@ -485,10 +489,12 @@ def cut_share(receipt: Mapping[str, Any], level: float) -> Share | None:
         max(0.0, ratio) / (1 + max(0.0, ratio))
         for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)
     )
-    return Share(share, low, high) if high - low <= _WIDEST else None
+    return ShareInterval(share, low, high) if high - low <= _WIDEST_SHARE else None
 
 
-def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang: Texts) -> str:
+def format_row_limit(
+    privacy: Privacy, receipt: Mapping[str, Any], level: float, lang: Catalogue
+) -> str:
     """Say that the answers count at most so many rows of a unit.
 
     And about how many rows were cut; empty without a limit.
@@ -496,7 +502,7 @@ def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang
     if privacy.unit_column is None:
         return ""
     share, limit = (
-        cut_share(receipt, level),
+        estimate_cut_share(receipt, level),
         lang.some("of", privacy.max_rows, column=repr(privacy.unit_column)),
     )
     return (
@@ -506,7 +512,7 @@ def limit_words(privacy: Privacy, receipt: Mapping[str, Any], level: float, lang
     )
 
 
-def unit_words(unit: str, privacy: Privacy | None, lang: Texts) -> str:
+def name_with_row_limit(unit: str, privacy: Privacy | None, lang: Catalogue) -> str:
     """Name what a table counts or sums.
 
     And the limit on the rows of a unit if there is one.

@@ -15,32 +15,32 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import drawing
+from leastnoise._charts import is_drawing
 from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._error import block_variance
 from leastnoise._estimation import REPETITIONS
-from leastnoise._frames import Columns, UniqueNames, key_columns, label_array, to_frame
+from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._plan import Plan, versions
-from leastnoise._release import _sentences as words
-from leastnoise._release._directory import Draft, file_name, inert_text, list_files, write_rows
-from leastnoise._release._formats import Messages, Workbook
-from leastnoise._release._manifest import FORMAT, markdown_text
-from leastnoise._release._options import Options, exact_rule
-from leastnoise._release._quantities import column_meanings, quantity_of
+from leastnoise._release import _sentences as sentences
+from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
+from leastnoise._release._formats import SdmxMessages, Workbook
+from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
+from leastnoise._release._options import Options, rounding_rule
+from leastnoise._release._quantities import describe_columns, describe_quantity
 from leastnoise._release._records import Records
-from leastnoise._release._release import Release, TableEntry, statement_file
+from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._report import (
-    MOST_CELLS,
-    MOST_LARGEST,
-    MOST_OF_A_TABLE,
+    MOST_PAGE_ROWS,
     MOST_PICTURES,
-    report,
-    views,
+    MOST_SHORTENED_ROWS,
+    MOST_TABLE_ROWS,
+    collect_content,
+    render_report,
 )
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import NUMBERS, ResultTable, Table
+from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
-from leastnoise._release._texts import texts as catalogue
+from leastnoise._release._texts import load_catalogue as catalogue
 from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import Exact, refuse
@@ -52,14 +52,14 @@ from leastnoise._workload import level_names
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
 # DuckDB would draw its own on the standard output stream of an interactive program
-_QUIET = "SET enable_progress_bar = false"
-_ROW_GROUP = 2**18
+_DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
+_ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
 """The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
-WRITERS = {"xlsx": Workbook, "sdmx": Messages}
+WRITERS = {"xlsx": Workbook, "sdmx": SdmxMessages}
 """Writers of the formats that hold all tables together; they take the parts one by one."""
-MOST_LISTED = 200
+MOST_LISTED_TABLES = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
     "agreed": "from the total down, the nearest groups within each group (least squares) that are "
@@ -76,18 +76,29 @@ _COLUMNS = {
     "answer": "the unbiased least squares estimate, consistent across tables",
     "noise_std": "its standard error from the noise, as the plan promised it",
 }
-_DECIDED_COLUMNS = {
+_ADAPTIVE_COLUMNS = {
     "answer": "the estimate, consistent across tables; biased where the data are not as even as "
     "the choices suppose",
     "noise_std": "its standard error from the noise, given the outcome of the choices",
     "approximation_std": "the rest of its error, estimated from what was paid for; empty where "
     "nothing tells",
 }
-_DECIDED_POST_PROCESSING = "answer is the mechanism's estimate; it is %s. Everything after the measurements is post-processing and cost nothing."  # noqa: E501
-_NOT_PROMISED = "which queries were measured was decided on the way, so the error depends on the data, and it was not promised beforehand"
+_ADAPTIVE_POST_PROCESSING = (
+    "answer is the mechanism's estimate; it is %s. Everything after the measurements is "
+    "post-processing and cost nothing."
+)
+_ADAPTIVE_ERROR_NOTE = (
+    "which queries were measured was decided on the way, so the error depends on the data, and it "
+    "was not promised beforehand"
+)
 # CPU seconds, measured on one core of 2026
-_START, _PICTURE, _FILE, _ROW, _ANSWER, _NUMBER = 1.3, 0.08, 0.02, 7e-5, 3e-6, 3e-7
-_OF_MEANS = (
+_START_SECONDS = 1.3
+_PICTURE_SECONDS = 0.08
+_FILE_SECONDS = 0.02
+_PAGE_ROW_SECONDS = 7e-5
+_ANSWER_SECONDS = 3e-6
+_MEASUREMENT_SECONDS = 3e-7
+_MEAN_INTERVALS = (
     "Intervals are Fieller's, each by itself; std_error is by the delta method at the estimates, "
     "empty where the divisor is not clear of 0; the sum and the divisor are those of the tables."
 )
@@ -123,7 +134,7 @@ _MEANINGS = {
 
 
 @contextmanager
-def _formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
+def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
     """Yield whether Parquet is written, and the database that writes CSV.
 
     None without CSV; creating a database takes longer than writing a small table.
@@ -152,24 +163,24 @@ def write_answers(
     others = [
         WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
     ]
-    with _formats(release.options.formats) as formats, BoundedThreadPool() as beside:
-        for table, stem in (_batched if len(release.tables) > MOST_TABLE_FILES else _one_by_one)(
-            release, directory, formats, beside
-        ):
-            entries.append(_entry(release, table, stem))
+    with _open_formats(release.options.formats) as formats, BoundedThreadPool() as beside:
+        for table, stem in (
+            _write_table_batches if len(release.tables) > MOST_TABLE_FILES else _write_single_tables
+        )(release, directory, formats, beside):
+            entries.append(_make_entry(release, table, stem))
             for writer in others:
                 writer.add(table, stem)
             yield table, entries[-1]
         for made in release.statistics:
-            _write_part(made, directory / statistic_file(release, made), formats)
+            _write_result(made, directory / statistic_path(release, made), formats)
             for writer in others:
-                writer.add(made, statistic_file(release, made))
+                writer.add(made, statistic_path(release, made))
     for writer in others:
         writer.close()
     for number, text in enumerate(release.options.statements, 1):
         answers = release.answered(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
-            write_columns(answers, directory / f"{statement_file(number)}.{ending}")
+            write_columns(answers, directory / f"{statement_path(number)}.{ending}")
     write_rows(
         directory / "tables.csv", [each.name for each in fields(TableEntry)], map(astuple, entries)
     )
@@ -195,7 +206,7 @@ def write_covariances(release: Release, directory: Path) -> None:
     if not release.options.covariances:
         return
     (directory / "covariances").mkdir()
-    with _formats(
+    with _open_formats(
         [name for name in release.options.formats if name not in WRITERS] or ["csv"]
     ) as formats:
         for key in release.options.covariances:
@@ -207,10 +218,12 @@ def write_covariances(release: Release, directory: Path) -> None:
                 "other_answer": second + 1,
                 "covariance": matrix[first, second],
             }
-            _copy(columns, {"query": [key]}, directory / f"covariances/{key}", formats)
+            _write_column_files(
+                columns, {"query": [key]}, directory / f"covariances/{key}", formats
+            )
 
 
-def _entry(release: Release, table: Table, stem: str) -> TableEntry:
+def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
     product = table.product
     unit = None if product.measure is None else product.domain.measures[product.measure].unit
     position = int(table.id[1:]) - 1
@@ -225,26 +238,26 @@ def _entry(release: Release, table: Table, stem: str) -> TableEntry:
         attributes=product.attributes,
         answers=table.cells,
         measure=product.measure,
-        quantity=quantity_of(product),
+        quantity=describe_quantity(product),
         unit="unit" if product.of_units else str(unit) if product.of_values else "row",
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
         promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
-        leaves_out=words.left_out_of(release.plan, product),
-        of=words.of_words(release),
+        leaves_out=sentences.dropping_attributes(release.plan, product),
+        of=sentences.describe_row_limit(release),
     )
 
 
-def statistic_file(release: Release, made: StatisticTable) -> str:
+def statistic_path(release: Release, made: StatisticTable) -> str:
     """Return the path of a statistic's files, without ending.
 
     Below the release's directory.
     """
-    return f"answers/{file_name(made.id, made.name, len(release.statistics))}"
+    return f"answers/{make_file_name(made.id, made.name, len(release.statistics))}"
 
 
-def _one_by_one(
+def _write_single_tables(
     release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write one file for each table and format.
@@ -254,7 +267,7 @@ def _one_by_one(
     leveled = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
         stem, product = (
-            f"answers/{file_name(table.id, table.name, len(release.tables))}",
+            f"answers/{make_file_name(table.id, table.name, len(release.tables))}",
             table.product,
         )
         pairs = zip(product.keys, product.attributes, strict=True)
@@ -264,7 +277,7 @@ def _one_by_one(
             if level_names(product.domain.kind(name))
         ]
         beside.do(
-            _write_part,
+            _write_result,
             table,
             directory / stem,
             formats,
@@ -273,7 +286,7 @@ def _one_by_one(
         yield table, stem
 
 
-def _write_part(
+def _write_result(
     part: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
     """Write a table or statistic, one file for each format.
@@ -289,10 +302,12 @@ def _write_part(
         columns[column] = np.broadcast_to(
             np.expand_dims(array, [*range(1, part.low.ndim - axis)]), part.low.shape
         )
-    _copy({**columns, **part.numbers()}, texts, stem, formats, level, column_meanings(part))
+    _write_column_files(
+        {**columns, **part.numbers()}, texts, stem, formats, level, describe_columns(part)
+    )
 
 
-def _batched(
+def _write_table_batches(
     release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
     """Write tables with equally many attributes into one folder.
@@ -355,7 +370,7 @@ def _write_batch(
         within = np.concatenate([shapes[table.answer.shape][axis] for table in tables])
         columns[value] = first_positions(value, [table.labels[axis] for table in tables]) + within
     numbers = [table.numbers() for table in tables]
-    for name in NUMBERS:
+    for name in NUMBER_COLUMNS:
         # Whole counts and sums in decimals share a column; not every table has those that were
         # asked for.
         if name in some or any(name in each for each in numbers):
@@ -364,10 +379,10 @@ def _write_batch(
                 for each, table in zip(numbers, tables, strict=True)
             ]
             columns[name] = np.concatenate(values).astype(np.float64, copy=False)
-    _copy(columns, texts, stem, formats)
+    _write_column_files(columns, texts, stem, formats)
 
 
-def _copy(
+def _write_column_files(
     columns: Mapping[str, Array],
     texts: Mapping[str, Sequence[str]],
     stem: Path,
@@ -384,12 +399,14 @@ def _copy(
     (parquet, csv), given = formats, UniqueNames(set())
     names = {name: given.unique(name.encode("utf-8", "replace").decode()) for name in columns}
     if csv is not None:
-        inert = {name: [inert_text(text) for text in known] for name, known in texts.items()}
+        inert = {name: [make_inert(text) for text in known] for name, known in texts.items()}
         with csv.cursor() as connection:  # of its own, as parts are written on several threads
-            connection.execute(_QUIET)
+            connection.execute(_DISABLE_PROGRESS_BAR)
             connection.register(
                 "answers",
-                _batches(columns, inert, map(inert_text, names.values()), pa.LargeStringArray.take),
+                _read_arrow_batches(
+                    columns, inert, map(make_inert, names.values()), pa.LargeStringArray.take
+                ),
             )
             path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
             connection.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
@@ -414,7 +431,7 @@ def _copy(
             "write_statistics": [names["query"]],
             "store_schema": False,
         }
-        batches = _batches(columns, texts, names.values(), _labelled)
+        batches = _read_arrow_batches(columns, texts, names.values(), _dictionary_array)
         target = stem.with_name(f"{stem.name}.parquet")
         with ParquetWriter(target, batches.schema, compression="zstd", **facts) as writer:
             writer.add_key_value_metadata({COLUMNS_KEY: json.dumps(meanings or {})})
@@ -422,7 +439,7 @@ def _copy(
                 writer.write_batch(batch)
 
 
-def _batches(
+def _read_arrow_batches(
     columns: Mapping[str, Array],
     texts: Mapping[str, Sequence[str]],
     names: Iterable[str],
@@ -434,33 +451,35 @@ def _batches(
     """
     import pyarrow as pa
 
-    known, named = {name: _strings(each) for name, each in texts.items()}, [*names]
+    known, named = {name: _string_array(each) for name, each in texts.items()}, [*names]
 
     def batch(start: int) -> Any:
-        parts = {name: array.flat[start : start + _ROW_GROUP] for name, array in columns.items()}
+        parts = {
+            name: array.flat[start : start + _ROW_GROUP_ROWS] for name, array in columns.items()
+        }
         arrays = [
-            labelled(known[name], _numbers(part)) if name in known else _numbers(part)
+            labelled(known[name], _number_array(part)) if name in known else _number_array(part)
             for name, part in parts.items()
         ]
         return pa.record_batch(arrays, names=named)
 
-    first, *starts = range(0, columns["query"].size, _ROW_GROUP)
+    first, *starts = range(0, columns["query"].size, _ROW_GROUP_ROWS)
     begun = batch(first)
     return pa.RecordBatchReader.from_batches(begun.schema, chain([begun], map(batch, starts)))
 
 
-def _labelled(texts: Any, codes: Any) -> Any:
+def _dictionary_array(texts: Any, codes: Any) -> Any:
     """Return a dictionary-encoded column, with the texts of this batch alone."""
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
     first, last = int(numbers.min()), int(numbers.max())
     return pa.DictionaryArray.from_arrays(
-        _numbers(numbers - first), texts.slice(first, last - first + 1)
+        _number_array(numbers - first), texts.slice(first, last - first + 1)
     )
 
 
-def _numbers(values: Array) -> Any:
+def _number_array(values: Array) -> Any:
     """Return an Arrow array with NaN as null.
 
     Made from buffers, because ``pyarrow.array`` imports pandas.
@@ -476,7 +495,7 @@ def _numbers(values: Array) -> Any:
     )
 
 
-def _strings(texts: Sequence[str]) -> Any:
+def _string_array(texts: Sequence[str]) -> Any:
     """Return texts as an Arrow array, without what UTF-8 cannot hold.
 
     After the payment nothing may fail because of a label.
@@ -496,15 +515,15 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
     The README says what rounding does to error bars.
     """
     dataset = release.receipt.get("dataset")
-    title = f"# {markdown_text(dataset)}: rounded tables" if dataset else "# Rounded tables"
+    title = f"# {escape_markdown(dataset)}: rounded tables" if dataset else "# Rounded tables"
     lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
-    if cut := words.cut_words(release):
-        lines += [markdown_text(cut), ""]
+    if cut := sentences.describe_cut_rows(release):
+        lines += [escape_markdown(cut), ""]
     for table in release.tables:
         rule = table.rounded(to, below)
-        name = f"{file_name(table.id, table.name, len(release.tables))}.csv"
+        name = f"{make_file_name(table.id, table.name, len(release.tables))}.csv"
         write_columns(rule.columns(), directory / name)
         lines.append(f"- `{name}`: {rule.words()}")
     (directory / "README.md").write_text(
@@ -533,13 +552,13 @@ def fill_draft(release: Release, draft: Draft) -> None:
     with closing(
         write_answers(release, draft.path)
     ) as written:  # whatever happens, no thread writes into a draft that is removed
-        seen = views(release, written, catalogue(release.options.language))
+        seen = collect_content(release, written, catalogue(release.options.language))
     write_covariances(release, draft.path)
-    page = report(release, seen)
+    page = render_report(release, seen)
     (draft.path / "report.html").write_text(
         page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
     )
-    value = manifest(release, seen.entries, list_files(draft.path))
+    value = build_manifest(release, seen.entries, list_files(draft.path))
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (draft.path / "manifest.json").write_text(
         text, encoding="utf-8", errors="replace", newline="\n"
@@ -566,8 +585,8 @@ def _write_measurements(release: Release, directory: Path) -> None:
         for number, values in enumerate(observation.values):
             file.write((", " if number else "") + whole_bytes_text(values))
         file.write("]}")
-    if len(observation.measurements.blocks) > MOST_LISTED:
-        tables = measured_tables(observation.measurements)
+    if len(observation.measurements.blocks) > MOST_LISTED_TABLES:
+        tables = list_measured_blocks(observation.measurements)
         write_rows(directory / "tables.csv", tables[0], (table.values() for table in tables))
 
 
@@ -578,19 +597,27 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
     """
     if plan.measurements is None:
         return 0.0
-    seconds = _NUMBER * sum(block.rows for block in plan.measurements.blocks)
+    seconds = _MEASUREMENT_SECONDS * sum(block.rows for block in plan.measurements.blocks)
     if not written:
         return seconds
     sizes = [product.rows for product in plan.workload.products]
-    rows = min(sum(size if size <= MOST_OF_A_TABLE else MOST_LARGEST for size in sizes), MOST_CELLS)
+    rows = min(
+        sum(size if size <= MOST_TABLE_ROWS else MOST_SHORTENED_ROWS for size in sizes),
+        MOST_PAGE_ROWS,
+    )
     files = min(len(sizes), MOST_TABLE_FILES) * len(options.formats) / 2
-    pictures = min(len(sizes), MOST_PICTURES) if drawing() else 0
+    pictures = min(len(sizes), MOST_PICTURES) if is_drawing() else 0
     return (
-        seconds + _START + _PICTURE * pictures + _FILE * files + _ROW * rows + _ANSWER * sum(sizes)
+        seconds
+        + _START_SECONDS
+        + _PICTURE_SECONDS * pictures
+        + _FILE_SECONDS * files
+        + _PAGE_ROW_SECONDS * rows
+        + _ANSWER_SECONDS * sum(sizes)
     )
 
 
-def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
+def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
     """Return the facts about every measured block.
 
     Attributes, number of queries, scale and variance.
@@ -609,19 +636,19 @@ def measured_tables(measurements: Measurements) -> list[dict[str, Any]]:
     ]
 
 
-def manifest(
+def build_manifest(
     release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the manifest of a release as a JSON value."""
     plan, noise, outcome = release.plan, release.measurements.noise.value, release.finding.facts()
-    few = len(plan.workload.products) <= MOST_LISTED
+    few = len(plan.workload.products) <= MOST_LISTED_TABLES
     return {
-        "format": FORMAT,
+        "format": MANIFEST_FORMAT,
         **({} if release.private else {"warning": ENGLISH.say("not_private")}),
         "private": release.private,
         "written": datetime.now(UTC).date().isoformat(),
         "versions": versions(),
-        **_protected(release),
+        **_privacy_facts(release),
         "workload": plan.workload.to_json()
         if few
         else "listed in measurements/plan.json under 'questions'",
@@ -633,39 +660,39 @@ def manifest(
             "details": plan.details.to_json(),
             **({"outcome": outcome} if outcome else {}),
         },
-        **_measured(release, entries),
+        **_measurement_facts(release, entries),
         "intervals": {
             "level": release.level,
             "half_width_in_noise_std": release.interval.multiplier,
             "half_width_added": release.interval.half_step
-            + float(exact_rule(release.options)[0]) / 2,
-            "method": words.interval_words(release),
-            **({"notice": cut} if (cut := words.cut_words(release)) else {}),
-            "does_not_cover": words.limits(release),
+            + float(rounding_rule(release.options)[0]) / 2,
+            "method": sentences.describe_intervals(release),
+            **({"notice": cut} if (cut := sentences.describe_cut_rows(release)) else {}),
+            "does_not_cover": sentences.list_uncovered_errors(release),
         },
-        "post_processing": _post_processing(release),
-        **_answers(release, entries),
+        "post_processing": _post_processing_facts(release),
+        **_answer_facts(release, entries),
         "options": release.options.to_json(),
         "files": [dict(entry) for entry in files],
     }
 
 
-def _protected(release: Release) -> dict[str, Any]:
+def _privacy_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's parts on the promise, the payment and the domain."""
     privacy, domain, spent, second = (
         release.privacy,
         release.plan.domain,
         release.plan.cost(),
-        words.joined_words(release),
+        sentences.describe_second_table(release),
     )
-    name, parameters = words.definition(privacy)
+    name, parameters = sentences.describe_definition(privacy)
     kinds = {name: domain.kind(name) for name in domain.names}
     long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
     return {
         "privacy": {
             "definition": name,
             "parameters": parameters,
-            "promise": words.promise(privacy),
+            "promise": sentences.describe_promise(privacy),
             "neighbours": privacy.neighbours,
             "unit": {
                 "column": privacy.unit_column,
@@ -680,12 +707,12 @@ def _protected(release: Release) -> dict[str, Any]:
                     if privacy.unit_reading == READ_AS_IT_IS
                     else {"reading": privacy.unit_reading.to_json()}
                 ),
-                "in_words": words.change(privacy),
+                "in_words": sentences.describe_neighbours(privacy),
                 **({} if second is None else {"second_table": second}),
             },
             "cost": {
                 **spent.to_json(),
-                "in_words": words.cost_words(spent),
+                "in_words": sentences.format_cost(spent),
                 "within_budget": covers(release.plan.privacy.budget, spent),
             },
         },
@@ -699,15 +726,18 @@ def _protected(release: Release) -> dict[str, Any]:
                 else domain.to_json()
             ),
             "rules": [
-                *(words.domain_words(name, kind) for name, kind in kinds.items()),
-                *(words.measure_words(name, measure) for name, measure in domain.measures.items()),
+                *(sentences.describe_attribute(name, kind) for name, kind in kinds.items()),
+                *(
+                    sentences.describe_measure(name, measure)
+                    for name, measure in domain.measures.items()
+                ),
             ],
-            "rows_outside": words.dropped_words(release),
+            "rows_outside": sentences.describe_dropped_rows(release),
         },
     }
 
 
-def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
+def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's parts on the measurements and the promised errors."""
     measurements, promise = release.measurements, release.plan.promise
     known = [
@@ -716,7 +746,7 @@ def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
     as_promised = bool(known or release.large) and all(
         math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known
     )
-    few = len(measurements.blocks) <= MOST_LISTED
+    few = len(measurements.blocks) <= MOST_LISTED_TABLES
     return {
         "measurements": {
             "plan": "measurements/plan.json",
@@ -727,24 +757,26 @@ def _measured(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]
             "grid": measurements.grid,
             "variance": "of a query of weight 1, in squared rows (or squared units of the "
             "measure); a row of weight w has 1/w^2 of it",
-            "tables": measured_tables(measurements) if few else "listed in measurements/tables.csv",
+            "tables": list_measured_blocks(measurements)
+            if few
+            else "listed in measurements/tables.csv",
         },
         "expected_error": {
             "total_squared_error": None if promise is None else promise.total_squared_error,
             "lower_bound": None if promise is None else promise.lower_bound,
-            "times_the_least_possible": words.goodness(release.plan),
+            "times_the_least_possible": sentences.error_over_bound(release.plan),
             "meaning": "sum over all answers of weight squared times variance; errors of sums "
             "count in units of the most that one row can "
             "add",
             "error_bars_are_as_promised": as_promised,
-            **({} if release.finding.linear else {"note": _NOT_PROMISED}),
+            **({} if release.finding.linear else {"note": _ADAPTIVE_ERROR_NOTE}),
         },
     }
 
 
-def _post_processing(release: Release) -> dict[str, Any]:
+def _post_processing_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's part on optional columns and on rounding."""
-    options, (step, least) = release.options, exact_rule(release.options)
+    options, (step, least) = release.options, rounding_rule(release.options)
     used = (
         {release.tables.projection(product) for product in release.workload}
         if options.non_negative
@@ -770,9 +802,9 @@ def _post_processing(release: Release) -> dict[str, Any]:
     made = f"rounded to multiples of {step}" if step else "not rounded"
     note = f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."
     if options.biased:
-        note = " ".join(words.post_processing_words(release))
+        note = " ".join(sentences.describe_optional_columns(release))
     elif not release.finding.linear:
-        note = _DECIDED_POST_PROCESSING % made
+        note = _ADAPTIVE_POST_PROCESSING % made
     value: dict[str, Any] = {"columns": columns or [], "note": note}
     if not options.rounds:
         return value
@@ -793,9 +825,9 @@ def _post_processing(release: Release) -> dict[str, Any]:
     return {**value, "rounding": facts}
 
 
-def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
+def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's part on answers, statistics, SQL, covariances."""
-    options, of, plan = release.options, words.of_words(release), release.plan
+    options, of, plan = release.options, sentences.describe_row_limit(release), release.plan
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, "
         "attribute_1, value_1, ..., and the numbers"
@@ -803,14 +835,20 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         else "one file a table: query, one key column an attribute, and the numbers"
     )
     tables = []
-    for product, entry in zip(release.workload.products[:MOST_LISTED], entries, strict=False):
+    for product, entry in zip(
+        release.workload.products[:MOST_LISTED_TABLES], entries, strict=False
+    ):
         biased = (
             {"answer_non_negative": release.tables.projection(product)}
             if options.non_negative
             else {}
         )
         tables.append(
-            {**asdict(entry), "key_columns": key_columns(product.keys, NUMBERS), **biased}
+            {
+                **asdict(entry),
+                "key_columns": name_key_columns(product.keys, NUMBER_COLUMNS),
+                **biased,
+            }
         )
     answers = {
         "index": "tables.csv",
@@ -820,14 +858,14 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         "times its unit)",
         **({"of": of} if of else {}),
         "columns": {
-            **(_COLUMNS if release.finding.linear else _DECIDED_COLUMNS),
+            **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
             "low": f"lower end of the {ENGLISH.percent(release.level)} interval",
             "high": f"upper end of the {ENGLISH.percent(release.level)} interval",
         },
         **(
             {
                 "too_large_to_write": [
-                    words.large_words(release, product) for product in release.large
+                    sentences.describe_large_table(release, product) for product in release.large
                 ]
             }
             if release.large
@@ -835,7 +873,7 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         ),
         "number_of_tables": len(entries),
         "number_of_answers": sum(entry.answers for entry in entries),
-        "tables": tables if len(entries) <= MOST_LISTED else "listed in tables.csv",
+        "tables": tables if len(entries) <= MOST_LISTED_TABLES else "listed in tables.csv",
     }
     statistics = [
         {
@@ -843,18 +881,18 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
             "name": made.name,
             "asked": made.statistic.to_json(),
             "tables": [product.name for product in plan.workload.tables_of(made.statistic)],
-            "files": statistic_file(release, made),
+            "files": statistic_path(release, made),
             "key_columns": made.key_columns(),
             "values": made.cells,
-            "meaning": f"{ENGLISH.say(made.meaning_key)} {_OF_MEANS}"
+            "meaning": f"{ENGLISH.say(made.meaning_key)} {_MEAN_INTERVALS}"
             if made.statistic.form.of_measure
             else _MEANINGS[made.statistic.kind],
-            "columns": column_meanings(made),
+            "columns": describe_columns(made),
         }
         for made in release.statistics
     ]
     statements = [
-        {"sql": text, "files": statement_file(number)}
+        {"sql": text, "files": statement_path(number)}
         for number, text in enumerate(options.statements, 1)
     ]
     covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]

@@ -27,7 +27,7 @@ from leastnoise._plan import (
     without_guard,
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
-from leastnoise._release import Options, check_formats, finishing_seconds, written
+from leastnoise._release import Options, check_formats, finishing_seconds, tables_to_write
 from leastnoise._sources import has_text_rows
 from leastnoise._spec import Spec, asked_about
 from leastnoise._trusted import reading
@@ -233,7 +233,7 @@ def check_writable(what: Spec) -> None:
     """
     check_environment()
     known = all(search.found is not None for search in what.searches)
-    check_formats(what.options.formats, written(what.workload.products) if known else ())
+    check_formats(what.options.formats, tables_to_write(what.workload.products) if known else ())
 
 
 def check_affordable(
@@ -431,7 +431,7 @@ def resuming_seconds(book: Ledger, number: int) -> float:
 def release_memory(plan: Plan, *, in_files: bool) -> int:
     """Return about how many bytes a release takes beside the program itself and its rows."""
     asked, measurements = plan.workload.products, plan.measurements
-    each = written(asked)
+    each = tables_to_write(asked)
     answers, labels = (
         max(product.rows for product in each),
         max(sum(operator.rows for operator in product.operators) for product in each),

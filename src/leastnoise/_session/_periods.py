@@ -12,12 +12,12 @@ import numpy as np
 
 from leastnoise._domain import Dates
 from leastnoise._estimation import Outcome
-from leastnoise._frames import library_of, pluralize
+from leastnoise._frames import find_library, pluralize
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import check_target, draft, write_series_page
+from leastnoise._release import check_target, open_draft, write_series_page
 from leastnoise._session._guard import guarded, waiting_guard
 from leastnoise._session._payments import (
     check_affordable,
@@ -223,7 +223,7 @@ def _new_job(
         spec.options,
         reading.source_location(source),
         joined=reading.join_facts(source),
-        library=library_of(type(source)),
+        library=find_library(type(source)),
     )
     return _SeriesJob(made, 0, request, guard_share=share)
 
@@ -352,7 +352,7 @@ def _publish(
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
         part = None if (target / label).exists() else truncate_plan(plan, periods)
         if part is not None:
-            with draft(check_target(target / label)) as folder:
+            with open_draft(check_target(target / label)) as folder:
                 outcome = outcome_up_to(plan, part, values[:periods], receipt.id)
                 publish(part, request, outcome, folder, receipt_facts(book, receipt))
             written.append(target / label)

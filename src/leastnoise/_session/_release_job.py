@@ -32,13 +32,13 @@ from leastnoise._release import (
     FoundCategories,
     Manifest,
     Options,
-    Published,
+    Publication,
     Release,
-    build,
+    build_release,
     check_target,
-    draft,
     fill_draft,
     holds_categories,
+    open_draft,
     read_categories,
     read_categories_manifest,
     read_manifest,
@@ -257,7 +257,7 @@ def publish(
         )
         write = write_categories
     else:
-        made, write = build(drawn, asked.options, facts, asked.library), fill_draft
+        made, write = build_release(drawn, asked.options, facts, asked.library), fill_draft
     if folder is not None:
         write(made, folder)
         folder.publish()
@@ -298,7 +298,7 @@ def finish_paid(
         None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     )
     with (
-        nullcontext() if target is None else draft(target) as folder,
+        nullcontext() if target is None else open_draft(target) as folder,
         paying(book, work.room) as process,
     ):
         receipt, drawn = book.take_over(entry, process), None
@@ -370,7 +370,7 @@ def _read_published(path: Path) -> tuple[Release, Manifest]:
     plan = _listed_text(path, manifest, "measurements/plan.json")
     observation = _listed_text(path, manifest, "measurements/observation.json")
     receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
-    return build(outcome_from_json(plan, observation), manifest.options, receipt), manifest
+    return build_release(outcome_from_json(plan, observation), manifest.options, receipt), manifest
 
 
 def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
@@ -445,7 +445,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()
     release, manifest = _read_published(path)
-    return chosen(Published(release, manifest, str(path)))
+    return chosen(Publication(release, manifest, str(path)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from leastnoise._audit import Audit, audit_plan
 from leastnoise._environment import check_environment
-from leastnoise._frames import library_of
+from leastnoise._frames import find_library
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
 from leastnoise._progress import RowProgress, row_progress, rows_shown
@@ -19,8 +19,8 @@ from leastnoise._release import (
     Release,
     check_options,
     check_target,
-    draft,
     finishing_seconds,
+    open_draft,
 )
 from leastnoise._session._guard import (
     GuardPayment,
@@ -272,7 +272,7 @@ def _simulated(
     """Make a release or search with noise that protects nobody."""
     plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
     check_readable(plan, source)
-    with nullcontext() if target is None else draft(target) as folder:
+    with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             measured = guard_measurements(plan.privacy, share)
@@ -280,7 +280,7 @@ def _simulated(
             payment = GuardPayment(share, "nothing")
             guard = judged(measured, series.measure(measured), payment, options.rows)
         asked = ReleaseRequest(
-            options, None, guard, reading.join_facts(source), library_of(type(source))
+            options, None, guard, reading.join_facts(source), find_library(type(source))
         )
         return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
 
@@ -332,7 +332,7 @@ def _paid(
     name = dataset or reading.dataset_name(source) or "data" if book is None else book.dataset
     check_searched(options.searches, name)
     check_readable(plan, source)
-    with nullcontext() if target is None else draft(target) as folder:
+    with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
             book = ledger_made(ledger, name, cast(Privacy, whole))
@@ -344,7 +344,7 @@ def _paid(
             reading.source_location(source),
             ({} if guard is None else guard.facts) | reduced,
             reading.join_facts(source),
-            library_of(type(source)),
+            find_library(type(source)),
         )
         with paying(book, work.room) as process:
             facts = {

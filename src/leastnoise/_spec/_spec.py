@@ -37,7 +37,13 @@ from leastnoise._planning import (
     smallest_privacy,
     stated_privacy,
 )
-from leastnoise._release import FoundCategories, Options, read_categories, table_position, written
+from leastnoise._release import (
+    FoundCategories,
+    Options,
+    find_table_position,
+    read_categories,
+    tables_to_write,
+)
 from leastnoise._spec._domain import (
     LAYOUT,
     PLACE,
@@ -441,8 +447,8 @@ def spec_from_table(
             check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
     check_searches(searches, privacy)
     for key in options.covariances:
-        table_position(
-            written(workload.products), key
+        find_table_position(
+            tables_to_write(workload.products), key
         )  # refuses a name that no table has, or several have
     beside = None if stored is None else folder / f"{stored.parts[-1]}.ledger"
     return Spec(

@@ -25,7 +25,7 @@ from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import Plan
 from leastnoise._planning import stated_privacy, table_goals
-from leastnoise._release import ENGLISH, Texts, table_words
+from leastnoise._release import ENGLISH, Catalogue, table_title
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, words_in
 from leastnoise._spec._spec import Spec, asked_about
@@ -43,7 +43,7 @@ _LISTED = 3
 
 
 def budget_warnings(
-    privacy: Privacy, rows: int | None, said: Texts, *, of_targets: bool = False
+    privacy: Privacy, rows: int | None, said: Catalogue, *, of_targets: bool = False
 ) -> Iterator[str]:
     """Warn of each part of a budget that protects hardly anybody; a budget that follows from targets is warned of at a lower epsilon."""
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
@@ -70,13 +70,13 @@ def budget_warnings(
         )
 
 
-def early_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
+def early_warnings(plan: Plan, said: Catalogue = ENGLISH) -> Iterator[str]:
     """Warn if planning ran out of time before all strategies were tried."""
     if plan.details.ended_early:
         yield said.say("st_early", names=", ".join(plan.details.ended_early))
 
 
-def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
+def crowded_warnings(plan: Plan, said: Catalogue = ENGLISH) -> Iterator[str]:
     """Warn if tables have much larger errors than they would have alone."""
     if known := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
         called = {product.name: _called(product, said) for product in plan.workload}
@@ -87,13 +87,13 @@ def crowded_warnings(plan: Plan, said: Texts = ENGLISH) -> Iterator[str]:
         yield said.say("st_crowded", listed=", ".join(times))
 
 
-def _called(product: Product, said: Texts) -> str:
+def _called(product: Product, said: Catalogue) -> str:
     """Name a table as commands and files do, and on pages in another language in that language."""
-    return product.name if said is ENGLISH else table_words(product, said)
+    return product.name if said is ENGLISH else table_title(product, said)
 
 
 def error_warnings(
-    plan: Plan, level: float, rows: int | None = None, said: Texts = ENGLISH
+    plan: Plan, level: float, rows: int | None = None, said: Catalogue = ENGLISH
 ) -> Iterator[str]:
     """Warn of tables whose answers are probably smaller than their margins: public sizes and numbers of rows bound the answers."""
     if plan.promise is None:
@@ -144,7 +144,7 @@ _AMOUNT_NAME = re.compile(
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
 
 
-def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
+def spec_warnings(what: Spec, said: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each part of a spec that is likely wrong."""
     attributes, measures = asked_about(what)
     warnings = [
@@ -176,7 +176,7 @@ def spec_warnings(what: Spec, said: Texts = ENGLISH) -> tuple[str, ...]:
     return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
 
 
-def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
+def _of_measure(name: str, measure: Measure, said: Catalogue) -> Iterator[str]:
     """Warn of bounds so narrow that in whole units nearly nothing is left of values.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
@@ -194,7 +194,7 @@ def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
     yield said.say("st_w_clipped", name=name, low=low, high=high)
 
 
-def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
+def plan_warnings(what: Spec, made: Plan, said: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each mistake that only the plan of a spec shows: large errors, and a large least budget."""
     least, pure = stated_privacy(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
     noise = (
@@ -237,7 +237,7 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
     return not ({*bound.attributes} <= {*attributes} and math.prod(others) <= bound.rows)
 
 
-def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
+def _untargeted(what: Spec, said: Catalogue) -> Iterator[str]:
     """Warn of tables without a target where the budget is the least that keeps the targets: their errors are whatever that leaves."""
     goals = table_goals(what.workload, what.options.level)
     without = [
@@ -253,7 +253,7 @@ def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
         )
 
 
-def _of_decimal_marks(what: Spec, said: Texts) -> Iterator[str]:
+def _of_decimal_marks(what: Spec, said: Catalogue) -> Iterator[str]:
     """Warn of numbers with a decimal point in files whose fields are cut at semicolons."""
     delimiter = what.layout.get("delimiter")
     if delimiter is None and isinstance(what.source, Path):
@@ -272,7 +272,7 @@ def _of_decimal_marks(what: Spec, said: Texts) -> Iterator[str]:
                 break
 
 
-def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
+def _of_kind(name: str, kind: Kind, what: Spec, said: Catalogue) -> Iterator[str]:
     text = not isinstance(what.source, DatabaseTable) and (
         what.source is None or has_text_rows(what.source)
     )
@@ -309,7 +309,7 @@ def _of_kind(name: str, kind: Kind, what: Spec, said: Texts) -> Iterator[str]:
         yield said.say("st_w_case", name=name)
 
 
-def _of_categories(name: str, kind: Categories, said: Texts, *, text: bool) -> Iterator[str]:
+def _of_categories(name: str, kind: Categories, said: Catalogue, *, text: bool) -> Iterator[str]:
     if (
         text
         and {*map(str, kind.values)} == {"true", "false"}

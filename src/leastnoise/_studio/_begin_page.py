@@ -15,9 +15,9 @@ import numpy as np
 import tomlkit
 from starlette.responses import JSONResponse
 
-from leastnoise._charts import vega_lite
+from leastnoise._charts import draw_chart
 from leastnoise._plan import Plan
-from leastnoise._release import LANGUAGES, Texts, picture_of, texts
+from leastnoise._release import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
 from leastnoise._studio._draft import lines, save
@@ -455,7 +455,7 @@ def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
 
 def choosing_page(lead: Lead, language: str = "en") -> Page:
     """Return the page that asks for the data: a file, or a table of a database."""
-    said = texts(language)
+    said = load_catalogue(language)
 
     def page() -> str:
         files = sorted(
@@ -488,7 +488,7 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
 
 def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
     """Return the page that makes a spec from the names and types of columns."""
-    said = texts(language)
+    said = load_catalogue(language)
     planned: list[Planning] = []  # the form that was planned last, if one was
 
     def end() -> None:
@@ -564,7 +564,7 @@ def _language(asked: Mapping[str, Any]) -> str:
     return one_of("the language", asked.get("language"), LANGUAGES)
 
 
-def _choices(data: Data, said: Texts) -> dict[str, Any]:
+def _choices(data: Data, said: Catalogue) -> dict[str, Any]:
     """Return what the template needs: the choices of the forms, and what names and types of columns suggest."""
     return {
         "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
@@ -591,7 +591,7 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
     }
 
 
-def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
+def _invented(plan: Plan, level: float, said: Catalogue) -> list[dict[str, Any]]:
     """Return charts of the first tables with invented counts and the promised margins; counts are a hill over many values, else steps."""
     promised = margins(plan, level)
     tables = [
@@ -614,7 +614,7 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
                 answer, apply(queries.operator(name, kind), shares / shares.sum())
             )
         margin = promised[product.table_key].typical
-        picture = picture_of(
+        picture = make_picture(
             product,
             product.labels,
             answer.round(),
@@ -624,5 +624,5 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
             said,
         )
         alt = said.say("be_invented", name=picture.name, margin=said.error(margin))
-        made.append(chart(vega_lite(picture, 2000), said, alt))
+        made.append(chart(draw_chart(picture, 2000), said, alt))
     return made

@@ -25,7 +25,7 @@ from leastnoise._domain import Dates
 from leastnoise._error import checked_level, memory_limit
 from leastnoise._plan import Plan
 from leastnoise._planning import joint_price
-from leastnoise._release import Texts, statistic_words, table_words, texts
+from leastnoise._release import Catalogue, load_catalogue, statistic_title, table_title
 from leastnoise._spec import Spec, parse_spec, read_toml, spec_from_table
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, exact_positive, message, one_of, refuse, whole
@@ -66,13 +66,13 @@ class Row:
     products: tuple[Product, ...]
     statistic: Statistic | None = None
 
-    def name(self, said: Texts) -> str:
+    def name(self, said: Catalogue) -> str:
         """Name the row: its tables, behind the statistic that they are for."""
-        tables = ", ".join(table_words(product, said) for product in self.products)
+        tables = ", ".join(table_title(product, said) for product in self.products)
         return (
             tables
             if self.statistic is None
-            else f"{statistic_words(self.statistic, said)} ({tables})"
+            else f"{statistic_title(self.statistic, said)} ({tables})"
         )
 
     @property
@@ -359,7 +359,7 @@ def handle_request(asked: Mapping[str, Any], tell: Tell) -> None:
     except MemoryError:
         fault = "Planning this needs more memory than there is. Ask for less."
     if fault:
-        tell({"error": texts(asked["language"]).fault(fault)})
+        tell({"error": load_catalogue(asked["language"]).fault(fault)})
 
 
 def plan_for_parent() -> None:

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._charts import vega_lite
+from leastnoise._charts import draw_chart
 from leastnoise._release import (
+    Catalogue,
     Release,
     Table,
-    Texts,
-    notices_of_all,
-    published,
-    rounding_words,
-    statistic_words,
-    table_words,
-    texts,
+    describe_rounding,
+    list_answer_notices,
+    load_catalogue,
+    round_table,
+    statistic_title,
+    table_title,
 )
 from leastnoise._session import read_release
 from leastnoise._studio._pages import Page, action, assets, chart, get, shown
@@ -111,14 +111,14 @@ class Exploring:
             low=answer - half,
             high=answer + half,
         )
-        return published(total, self.release.options)
+        return round_table(total, self.release.options)
 
 
 def exploring_page(path: Path) -> Page:
     """Return the page for one release."""
     exploring = Exploring(read_release(path))
     release = exploring.release
-    said, names = texts(release.options.language), release.plan.domain.names
+    said, names = load_catalogue(release.options.language), release.plan.domain.names
 
     def asked(body: dict[str, Any]) -> tuple[Question, str | None]:
         wanted, measure = body.get("asked"), body.get("measure") or None
@@ -129,7 +129,7 @@ def exploring_page(path: Path) -> Page:
         return tuple((name, str(wanted[name])) for name in names if wanted.get(name)), measure
 
     def table(body: dict[str, Any]) -> Any:
-        made = published(exploring.table(*asked(body)), release.options)
+        made = round_table(exploring.table(*asked(body)), release.options)
         numbers = zip(
             *(
                 values.reshape(-1).tolist()
@@ -147,9 +147,9 @@ def exploring_page(path: Path) -> Page:
             ]
             for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
         ]
-        name = table_words(made.product, said)
+        name = table_title(made.product, said)
         drawn = chart(
-            vega_lite(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name)
+            draw_chart(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name)
         )
         return {"name": name, "rows": rows, **drawn}
 
@@ -183,7 +183,7 @@ def exploring_page(path: Path) -> Page:
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
         return chart(
-            made.spec(said), said, said.say("st_chart", name=statistic_words(made.statistic, said))
+            made.spec(said), said, said.say("st_chart", name=statistic_title(made.statistic, said))
         )
 
     # Made now, so that a release that cannot be shown is refused when it is opened.
@@ -200,7 +200,7 @@ def exploring_page(path: Path) -> Page:
     )
 
 
-def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
+def _choices(exploring: Exploring, said: Catalogue) -> dict[str, Any]:
     """Return what the template needs: the choices of the form, notices, and the statistics of the release as texts."""
     release, domain = exploring.release, exploring.release.plan.domain
     first, measure = exploring.first()
@@ -224,14 +224,14 @@ def _choices(exploring: Exploring, said: Texts) -> dict[str, Any]:
         "lead": said.say("st_explore", percent=percent),
         "notices": [
             *warnings,
-            *filter(None, [rounding_words(release.options, said)]),
-            *notices_of_all(release, said),
+            *filter(None, [describe_rounding(release.options, said)]),
+            *list_answer_notices(release, said),
         ],
         "percent": percent,
         "statistics": [
             {
                 "id": made.id,
-                "name": statistic_words(made.statistic, said),
+                "name": statistic_title(made.statistic, said),
                 "meaning": said.say(made.meaning_key),
                 "keys": made.headings(said),
                 "value": said.say(f"col_{made.value_name}"),

@@ -27,9 +27,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from leastnoise._charts import spoken
+from leastnoise._charts import set_locale
 from leastnoise._plan import read_json
-from leastnoise._release import Texts, templates
+from leastnoise._release import Catalogue, load_templates
 from leastnoise._trusted.check import InternalError, LeastNoiseError
 
 HOST = "127.0.0.1"
@@ -113,7 +113,7 @@ class Page(NamedTuple):
 
 def shown(template: str, **values: Any) -> str:
     """Render a page as HTML; every text is escaped."""
-    return str(templates(ASSETS).get_template(template).render(**values))
+    return str(load_templates(ASSETS).get_template(template).render(**values))
 
 
 def get(
@@ -151,12 +151,12 @@ def _vega_script() -> str:
     return script
 
 
-def chart(spec: dict[str, Any] | None, said: Texts, alt: str) -> dict[str, Any]:
+def chart(spec: dict[str, Any] | None, said: Catalogue, alt: str) -> dict[str, Any]:
     """Return a chart in the language of a page with its alternative text."""
-    return {"chart": spec and spoken(spec, said.language), "alt": alt}
+    return {"chart": spec and set_locale(spec, said.language), "alt": alt}
 
 
-def action(path: str, do: Callable[[dict[str, Any]], Any], said: Texts) -> Route:
+def action(path: str, do: Callable[[dict[str, Any]], Any], said: Catalogue) -> Route:
     """Return the route of an action, which takes a JSON object and answers with a JSON value.
 
     If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200,

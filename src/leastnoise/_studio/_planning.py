@@ -25,7 +25,14 @@ from leastnoise._planning import (
     stated_privacy,
     target_statuses,
 )
-from leastnoise._release import Texts, budget_words, goodness, guessing_words, sums_words, texts
+from leastnoise._release import (
+    Catalogue,
+    describe_guessing_chance,
+    error_over_bound,
+    format_budget,
+    list_sum_contributions,
+    load_catalogue,
+)
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import (
     MOST_PERIODS,
@@ -295,7 +302,9 @@ class Planning:
         written = save(self.path, self._saved, str(asked.get("name", "")), text)
         if written.name == self.path.name:
             self._saved = text
-        return texts(self.seen.draft.spec.options.language).say("st_saved", file=written.name)
+        return load_catalogue(self.seen.draft.spec.options.language).say(
+            "st_saved", file=written.name
+        )
 
     def _plan_for(self, draft: Draft) -> None:
         plan = None if self._base is None else scaled(self._base, draft.spec)
@@ -354,7 +363,7 @@ def _request(draft: Draft) -> dict[str, Any]:
 
 def view(seen: Seen) -> dict[str, Any]:
     """Return a state as the JSON object that the page shows."""
-    draft, said = seen.draft, texts(seen.draft.spec.options.language)
+    draft, said = seen.draft, load_catalogue(seen.draft.spec.options.language)
     now, planned = margins(seen.plan, draft.level), seen.plan if seen.ready else None
     before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
     statistics: list[Any] = []
@@ -401,7 +410,7 @@ def view(seen: Seen) -> dict[str, Any]:
     }
 
 
-def _status(seen: Seen, said: Texts) -> str:
+def _status(seen: Seen, said: Catalogue) -> str:
     trying = " " + said.say("st_trying", strategy=seen.trying) if seen.trying else ""
     if seen.doing == "pricing":
         return said.say("st_pricing")
@@ -413,16 +422,16 @@ def _status(seen: Seen, said: Texts) -> str:
     )
 
 
-def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
+def _facts(draft: Draft, plan: Plan | None, said: Catalogue) -> list[tuple[str, str]]:
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
     answers, tables = (
         said.some("answers", spec.workload.rows),
         said.some("tables", len(spec.workload.products)),
     )
-    ratio = None if plan is None else goodness(plan)
+    ratio = None if plan is None else error_over_bound(plan)
     return [
-        *([] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]),
+        *([] if privacy is None else [(said.say("budget"), format_budget(privacy, said))]),
         (said.say("st_asked"), f"{answers}, {tables}"),
         *(
             []
@@ -433,12 +442,19 @@ def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]
         ),
         (said.say("st_objective"), said.say(f"st_{draft.objective}")),
         *_of_periods(draft, plan, said),
-        *((said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)),
-        *([] if privacy is None else [(said.say("h_protects"), guessing_words(privacy, said))]),
+        *(
+            (said.say("st_of_values"), sentence)
+            for sentence in list_sum_contributions(spec.workload, said)
+        ),
+        *(
+            []
+            if privacy is None
+            else [(said.say("h_protects"), describe_guessing_chance(privacy, said))]
+        ),
     ]
 
 
-def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[str, str]]:
+def _of_periods(draft: Draft, plan: Plan | None, said: Catalogue) -> Iterator[tuple[str, str]]:
     """Yield the facts about a series: its length, the margins of answers that end in some of its periods, and the error of all answers."""
     if draft.dates is None:
         return
@@ -474,7 +490,7 @@ def _row_texts(
     now: Mapping[Question, Margin],
     before: Mapping[Question, Margin],
     price: tuple[float, float] | None,
-    said: Texts,
+    said: Catalogue,
 ) -> dict[str, Any]:
     """Return the settings of a row of the page, and a text for each of its columns."""
     known = [now[question] for question in row.questions if question in now] if setting.on else []
@@ -509,7 +525,7 @@ def _row_texts(
     }
 
 
-def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dict[str, Any]:
+def _promised(row: Row, statistics: list[Any], times: float, said: Catalogue) -> dict[str, Any]:
     """Return the verdict on a mean, quantiles or a distribution function, which says the promised margin; nothing for tables."""
     if row.statistic is None:
         return {}
@@ -530,7 +546,7 @@ def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dic
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
-    said = texts(planning.seen.draft.spec.options.language)
+    said = load_catalogue(planning.seen.draft.spec.options.language)
 
     def page() -> str:
         draft = planning.seen.draft

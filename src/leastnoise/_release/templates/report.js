@@ -49,7 +49,7 @@
     return [field, shown];
   };
   const quoted = (text) => (/[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
-  // As `inert_text` does: no spreadsheet runs a label as a formula.
+  // As `make_inert` does: no spreadsheet runs a label as a formula.
   const inert = (text) => (/^'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])/.test(text) && !/^[+-]?[0-9][0-9.,:/ -]*$/.test(text) ? `'${text}` : text);
   const saved = (details, table) => {
     const keys = Number(details.dataset.keys);

@@ -1,9 +1,9 @@
 """The edition of a publication."""
 
-from leastnoise._release import Options, build
+from leastnoise._release import Options, build_release
 from release.conftest import write
 
 
 def test_edition_is_in_the_citation(observation, tmp_path):
-    target = write(build(observation, Options(edition="second edition")), tmp_path / "out")
+    target = write(build_release(observation, Options(edition="second edition")), tmp_path / "out")
     assert "second edition" in (target / "report.html").read_text(encoding="utf-8")

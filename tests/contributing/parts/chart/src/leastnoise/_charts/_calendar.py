@@ -1,6 +1,6 @@
 """A calendar: weeks across, days of the week down; darker is more."""
 
-from leastnoise._charts._picture import WIDTH, Axis, Picture, Spec, tips
+from leastnoise._charts._picture import WIDTH, Axis, Picture, Spec, tooltip_encoding
 
 _LEAST, _MOST = 28, 371  # days: four weeks, and a year that begins in the middle of one
 _DAY = len("2024-01-31")
@@ -47,7 +47,7 @@ def draw(picture: Picture) -> Spec:
             "x": week,
             "y": day,
             "color": colour,
-            "tooltip": tips(("k0", picture.axes[0].name)),
+            "tooltip": tooltip_encoding(("k0", picture.axes[0].name)),
         },
         "layer": [{"mark": {"type": "rect", "stroke": "white", "strokeWidth": 0.5}}],
     }
