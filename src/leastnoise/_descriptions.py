@@ -51,7 +51,7 @@ class DescribedColumn:
     """
 
     name: str
-    holds: str = ""
+    value_type: str = ""
     low: Any = None
     high: Any = None
     values: Sequence[Any] = ()
@@ -59,29 +59,29 @@ class DescribedColumn:
     complete: bool = True
     left_out: str = "of a type which cannot be published"
 
-    def attribute(self) -> dict[str, Any]:
+    def to_attribute(self) -> dict[str, Any]:
         """Return the table [domain.NAME] of a spec.
 
         With blanks for what is unknown. Numbers are clipped, as the tools clamp them.
         """
         rest = {} if self.complete else {"outside": "other"}
-        if self.values and self.holds in {"text", "whole"}:
+        if self.values and self.value_type in {"text", "whole"}:
             return {"categories": list(self.values), **rest}
-        if self.holds in {"text", "truth"}:
-            return {"categories": [True, False] if self.holds == "truth" else [BLANK]}
-        if self.holds == "date":
+        if self.value_type in {"text", "truth"}:
+            return {"categories": [True, False] if self.value_type == "truth" else [BLANK]}
+        if self.value_type == "date":
             days = (str(day)[:10] if day else BLANK for day in (self.low, self.high))
             return {"dates": {**dict(zip(("from", "to"), days, strict=True)), "by": "month"}}
         if self.edges is not None:
             return {"edges": list(self.edges), **rest}
         ends = _exact_bounds(self.low, self.high)
-        if ends is None and self.holds == "whole":
+        if ends is None and self.value_type == "whole":
             return {"integers": [BLANK, BLANK]}
         if ends is None:
             return {"bins": {"low": BLANK, "high": BLANK, "count": _DRAFT_BINS}}
         first, last = ends
         if (
-            self.holds == "whole"
+            self.value_type == "whole"
             and last - first < MOST_INTEGER_CELLS
             and first.denominator == last.denominator == 1
         ):
@@ -91,17 +91,19 @@ class DescribedColumn:
             "outside": "clip",
         }
 
-    def measure(self) -> dict[str, Any] | None:
+    def to_measure(self) -> dict[str, Any] | None:
         """Return the table [measures.NAME], clipped to the bounds; None without bounds.
 
         The unit is the coarsest that both bounds are multiples of, and for numbers in a narrow
         range, such as shares, a hundredth of it.
         """
-        ends = _exact_bounds(self.low, self.high) if self.holds in {"whole", "number"} else None
+        ends = (
+            _exact_bounds(self.low, self.high) if self.value_type in {"whole", "number"} else None
+        )
         if ends is None:
             return None
         unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
-        if self.holds == "number" and ends[1] - ends[0] <= 1:
+        if self.value_type == "number" and ends[1] - ends[0] <= 1:
             unit /= 100
         return {
             "clip": [_spec_number(end) for end in ends],
@@ -113,11 +115,13 @@ def _make_description(tool: str, columns: Iterable[DescribedColumn], **further: 
     listed = list(columns)
     return Description(
         tool=tool,
-        attributes={column.name: column.attribute() for column in listed if column.holds},
+        attributes={column.name: column.to_attribute() for column in listed if column.value_type},
         measures={
-            column.name: measure for column in listed if (measure := column.measure()) is not None
+            column.name: measure
+            for column in listed
+            if (measure := column.to_measure()) is not None
         },
-        left_out={column.name: column.left_out for column in listed if not column.holds},
+        left_out={column.name: column.left_out for column in listed if not column.value_type},
         **further,
     )
 
@@ -213,7 +217,7 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
             edges = [str(lows[0]), *map(str, highs)]
     return DescribedColumn(
         name=name,
-        holds=_CSVW_VALUE_TYPES.get(datatype, ""),
+        value_type=_CSVW_VALUE_TYPES.get(datatype, ""),
         low=low,
         high=high,
         values=values
@@ -261,7 +265,7 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
     for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):
         listed = call.get("categories")
         return DescribedColumn(
-            name=name, holds="text", values=listed if isinstance(listed, list) else ()
+            name=name, value_type="text", values=listed if isinstance(listed, list) else ()
         )
     for call in _find_calls(element, "atom_domain"):
         kind, bounds = str(call.get("T")), call.get("bounds")
@@ -276,13 +280,13 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
         )
         return DescribedColumn(
             name=name,
-            holds=number or {"bool": "truth", "String": "text"}.get(kind, ""),
+            value_type=number or {"bool": "truth", "String": "text"}.get(kind, ""),
             low=low,
             high=high,
         )
     return DescribedColumn(
         name=name,
-        holds="date" if any(True for _ in _find_calls(element, "datetime_domain")) else "",
+        value_type="date" if any(True for _ in _find_calls(element, "datetime_domain")) else "",
     )
 
 
@@ -343,7 +347,7 @@ def from_smartnoise(value: Any) -> Description | None:
     per_person, listed_columns = table.get("max_ids", BLANK), []
     for name, column in columns.items():
         facts: dict[str, Any] = {
-            "holds": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
+            "value_type": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
             "low": column.get("lower"),
             "high": column.get("upper"),
         }

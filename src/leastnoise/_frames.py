@@ -63,7 +63,7 @@ class UniqueNames:
 
     taken: set[str] = field(default_factory=set)
 
-    def unique(self, name: str) -> str:
+    def make_unique(self, name: str) -> str:
         given, number = name, 2
         while given.lower() in self.taken:
             given, number = f"{name}_{number}", number + 1
@@ -77,7 +77,7 @@ def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[
     A number is appended where the name would repeat another column.
     """
     names = UniqueNames({"query", *numbers})
-    return [names.unique(name) for name in attributes]
+    return [names.make_unique(name) for name in attributes]
 
 
 def label_array(labels: Sequence[Label]) -> Array:
@@ -137,7 +137,7 @@ class TabularMixin:
     def __repr__(self) -> str:
         columns, values_of = [], self.columns()
         rows = len(next(iter(values_of.values())))
-        for texts, values in zip(self._shown(), values_of.values(), strict=True):
+        for texts, values in zip(self._display_columns(), values_of.values(), strict=True):
             width = max(map(len, texts))
             columns.append(
                 [
@@ -160,7 +160,7 @@ class TabularMixin:
 
     def _repr_html_(self) -> str:
         rows = []
-        for number, row in enumerate(zip(*self._shown(), strict=True)):
+        for number, row in enumerate(zip(*self._display_columns(), strict=True)):
             mark = "td" if number else "th"
             rows.append("".join(f"<{mark}>{escape(text)}</{mark}>" for text in row))
         return (
@@ -169,7 +169,7 @@ class TabularMixin:
             + "</table>"
         )
 
-    def _shown(self) -> list[list[str]]:
+    def _display_columns(self) -> list[list[str]]:
         """Return for every column its name and its first values, as texts."""
         shown = []
         for name, values in self.columns().items():

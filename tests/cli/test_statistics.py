@@ -84,7 +84,7 @@ def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
     part = page[page.index('<section id="statistics">') : page.index('<section id="tables">')]
     assert "Mittelwerte, Quantile, Verteilungsfunktionen" in part
     assert [f'<article id="s{number}">' in part for number in range(1, 6)] == [True] * 4 + [False]
-    ((mean, interval),) = made.statistics["s2"].written(load_catalogue("de"), 5)
+    ((mean, interval),) = made.statistics["s2"].format_rows(load_catalogue("de"), 5)
     assert f"<td>{mean}<td>{interval}" in part
     sheet = openpyxl.load_workbook("out/answers.xlsx")["s3 quantiles of age by sex"]
     assert [cell.value for cell in sheet[5]] == [

@@ -28,7 +28,7 @@ AS = {
 KIND = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.DataFrame, "pyarrow": pa.Table}
 
 
-def framed(release):
+def frame_columns(release):
     """All that gives frames, by name."""
     function = ln.cdf(release, "mean", by=["sex"], draws=199)
     return {
@@ -43,13 +43,13 @@ def framed(release):
 
 @pytest.fixture(scope="module")
 def made():
-    return framed(ln.release(PLAN, ROWS, seed=1))
+    return frame_columns(ln.release(PLAN, ROWS, seed=1))
 
 
 @pytest.mark.parametrize("library", list(AS))
 def test_frames_are_of_the_library_of_the_data(library) -> None:
     release = ln.release(PLAN, AS[library], seed=1)
-    made = framed(release)
+    made = frame_columns(release)
     frames = [
         release.answers,
         release.tables[0].frame(),

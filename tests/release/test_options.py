@@ -129,7 +129,11 @@ def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
         ("contact", None, "a text of one line; got None"),
         ("guard", "2/3", "a share of the budget above 0 and at most 1/2"),
         ("guard", 0, "a number above 0"),
-        ("searches", [{"attribute": "agent"}], "a list of what FoundCategories.named() gives"),
+        (
+            "searches",
+            [{"attribute": "agent"}],
+            "a list of what FoundCategories.search_facts() gives",
+        ),
         *(
             (name, value, "")
             for name in ("round", "below")

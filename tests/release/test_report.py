@@ -69,7 +69,7 @@ def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_descriptio
             table.cells, -1
         )
         wanted = [
-            (ENGLISH.number(value, 1.0), ENGLISH.error(high - value))
+            (ENGLISH.format_number(value, 1.0), ENGLISH.format_error(high - value))
             for value, high in zip(table.answer.reshape(-1), table.high.reshape(-1), strict=True)
         ]
         assert [tuple(row) for row in shown[:, len(table.labels) :][:, :2]] == wanted
@@ -192,10 +192,10 @@ def test_long_lists_are_cut_and_say_so(release, monkeypatch):
 def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(
     release, monkeypatch
 ):
-    taken, make = [], type(release.tables)._table
+    taken, make = [], type(release.tables)._build_table
     monkeypatch.setattr(
         type(release.tables),
-        "_table",
+        "_build_table",
         lambda tables, place, answer: (taken.append(place), make(tables, place, answer))[1],
     )
     monkeypatch.setattr(_report, "MOST_INDEX_ROWS", 2)

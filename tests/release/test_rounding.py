@@ -241,10 +241,10 @@ def test_means_of_few_rows_are_left_out_with_their_counts(asked):
     raw, made = (
         release(asked, 2, **options).statistics[0] for options in ({}, {"round": 5, "below": 10})
     )
-    gone = raw.further["count"] < 10
+    gone = raw.extra_columns["count"] < 10
     assert gone.any()
     assert all(np.isnan(values[gone]).all() for name, values in made.numbers().items())
-    assert (made.further["count"][~gone] % 5 == 0).all()
+    assert (made.extra_columns["count"][~gone] % 5 == 0).all()
     assert (made.values[~gone] == raw.values[~gone]).all()
 
 

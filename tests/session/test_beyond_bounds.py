@@ -41,10 +41,10 @@ def test_quantiles_count_values_beyond_the_bounds(outside, null):
     assert np.abs(table.values[:2] - truth).max() < 300
     assert (table.low[:2] <= truth).all()
     assert (truth <= table.high[:2]).all()
-    assert table.further["may_be_above"].tolist() == [0, 0, 1]
-    assert table.further["may_be_below"].tolist() == [0, 0, 0]
+    assert table.extra_columns["may_be_above"].tolist() == [0, 0, 1]
+    assert table.extra_columns["may_be_below"].tolist() == [0, 0, 0]
     assert table.high[2] == 30000 < np.quantile(VALUES, 0.9)
-    written = [row[-1] for row in table.written(load_catalogue(), 3)]
+    written = [row[-1] for row in table.format_rows(load_catalogue(), 3)]
     assert [text.endswith(", or more") for text in written] == [False, False, True]
 
 
@@ -53,8 +53,8 @@ def test_low_quantiles_may_lie_below_the_bounds(outside):
     domain = ln.Domain(income=ln.Bins(10000, 90000, 100, outside=outside))
     asked = ln.quantile_queries(domain, "income", ["0.1", "0.5"])
     table = released(asked).statistics[0]
-    assert table.further["may_be_below"].tolist() == [1, 0]
-    assert table.written(load_catalogue(), 2)[0][-1].endswith(", or less")
+    assert table.extra_columns["may_be_below"].tolist() == [1, 0]
+    assert table.format_rows(load_catalogue(), 2)[0][-1].endswith(", or less")
     assert abs(table.values[1] - np.median(VALUES)) < 800
 
 

@@ -69,14 +69,14 @@ def test_a_search_is_paid_published_and_used(tmp_path, people) -> None:
             plan,
             people,
             ledger=book,
-            options=ln.Options(searches=[{**found.named(), "dataset": "other"}]),
+            options=ln.Options(searches=[{**found.search_facts(), "dataset": "other"}]),
         )
     made = ln.release(
         plan,
         people,
         ledger=book,
         out=tmp_path / "out",
-        options=ln.Options(searches=[found.named()]),
+        options=ln.Options(searches=[found.search_facts()]),
     )
     (named,) = manifest(tmp_path / "out")["options"]["searches"]
     assert (named["attribute"], named["plan"], named["head"]) == (

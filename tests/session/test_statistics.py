@@ -143,15 +143,15 @@ def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release
         made.tables["count of pay by store"].answer,
         made.tables["sum of pay by store"].answer,
     )
-    assert own.further["count"] == pytest.approx(counts)
-    assert own.further["sum"] == pytest.approx(sums)
+    assert own.extra_columns["count"] == pytest.approx(counts)
+    assert own.extra_columns["sum"] == pytest.approx(sums)
     assert own.values == pytest.approx(sums / counts)
     stds = [
         made.tables[name].noise_std for name in ("sum of pay by store", "count of pay by store")
     ]
     middle = 100  # of the values: their sums were measured together with the counts
     variance = stds[0] ** 2 + ((own.values - middle) ** 2 - middle**2) * stds[1] ** 2
-    assert own.further["std_error"] == pytest.approx(np.sqrt(variance) / counts)
+    assert own.extra_columns["std_error"] == pytest.approx(np.sqrt(variance) / counts)
     assert any(block.ends for block in made.measurements.blocks)
     again = ln.read_release(out)
     for one, other in zip(made.statistics, again.statistics, strict=True):
@@ -270,19 +270,22 @@ def test_statistics_are_taken_by_id_place_and_name(released: tuple[ln.Release, P
 def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
     said = load_catalogue("en")
     made = released[0].statistics
-    assert [one.chart(said) for one in made] == ["dots", "dots", "lines", "lines"]
-    assert [row["k0"] for row in made["s1"].spec(said)["data"]["values"]] == ["north", "south"]
-    assert {row["group"] for row in made["s2"].spec(said)["data"]["values"]} == {
+    assert [one.chart_name(said) for one in made] == ["dots", "dots", "lines", "lines"]
+    assert [row["k0"] for row in made["s1"].chart_spec(said)["data"]["values"]] == [
+        "north",
+        "south",
+    ]
+    assert {row["group"] for row in made["s2"].chart_spec(said)["data"]["values"]} == {
         "0.25",
         "0.5",
         "0.75",
     }
-    lines = made["s4"].spec(said)["data"]["values"]
+    lines = made["s4"].chart_spec(said)["data"]["values"]
     assert {row["group"] for row in lines} == {"north", "south"}
     assert lines[9]["x"] == 100
     single = ln.release(
         planned_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
     ).statistics[0]
-    assert single.chart(said) == ""
+    assert single.chart_name(said) == ""
     with pytest.raises(InputError, match="is a single number, or too many"):
         single.plot()

@@ -93,7 +93,7 @@ def test_weighted_tables_are_those_of_brute_force(source: str, tmp_path) -> None
         ],
         abs=0.1,
     )
-    assert (means.further["sum_of_weights"] == made.tables[count].answer).all()
+    assert (means.extra_columns["sum_of_weights"] == made.tables[count].answer).all()
     assert ln.Plan.from_json(made.plan.to_json()).workload == made.plan.workload
 
 

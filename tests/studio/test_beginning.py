@@ -238,8 +238,8 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
         spec_of(data, {**FORM, **change}, "en")
-    said, german = refused.value.args[0], load_catalogue("de").fault(refused.value.args[0])
-    assert load_catalogue("en").fault(said) == said
+    said, german = refused.value.args[0], load_catalogue("de").translate(refused.value.args[0])
+    assert load_catalogue("en").translate(said) == said
     assert not german.startswith(load_catalogue("de").say("st_english", text=""))
     assert not re.search(r"\b(must|the|and|got|have)\b", german.replace(str(data.folder), ""))
 
@@ -262,7 +262,8 @@ def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
     with pytest.raises(InputError) as refused:
         looked_at(Path(wrong), {})
     assert not re.search(
-        r"\b(must|the|and|is|not|of|has|that)\b", load_catalogue("de").fault(refused.value.args[0])
+        r"\b(must|the|and|is|not|of|has|that)\b",
+        load_catalogue("de").translate(refused.value.args[0]),
     )
 
 
@@ -289,14 +290,14 @@ def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
 
 def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to_be():
     assert (
-        load_catalogue("de").fault("[series] late must be one.")
+        load_catalogue("de").translate("[series] late must be one.")
         == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
     )
     half = message(
         "{what} must be {allowed}; got {got}.", what="late", allowed="a number above 0", got="1"
     )
     assert (
-        load_catalogue("de").fault(half)
+        load_catalogue("de").translate(half)
         == "(Auf Englisch, aus der Spezifikation:) late must be a number above 0; got 1."
     )
 

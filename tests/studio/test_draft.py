@@ -211,14 +211,17 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     times = interval_multiplier(plan.measured().noise, 0.95)
     words, share = (
         verdicts(draft, plan),
-        load_catalogue().percent(times * statistic_errors(plan)[3].std_error, 2),
+        load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2),
     )
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
     plan = planned_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
-    assert verdicts(sized, plan)[2] == f"pay ± {load_catalogue().error(mean)} at most, at that size"
+    assert (
+        verdicts(sized, plan)[2]
+        == f"pay ± {load_catalogue().format_error(mean)} at most, at that size"
+    )
     less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
@@ -232,6 +235,8 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     plan = planned_spec(strict.spec)
     row = view(Seen(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
-    assert row["verdict"] == f"pay ± {load_catalogue().error(wide.error)} at most, at that size"
+    assert (
+        row["verdict"] == f"pay ± {load_catalogue().format_error(wide.error)} at most, at that size"
+    )
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -171,7 +171,7 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             assert f'<h3 id="n{one.id}">{one.name} ' in page
             assert all(
                 text.replace("<", "&lt;").replace(">", "&gt;") in page
-                for row in one.written(load_catalogue(), 200)
+                for row in one.format_rows(load_catalogue(), 200)
                 for text in row
             )
             chart = client.json("/statistic", {"statistic": one.id})["chart"]

@@ -42,17 +42,17 @@ def suits_bars(picture: Picture) -> bool:
     """
     if len(picture.axes) != 1 or (
         picture.axes[0].kind in ("times", "up_to")
-        and picture.axes[0].numbered
+        and picture.axes[0].is_numbered
         and picture.axes[0].size > 2
     ):
         return False
-    return picture.axes[0].size <= (12 if picture.axes[0].numbered else _MOST_BARS)
+    return picture.axes[0].size <= (12 if picture.axes[0].is_numbered else _MOST_BARS)
 
 
 def draw_bars(picture: Picture) -> Spec:
     """Draw horizontal bars, each with its interval and its answer in digits."""
     return _draw_bars_with_digits(
-        picture, range(picture.cells), picture.heading(picture.axes[0]), picture.axes[0].name
+        picture, range(picture.cells), picture.axis_title(picture.axes[0]), picture.axes[0].name
     )
 
 
@@ -85,7 +85,7 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
         label = ", ".join(
             axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True)
         )
-        text = picture.value(answer, high - answer)  # with all digits, as in the table
+        text = picture.format_answer(answer, high - answer)  # with all digits, as in the table
         rows.append(
             {
                 "k0": label,

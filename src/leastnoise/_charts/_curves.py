@@ -36,7 +36,7 @@ def suits_lines(picture: Picture) -> bool:
     running = [
         axis
         for axis in picture.axes
-        if axis.kind in ("up_to", "times") and axis.numbered and axis.size > 2
+        if axis.kind in ("up_to", "times") and axis.is_numbered and axis.size > 2
     ]
     others = [axis for axis in picture.axes if axis not in running]
     return (
@@ -87,7 +87,7 @@ def draw_lines(picture: Picture) -> Spec:
     x: Spec = {
         "field": "x",
         "type": "temporal" if axis.kind == "times" else "quantitative",
-        "title": picture.heading(axis),
+        "title": picture.axis_title(axis),
     }
     x |= {"axis": {"grid": False, "tickCount": 6}, "scale": {"zero": False, "nice": False}}
     if axis.kind == "times":
@@ -155,7 +155,7 @@ def suits_steps(picture: Picture) -> bool:
     return (
         len(picture.axes) == 1
         and picture.axes[0].kind == "cells"
-        and picture.axes[0].numbered
+        and picture.axes[0].is_numbered
         and picture.axes[0].size <= _MOST_STEPS
     )
 
@@ -205,7 +205,7 @@ def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
     x: Spec = {
         "field": "x",
         "type": "quantitative",
-        "title": picture.heading(axis),
+        "title": picture.axis_title(axis),
         "axis": {"grid": False, "tickCount": ticks},
     }
     x["scale"] = {"zero": False, "nice": False}
@@ -298,7 +298,7 @@ def draw_multiples(picture: Picture) -> Spec:
 
 
 def _is_histogram(axis: Axis) -> bool:
-    return axis.kind == "cells" and axis.numbered and axis.size >= _FEWEST_STEPS
+    return axis.kind == "cells" and axis.is_numbered and axis.size >= _FEWEST_STEPS
 
 
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:

@@ -44,7 +44,7 @@ class Axis:
         return len(self.labels)
 
     @property
-    def numbered(self) -> bool:
+    def is_numbered(self) -> bool:
         """Whether every key has a position on a scale of numbers or dates."""
         ends = self.high if self.low is None else self.low
         return self.kind == "times" or (
@@ -62,8 +62,8 @@ class Picture:
         answer: one number a cell, NaN where it is left out; ``low`` and ``high`` are the ends of
             its interval.
         unit: what is counted or summed.
-        value: writes an answer with its margin.
-        number: writes an answer in the digits that its margin leaves.
+        format_answer: writes an answer with its margin.
+        format_number: writes an answer in the digits that its margin leaves.
         up_to: the words before the values of prefix sums.
     """
 
@@ -73,8 +73,10 @@ class Picture:
     low: FloatArray
     high: FloatArray
     unit: str = ""
-    value: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g} ± {margin:,.3g}"
-    number: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g}"  # noqa: ARG005 - digits may depend on the margin
+    format_answer: Callable[[float, float], str] = lambda answer, margin: (
+        f"{answer:,.4g} ± {margin:,.3g}"
+    )
+    format_number: Callable[[float, float], str] = lambda answer, margin: f"{answer:,.4g}"  # noqa: ARG005 - digits may depend on the margin
     up_to: str = "up to"
 
     @property
@@ -102,7 +104,7 @@ class Picture:
             for labels, (a, b, c) in zip(keys, numbers, strict=True)
         ]
 
-    def heading(self, axis: Axis) -> str:
+    def axis_title(self, axis: Axis) -> str:
         """The title of an axis."""
         return f"{axis.name}, {self.up_to}" if axis.kind == "up_to" else axis.name
 

@@ -69,7 +69,9 @@ def draw_heat(picture: Picture) -> Spec:
             picture.high.reshape(-1).tolist(),
             strict=True,
         ):
-            row["text"] = picture.number(answer, high - answer)  # with all digits, as in the table
+            row["text"] = picture.format_number(
+                answer, high - answer
+            )  # with all digits, as in the table
         dark = {
             "test": f"!datum.zero && (datum.answer > {0.62 * most} || datum.answer < "
             f"{-0.62 * most})",

@@ -89,7 +89,7 @@ def show(release: Path, table: str | None) -> None:
     if table is not None:
         for text in list_answer_notices(made):
             click.echo(click.wrap_text(text, 100) + "\n")
-        if made.statistics.has(table):
+        if made.statistics.has_key(table):
             _show_statistic(made, made.statistics[table], _MOST_ROWS)
         else:
             _show_table(made, made.tables[table])
@@ -116,10 +116,10 @@ def show(release: Path, table: str | None) -> None:
     click.echo()
     tables = made.tables[:_MOST_TABLES]
     rows = [
-        (each.id, each.name, f"{each.cells:,}", ENGLISH.error(each.typical_margin))
+        (each.id, each.name, f"{each.cells:,}", ENGLISH.format_error(each.typical_margin))
         for each in tables
     ]
-    margin = f"typical\n± {ENGLISH.percent(made.level)}"
+    margin = f"typical\n± {ENGLISH.format_percent(made.level)}"
     show_table(
         "Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")], rows
     )
@@ -146,8 +146,8 @@ def _show_table(release: Release, table: Table) -> None:
     rows = [
         (
             cell,
-            ENGLISH.number(answer, (high - answer) / 4),
-            ENGLISH.error(high - answer),
+            ENGLISH.format_number(answer, (high - answer) / 4),
+            ENGLISH.format_error(high - answer),
             _bar(low, answer, high, top),
         )
         for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
@@ -155,7 +155,7 @@ def _show_table(release: Release, table: Table) -> None:
     columns = [
         ("cell", "fold"),
         ("answer", "right"),
-        (f"± {ENGLISH.percent(release.level)}", "right"),
+        (f"± {ENGLISH.format_percent(release.level)}", "right"),
         ("", "left"),
     ]
     show_table(f"{table.id} {table.name}", columns, rows)
@@ -167,13 +167,13 @@ def _show_table(release: Release, table: Table) -> None:
 
 def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
     """Print means, quantiles or a distribution function: a line for each value with its interval."""
-    interval = f"{ENGLISH.percent(release.level)} interval"
+    interval = f"{ENGLISH.format_percent(release.level)} interval"
     columns = [
         *((name, "fold") for name in statistic.attributes),
         (statistic.value_name, "right"),
         (interval, "right"),
     ]
-    show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(ENGLISH, most))
+    show_table(f"{statistic.id} {statistic.name}", columns, statistic.format_rows(ENGLISH, most))
     if statistic.cells > most:
         more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
         click.echo(f"The first {most} of {statistic.cells:,}; {more}\n")
@@ -242,7 +242,7 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     level = made.level if level is None else level
     heading, rows = _answered(made, level, asked)
     notes = [] if made.private else ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += [*list_answer_notices(made), *([_NOT_ROUNDED] if made.options.rounds else [])]
+    notes += [*list_answer_notices(made), *([_NOT_ROUNDED] if made.options.has_rounding else [])]
     if as_json:
         show_json({"level": level, "answers": rows, "notes": notes})
         return
@@ -359,7 +359,7 @@ def _counts(
     return (
         (
             f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, "
-            f"{ENGLISH.percent(level)} intervals"
+            f"{ENGLISH.format_percent(level)} intervals"
         ),
         rows,
     )
@@ -386,7 +386,7 @@ def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where,
             )
     return (
         (
-            f"share of rows up to each {name}, a {ENGLISH.percent(level)} band that holds everywhere "
+            f"share of rows up to each {name}, a {ENGLISH.format_percent(level)} band that holds everywhere "
             "at once"
         ),
         rows,
@@ -416,7 +416,7 @@ def _quantiles(
         }
         for each in made
     ]
-    return f"quantiles of {name}, {ENGLISH.percent(level)} intervals", rows
+    return f"quantiles of {name}, {ENGLISH.format_percent(level)} intervals", rows
 
 
 def _cell(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
@@ -445,7 +445,7 @@ def _means(
         dict(zip(("cell", "mean", "low", "high"), row, strict=True))
         for row in means(release, measure, by=by, level=level).rows()
     ]
-    return f"means of {measure}, {ENGLISH.percent(level)} intervals", rows
+    return f"means of {measure}, {ENGLISH.format_percent(level)} intervals", rows
 
 
 def _covariances(

@@ -346,7 +346,7 @@ class FoundCategories:
         """The attribute with these categories, for a `Domain`."""
         return self.plan.kind.found(self.texts)
 
-    def named(self) -> dict[str, Any]:
+    def search_facts(self) -> dict[str, Any]:
         """The facts about the search for the manifest of a release.
 
         `Options.searches` is a list of them.

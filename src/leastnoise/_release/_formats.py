@@ -75,27 +75,29 @@ class Workbook:
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
-        self._release, self._lang = release, load_catalogue(release.options.language)
-        of = describe_row_limit(release, self._lang)
-        self._rule = " ".join(
+        self._release, self._catalogue = release, load_catalogue(release.options.language)
+        of = describe_row_limit(release, self._catalogue)
+        self._rounding_note = " ".join(
             [
-                describe_rounding(release.options, self._lang),
-                self._lang.say("beyond", of=of) if of else "",
+                describe_rounding(release.options, self._catalogue),
+                self._catalogue.say("beyond", of=of) if of else "",
             ]
         ).strip()
-        self._book = xlsxwriter.Workbook(
+        self._workbook = xlsxwriter.Workbook(
             str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)}
         )
         # Only the day is told, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
-        self._book.set_properties(
-            {"title": release.options.title or self._lang.say("book_title"), "created": day}
+        self._workbook.set_properties(
+            {"title": release.options.title or self._catalogue.say("book_title"), "created": day}
         )
-        self._bold = self._book.add_format({"bold": True})
-        self._index = self._book.add_worksheet(self._lang.say("book_tables"))
+        self._bold = self._workbook.add_format({"bold": True})
+        self._index = self._workbook.add_worksheet(self._catalogue.say("book_tables"))
         columns = ("query", "table", "sheet", "answers", "unit", "margin", "leaves_out")
-        self._line(self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True)
-        self._rows = 1
+        self._write_line(
+            self._index, 0, [self._say(f"book_{column}") for column in columns], bold=True
+        )
+        self._next_index_row = 1
         self._index.set_column(1, 2, 32)
 
     def add(self, part: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
@@ -104,52 +106,54 @@ class Workbook:
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{part.id} {part.name}")[
             :_MOST_SHEET_NAME_CHARACTERS
         ].strip()
-        sheet = self._book.add_worksheet(name)
-        about, rule = self._about(part, name)
+        sheet = self._workbook.add_worksheet(name)
+        about, rule = self._describe_result(part, name)
         # Line by line, because lines that were written are not kept in memory.
-        self._line(sheet, 0, (part.name,), bold=True)
-        self._line(sheet, 1, (about,))
+        self._write_line(sheet, 0, (part.name,), bold=True)
+        self._write_line(sheet, 1, (about,))
         if not self._release.private:
-            self._line(sheet, 2, (self._lang.say("not_private"),), bold=True)
+            self._write_line(sheet, 2, (self._catalogue.say("not_private"),), bold=True)
         if rule:
-            self._line(sheet, 3, (rule,))
+            self._write_line(sheet, 3, (rule,))
         self._write_columns(sheet, _columns_with_margins(part))
 
-    def _about(self, part: ResultTable, sheet: str) -> tuple[str, str]:
+    def _describe_result(self, part: ResultTable, sheet: str) -> tuple[str, str]:
         """Return what the numbers of a part are, and how they were rounded; list it if a table."""
         if isinstance(part, StatisticTable):
-            return f"{self._lang.say(part.meaning_key)} {self._say('book_statistic')}", ""
+            return f"{self._catalogue.say(part.meaning_key)} {self._say('book_statistic')}", ""
         if not isinstance(part, Table):
             return self._say("book_statistic"), ""
         unit = name_with_row_limit(
-            name_quantity(part.product, self._lang), part.privacy, self._lang
+            name_quantity(part.product, self._catalogue), part.privacy, self._catalogue
         )
         self._list_table(part, sheet, unit)
-        return self._say("book_interval", unit=unit), self._rule
+        return self._say("book_interval", unit=unit), self._rounding_note
 
     def _list_table(self, table: Table, sheet: str, unit: str) -> None:
         """Add a line to the list of tables."""
         leaves_out = ", ".join(dropping_attributes(self._release.plan, table.product))
         facts = (table.id, table.name, sheet, table.cells, unit, table.typical_margin, leaves_out)
-        self._line(self._index, self._rows, facts)
-        self._rows += 1
+        self._write_line(self._index, self._next_index_row, facts)
+        self._next_index_row += 1
 
     def _write_columns(self, sheet: Any, columns: Columns) -> None:
         """Write the columns below the lines about them."""
         sheet.freeze_panes(_HEADER_LINES + 1, 0)
-        self._line(sheet, _HEADER_LINES, list(columns), bold=True)
+        self._write_line(sheet, _HEADER_LINES, list(columns), bold=True)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         for number, row in enumerate(rows, _HEADER_LINES + 1):
-            self._line(sheet, number, row)
+            self._write_line(sheet, number, row)
 
     def close(self) -> None:
         """Write the file."""
-        self._book.close()
+        self._workbook.close()
 
     def _say(self, key: str, **values: object) -> str:
-        return self._lang.say(key, percent=self._lang.percent(self._release.level), **values)
+        return self._catalogue.say(
+            key, percent=self._catalogue.format_percent(self._release.level), **values
+        )
 
-    def _line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
+    def _write_line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
         style = [self._bold] if bold else []
         for column, value in enumerate(values):
             if isinstance(value, str) or (
@@ -180,7 +184,7 @@ def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
         stem = (
             stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"
         )  # none that a spreadsheet takes for a formula
-        ids.append(given.unique(stem))
+        ids.append(given.make_unique(stem))
     return ids
 
 
@@ -235,7 +239,9 @@ def _make_dimensions(part: ResultTable) -> tuple[Dimension, ...]:
     codes_along = [tuple(make_ids(map(str, labels))) for labels in part.labels]
     return tuple(
         Dimension(id=id_of_key, name=key, codes=along, labels=shown)
-        for id_of_key, key, along, shown in zip(ids, keys, codes_along, part.shown, strict=True)
+        for id_of_key, key, along, shown in zip(
+            ids, keys, codes_along, part.display_labels, strict=True
+        )
     )
 
 

@@ -87,7 +87,7 @@ class Options:
             None: there is none.
         rows: the public number of rows of the source, if there is one: the guard stops a release of
             which it counts with confidence fewer than half.
-        searches: those that found categories of the domain, as `FoundCategories.named` gives them:
+        searches: those that found categories of the domain, as `FoundCategories.search_facts` gives them:
             the manifest names them beside the release's own payment. They must be of the same data
             set.
 
@@ -167,7 +167,7 @@ class Options:
             raise refuse(
                 "searches",
                 self.searches,
-                "a list of what FoundCategories.named() gives, of searches that were paid",
+                "a list of what FoundCategories.search_facts() gives, of searches that were paid",
             )
         kept["searches"] = tuple(dict(search) for search in self.searches)
         kept |= {
@@ -178,7 +178,7 @@ class Options:
             object.__setattr__(self, name, value)
 
     @property
-    def optional_columns(self) -> tuple[str, ...]:
+    def plan_dependent_options(self) -> tuple[str, ...]:
         """The names of the chosen options that only some plans can give."""
         asked = {
             "nnls": self.nnls,
@@ -188,13 +188,13 @@ class Options:
         return tuple(name for name, wanted in asked.items() if wanted)
 
     @property
-    def some(self) -> tuple[str, ...]:
+    def occasional_columns(self) -> tuple[str, ...]:
         """The names of the chosen columns that not every table has."""
         asked = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
         return tuple(name for name, wanted in zip(OCCASIONAL_COLUMNS, asked, strict=True) if wanted)
 
     @property
-    def rounds(self) -> bool:
+    def has_rounding(self) -> bool:
         """Whether answers are rounded or suppressed.
 
         Then tables no longer add up.
@@ -202,7 +202,7 @@ class Options:
         return self.round is not None or self.below is not None
 
     @property
-    def biased(self) -> bool:
+    def has_biased_columns(self) -> bool:
         """Whether there is any biased column."""
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
@@ -237,9 +237,9 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 
 def display_texts(options: Options, domain: Domain) -> CodeTexts:
     """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
-    lang = load_catalogue(options.language)
+    catalogue = load_catalogue(options.language)
     words = {
-        label: lang.say(key)
+        label: catalogue.say(key)
         for label, key in (
             ("other", "other"),
             ("(null)", "null_cell"),
@@ -271,12 +271,27 @@ def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
-def describe_rounding(options: Options, lang: Catalogue) -> str:
+def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     """Describe rounding and suppression, and their effect on error bars."""
     step, least = rounding_rule(options)
-    parts = [lang.say("rounded", to=lang.plain(step), half=lang.plain(step / 2))] if step else []
+    parts = (
+        [
+            catalogue.say(
+                "rounded", to=catalogue.format_value(step), half=catalogue.format_value(step / 2)
+            )
+        ]
+        if step
+        else []
+    )
     return " ".join(
-        [*parts, *([] if least is None else [lang.say("left_out", below=lang.plain(least))])]
+        [
+            *parts,
+            *(
+                []
+                if least is None
+                else [catalogue.say("left_out", below=catalogue.format_value(least))]
+            ),
+        ]
     )
 
 

@@ -101,17 +101,17 @@ class Release:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     tables: Tables
     statistics: Statistics
-    _structures: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
+    _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
-        return f"Release({self._what()}; {', '.join(text for _, text in self._facts()[1:])})"
+        return f"Release({self._describe_size()}; {', '.join(text for _, text in self._list_facts()[1:])})"
 
     def _repr_html_(self) -> str:
-        lang = load_catalogue()
+        catalogue = load_catalogue()
         tables = [
             (
                 table.name,
-                f"{pluralize(table.cells, 'answer')}, ± {lang.error(table.typical_margin)}",
+                f"{pluralize(table.cells, 'answer')}, ± {catalogue.format_error(table.typical_margin)}",
             )
             for table in self.tables[:MOST_SHOWN_CELLS]
         ]
@@ -120,12 +120,14 @@ class Release:
             if len(self.tables) > MOST_SHOWN_CELLS
             else []
         )
-        return html_facts(f"Release of {self._what()}", [*self._facts(), *tables, *more])
+        return html_facts(
+            f"Release of {self._describe_size()}", [*self._list_facts(), *tables, *more]
+        )
 
-    def _what(self) -> str:
-        return f"{load_catalogue().some('answers', self.workload.rows)} in {load_catalogue().some('tables', len(self.tables))}"
+    def _describe_size(self) -> str:
+        return f"{load_catalogue().say_count('answers', self.workload.rows)} in {load_catalogue().say_count('tables', len(self.tables))}"
 
-    def _facts(self) -> list[tuple[str, str]]:
+    def _list_facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
         facts = [
             ("protects", privacy.unit),
@@ -180,7 +182,7 @@ class Release:
         return self.plan.digest()
 
     @property
-    def large(self) -> tuple[Product, ...]:
+    def large_tables(self) -> tuple[Product, ...]:
         """The requested tables that are too large to write.
 
         Their cells and prefix sums are written instead.
@@ -244,7 +246,7 @@ class Release:
         }
         for table in self.tables:
             numbers = table.numbers()
-            for name in self.options.some:
+            for name in self.options.occasional_columns:
                 numbers.setdefault(name, np.full(table.cells, np.nan))
             parts["query"].append(np.full(table.cells, table.id, dtype=object))
             parts["cell"].append(np.array(table.cell_names(), dtype=object))
@@ -488,16 +490,16 @@ class Release:
         >>> list(release.sql("SELECT age > 1 AS older, COUNT(*) AS n FROM people GROUP BY older"))
         ['older', 'n', 'n_low', 'n_high']
         """
-        return to_frame(self.answered(statement), library or self.library)
+        return to_frame(self.answer_sql(statement), library or self.library)
 
     @one_thread()
-    def answered(self, text: str) -> Columns:
+    def answer_sql(self, text: str) -> Columns:
         """The answers of a SQL statement, by the names of its columns."""
         return answer_statement(
-            read_statement(self.plan.workload, self.privacy.unit_column, text), self._numbers
+            read_statement(self.plan.workload, self.privacy.unit_column, text), self._answer_column
         )
 
-    def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _answer_column(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Answer one column of a statement.
 
         As it was published if it was, else from the measurements.
@@ -551,11 +553,11 @@ class Release:
         """
         check_linear_estimates(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
-        if measure not in self._structures:
+        if measure not in self._covariances:
             exact = [known.block for known in public_counts_of_plan(self.plan)]
-            self._structures[measure] = measure_covariance(self.measurements, measure, exact)
+            self._covariances[measure] = measure_covariance(self.measurements, measure, exact)
         return convert_to_amounts(
-            first, convert_to_amounts(first, covariances(self._structures[measure], first, second))
+            first, convert_to_amounts(first, covariances(self._covariances[measure], first, second))
         )
 
 
@@ -610,7 +612,9 @@ def build_release(
         )
     )
     options = replace(asked, covariances=ids)
-    check_linear_estimates(outcome.plan, options.optional_columns, linear=outcome.finding.linear)
+    check_linear_estimates(
+        outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
+    )
     estimate, measures = outcome.least_squares(), _non_negative_measures(workload)
     public = public_counts_of_plan(outcome.plan)
     # both stop after a bounded number of rounds
@@ -670,7 +674,9 @@ def check_options(plan: Plan, options: Options) -> None:
             options.integer,
             f"left out where a table has more than {_MOST_PUBLIC_TABLES} tables of public counts in it",
         )
-    check_linear_estimates(plan, options.optional_columns, linear=plan.measurements is not None)
+    check_linear_estimates(
+        plan, options.plan_dependent_options, linear=plan.measurements is not None
+    )
     if plan.measurements is None:
         return
     if options.nnls or options.local_non_negative:

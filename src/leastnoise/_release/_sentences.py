@@ -62,51 +62,56 @@ _MOST_LISTED_TABLES = 6  # tables in a sentence
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 
 
-def describe_definition(privacy: Privacy, lang: Catalogue = ENGLISH) -> tuple[str, dict[str, str]]:
+def describe_definition(
+    privacy: Privacy, catalogue: Catalogue = ENGLISH
+) -> tuple[str, dict[str, str]]:
     """Return the name and the exact parameters of the definition of privacy."""
     budget = privacy.budget
-    return lang.say(_DEFINITIONS[type(budget)]), {
+    return catalogue.say(_DEFINITIONS[type(budget)]), {
         name: str(number) for name, number in parameters(budget).items()
     }
 
 
-def format_budget(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
+def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Write the budget in short form, such as ``epsilon = 1``."""
     return ", ".join(
-        f"{name} = {lang.plain(number)}" for name, number in parameters(privacy.budget).items()
+        f"{name} = {catalogue.format_value(number)}"
+        for name, number in parameters(privacy.budget).items()
     )
 
 
-def describe_neighbours(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
+def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Describe the difference of two neighbouring tables, as a clause."""
     if privacy.unit_column is None:
-        return lang.say(f"change_row_{privacy.neighbours}")
-    return lang.some(
+        return catalogue.say(f"change_row_{privacy.neighbours}")
+    return catalogue.say_count(
         f"change_unit_{privacy.neighbours}", privacy.max_rows, column=repr(privacy.unit_column)
     )
 
 
-def describe_promise(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
+def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Explain what the budget means, in one sentence."""
     budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
     if isinstance(budget, ZCDP):
         values |= {
-            "epsilon": lang.local(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
+            "epsilon": catalogue.localize(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
             "delta": _COMMON_DELTA,
         }
     else:
-        values["times"] = lang.say("over_10_300")
+        values["times"] = catalogue.say("over_10_300")
         if budget.epsilon < 700:
             times = math.exp(float(budget.epsilon))
-            values["times"] = lang.local(
+            values["times"] = catalogue.localize(
                 f"{times:.3g}"
                 if times < 1000
                 else f"{times:,.0f}"
                 if times < 1e6
                 else f"{times:.2g}"
             )
-    return lang.say(
-        f"promise_{_DEFINITIONS[type(budget)]}", change=describe_neighbours(privacy, lang), **values
+    return catalogue.say(
+        f"promise_{_DEFINITIONS[type(budget)]}",
+        change=describe_neighbours(privacy, catalogue),
+        **values,
     )
 
 
@@ -126,27 +131,29 @@ def guessing_chance(privacy: Privacy) -> float:
     return min(1.0, (1 + delta * smaller) / (1 + smaller))
 
 
-def describe_guessing_chance(privacy: Privacy, lang: Catalogue = ENGLISH) -> str:
+def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Explain the budget as the chance to win a bet, without formulas."""
     share = math.ceil(100 * guessing_chance(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
-    difference = lang.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
+    difference = catalogue.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
     if share > 99:
-        return lang.say("protects_little", change=difference)
-    return lang.say(
+        return catalogue.say("protects_little", change=difference)
+    return catalogue.say(
         "protects_delta" if isinstance(privacy.budget, ApproxDP) else "protects",
         change=difference,
         share=share,
     )
 
 
-def format_cost(cost: Cost, lang: Catalogue = ENGLISH) -> str:
+def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
     """Write what the plan spends, as computed from its integer queries."""
     if isinstance(cost, GaussianCost):
-        return lang.say("gaussian_cost", value=cost.mu_squared)
+        return catalogue.say("gaussian_cost", value=cost.mu_squared)
     if isinstance(cost, SeriesCost):
         return str(cost)
-    return ", ".join(f"{name} = {lang.plain(number)}" for name, number in parameters(cost).items())
+    return ", ".join(
+        f"{name} = {catalogue.format_value(number)}" for name, number in parameters(cost).items()
+    )
 
 
 def error_over_bound(plan: Plan) -> float | None:
@@ -157,16 +164,16 @@ def error_over_bound(plan: Plan) -> float | None:
     return None if plan.promise is None else plan.promise.times_least
 
 
-def describe_attribute(name: str, kind: Kind, lang: Catalogue = ENGLISH) -> str:
+def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
     """Describe the cells of an attribute, and what happens to all other values."""
     if isinstance(kind, Categories):
-        cells = lang.say("kind_categories", count=len(kind.values))
+        cells = catalogue.say("kind_categories", count=len(kind.values))
     elif isinstance(kind, Integers):
         key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
-        cells = lang.say(key, low=str(kind.low), high=str(kind.high))
+        cells = catalogue.say(key, low=str(kind.low), high=str(kind.high))
     elif isinstance(kind, Dates):
-        by = lang.say(f"by_{kind.by}")
-        cells = lang.say(
+        by = catalogue.say(f"by_{kind.by}")
+        cells = catalogue.say(
             "kind_dates",
             start=kind.start.isoformat(),
             end=kind.end.isoformat(),
@@ -174,28 +181,28 @@ def describe_attribute(name: str, kind: Kind, lang: Catalogue = ENGLISH) -> str:
             zone=kind.zone or "UTC",
         )
     elif isinstance(kind, Decimals):
-        cells = lang.say(
+        cells = catalogue.say(
             "kind_decimals",
-            low=lang.exact(kind.low),
-            high=lang.exact(kind.high),
-            step=lang.exact(kind.step),
+            low=catalogue.format_exact(kind.low),
+            high=catalogue.format_exact(kind.high),
+            step=catalogue.format_exact(kind.step),
         )
     elif isinstance(kind, (Bins, Edges)):
         key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
-        cells = lang.say(
+        cells = catalogue.say(
             f"{key}_{kind.closed}",
             count=kind.regular,
-            low=lang.exact(kind.low),
-            high=lang.exact(kind.high),
+            low=catalogue.format_exact(kind.low),
+            high=catalogue.format_exact(kind.high),
         )
     else:
-        cells = lang.say("kind_coded", last=str(kind.regular - 1))
-    return lang.say(
+        cells = catalogue.say("kind_coded", last=str(kind.regular - 1))
+    return catalogue.say(
         "rule",
         name=name,
         cells=cells,
-        outside=lang.say(_row_policy_key(kind, kind.outside)),
-        null=lang.say(_row_policy_key(kind, str(kind.null))),
+        outside=catalogue.say(_row_policy_key(kind, kind.outside)),
+        null=catalogue.say(_row_policy_key(kind, str(kind.null))),
     )
 
 
@@ -204,48 +211,52 @@ def _row_policy_key(kind: Kind, policy: str) -> str:
     return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
 
 
-def describe_measure(name: str, measure: Measure, lang: Catalogue = ENGLISH) -> str:
+def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
     """Describe what a measure sums, or how it counts units."""
     if isinstance(measure, UnitCount):
-        return lang.say(
+        return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
             name=name,
-            names=lang.listed([*measure.attributes]),
+            names=catalogue.join_names([*measure.attributes]),
         )
     if isinstance(measure, Weighted):
         of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
-        return lang.say("measure_weighted", name=name, of=of, weight=repr(measure.weight.column))
+        return catalogue.say(
+            "measure_weighted", name=name, of=of, weight=repr(measure.weight.column)
+        )
     if isinstance(measure, ValueCount):
-        return lang.say("measure_values", name=name, column=repr(measure.column))
-    low, high, unit = (lang.exact(value) for value in (measure.low, measure.high, measure.unit))
-    return lang.say(
+        return catalogue.say("measure_values", name=name, column=repr(measure.column))
+    low, high, unit = (
+        catalogue.format_exact(value) for value in (measure.low, measure.high, measure.unit)
+    )
+    return catalogue.say(
         "measure", name=name, column=repr(measure.column), low=low, high=high, unit=unit
     )
 
 
-def list_dropped_rows(plan: Plan, lang: Catalogue = ENGLISH) -> list[str]:
+def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Say which rows are in no table, and which are missing from some tables only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     of_all = [name for name, kind in dropping.items() if not kind.hidden]
     of_some = [name for name, kind in dropping.items() if kind.hidden]
     return [
-        lang.say(key, names=lang.listed(names))
+        catalogue.say(key, names=catalogue.join_names(names))
         for key, names in (("dropped", of_all), ("left_out_of_some", of_some))
         if names
     ]
 
 
-def describe_dropped_rows(release: Release, lang: Catalogue = ENGLISH) -> str:
+def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Say whether rows were left out, and without a guard that nobody counted how many."""
-    sentences = list_dropped_rows(release.plan, lang)
+    sentences = list_dropped_rows(release.plan, catalogue)
     if not sentences:
-        return lang.say("not_dropped")
+        return catalogue.say("not_dropped")
     counted = "guard_used" in release.receipt
-    return " ".join([*sentences, *([] if counted else [lang.say("dropped_unmeasured")])])
+    return " ".join([*sentences, *([] if counted else [catalogue.say("dropped_unmeasured")])])
 
 
-def list_clipped_values(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Say for which attributes values beyond the bounds were clipped.
 
     And what sums and means do with such values.
@@ -254,12 +265,12 @@ def list_clipped_values(release: Release, lang: Catalogue = ENGLISH) -> list[str
     asked = {name for product in release.workload.products for name in product.attributes}
     names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
     return [
-        *([lang.say("clipped", names=lang.listed(names))] if names else []),
-        *list_measure_values(release.plan.workload, lang),
+        *([catalogue.say("clipped", names=catalogue.join_names(names))] if names else []),
+        *list_measure_values(release.plan.workload, catalogue),
     ]
 
 
-def list_measure_values(workload: Workload, lang: Catalogue = ENGLISH) -> list[str]:
+def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every measure.
 
     How sums and means clip its values, and how a row without a value counts.
@@ -282,12 +293,12 @@ def list_measure_values(workload: Workload, lang: Catalogue = ENGLISH) -> list[s
     }
     sentences = []
     for measure, name in columns.items():
-        low, high = (lang.exact(value) for value in (measure.low, measure.high))
+        low, high = (catalogue.format_exact(value) for value in (measure.low, measure.high))
         named = next(
             (known_as for known_as, declared in known.items() if declared == measure), name
         )
         sentences.append(
-            lang.say(
+            catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
                 name=named,
                 low=low,
@@ -297,7 +308,7 @@ def list_measure_values(workload: Workload, lang: Catalogue = ENGLISH) -> list[s
     return sentences
 
 
-def list_sum_contributions(workload: Workload, lang: Catalogue = ENGLISH) -> list[str]:
+def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return `list_measure_values`, and the most that one row may add to each sum.
 
     The noise has to hide that.
@@ -306,19 +317,19 @@ def list_sum_contributions(workload: Workload, lang: Catalogue = ENGLISH) -> lis
         workload.domain.measures,
         sorted({str(product.measure) for product in workload.products if product.of_values}),
     )
-    most = {name: lang.exact(known[name].largest * known[name].unit) for name in summed}
+    most = {name: catalogue.format_exact(known[name].largest * known[name].unit) for name in summed}
     return [
-        *list_measure_values(workload, lang),
-        *(lang.say("row_adds", name=name, most=text) for name, text in most.items()),
+        *list_measure_values(workload, catalogue),
+        *(catalogue.say("row_adds", name=name, most=text) for name, text in most.items()),
     ]
 
 
-def describe_row_limit(release: Release, lang: Catalogue = ENGLISH) -> str:
+def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Say which rows the answers count, if a unit has a limit of rows."""
-    return format_row_limit(release.privacy, release.receipt, release.level, lang)
+    return format_row_limit(release.privacy, release.receipt, release.level, catalogue)
 
 
-def describe_cut_rows(release: Release, lang: Catalogue = ENGLISH) -> str | None:
+def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Say what the row limit of units does to all answers.
 
     And about how many rows it cut; None without a limit.
@@ -326,35 +337,39 @@ def describe_cut_rows(release: Release, lang: Catalogue = ENGLISH) -> str | None
     privacy, cut = release.privacy, estimate_cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
-    words = [lang.some("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    words = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
     if cut is not None:
-        share, low, high = (lang.percent(round(value, 2)) for value in cut)
-        words.append(lang.say("cut_share", share=share, low=low, high=high))
+        share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut)
+        words.append(catalogue.say("cut_share", share=share, low=low, high=high))
     else:
         words.append(
-            lang.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
+            catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
     if (bound := privacy.max_per_cell) is not None:
-        words.append(lang.some("cut_cell", bound.rows, names=lang.listed([*bound.attributes])))
+        words.append(
+            catalogue.say_count(
+                "cut_cell", bound.rows, names=catalogue.join_names([*bound.attributes])
+            )
+        )
         words += (
-            [lang.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
+            [catalogue.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
         )  # under Laplace noise all rows count
     return " ".join(words)
 
 
 def describe_guard_counts(
-    release: Release, lang: Catalogue = ENGLISH, unused_over: float | None = None
+    release: Release, catalogue: Catalogue = ENGLISH, unused_over: float | None = None
 ) -> str | None:
     """Say how many rows the guard counted as kept (or read) and as used.
 
     Read if each row is a unit; None without a guard.
 
     Rows used are among those kept: where noise makes them more, their count is shown for both.
-    Where surely some rows were not used, at least about a percent, that is lang too.
+    Where surely some rows were not used, at least about a percent, that is catalogue too.
 
     Args:
         release: whose receipt has the counts.
-        lang: the catalogue.
+        catalogue: the catalogue.
         unused_over: return None unless surely more than this share of the rows was not used.
     """
     receipt, privacy = release.receipt, release.privacy
@@ -365,10 +380,13 @@ def describe_guard_counts(
     surely_unused = kept - used - times * std - 0.5
     if unused_over is not None and not surely_unused > unused_over * kept:
         return None
-    values = {"kept": lang.number(max(kept, used)), "used": lang.number(used)}
+    values = {
+        "kept": catalogue.format_number(max(kept, used)),
+        "used": catalogue.format_number(used),
+    }
     values |= {
-        "kept_margin": lang.error(times * math.sqrt(2) * std + 0.5),
-        "used_margin": lang.error(times * std + 0.5),
+        "kept_margin": catalogue.format_error(times * math.sqrt(2) * std + 0.5),
+        "used_margin": catalogue.format_error(times * std + 0.5),
     }
     key = (
         "guard"
@@ -377,9 +395,13 @@ def describe_guard_counts(
         if privacy.max_rows == 1
         else "guard_kept_many"
     )
-    words = lang.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
+    words = catalogue.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
     unused = unused_row_share(release)
-    return f"{words} {lang.say('guard_few', percent=lang.percent(unused))}" if unused else words
+    return (
+        f"{words} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
+        if unused
+        else words
+    )
 
 
 def unused_row_share(release: Release) -> float:
@@ -403,11 +425,13 @@ def has_weights(release: Release) -> bool:
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 
-def list_errors_beyond_margins(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Say what limits the use of the numbers, and is in none of their margins."""
     unused = unused_row_share(release)
-    sentences = [lang.say("fit_unused", percent=lang.percent(unused))] if unused else []
-    return [*sentences, *([lang.say("fit_sample")] if has_weights(release) else [])]
+    sentences = (
+        [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))] if unused else []
+    )
+    return [*sentences, *([catalogue.say("fit_sample")] if has_weights(release) else [])]
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
@@ -425,58 +449,62 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
     )
 
 
-def describe_budget_reduction(release: Release, lang: Catalogue = ENGLISH) -> str | None:
+def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
     before = release.receipt.get("guard_reduced_from")
     if before is None:
         return None
     budget = release.privacy.budget
     size = "rho" if isinstance(budget, ZCDP) else "epsilon"
-    return lang.say(
+    return catalogue.say(
         "guard_reduced", before=before, now=f"{size} = {readable(getattr(budget, size))}"
     )
 
 
-def list_first_warnings(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the warnings that come before any number.
 
     A limit may have cut over a tenth of the rows, or values dropped as many.
     """
     share = estimate_cut_share(release.receipt, release.level)
     cut = (
-        describe_cut_rows(release, lang) if share is None or share.share > MANY_ROWS_SHARE else None
+        describe_cut_rows(release, catalogue)
+        if share is None or share.share > MANY_ROWS_SHARE
+        else None
     )
-    return [*filter(None, [cut, describe_guard_counts(release, lang, unused_over=MANY_ROWS_SHARE)])]
+    return [
+        *filter(None, [cut, describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)])
+    ]
 
 
-def describe_intervals(release: Release, lang: Catalogue = ENGLISH) -> str:
+def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
     values = {
-        "times": lang.local(f"{release.interval.multiplier:.4g}"),
-        "reason": lang.say("quantile_laplace" if laplace else "quantile_normal"),
-        "half": lang.local(f"{release.interval.half_step:.4g}"),
-        "percent": lang.percent(release.level),
+        "times": catalogue.localize(f"{release.interval.multiplier:.4g}"),
+        "reason": catalogue.say("quantile_laplace" if laplace else "quantile_normal"),
+        "half": catalogue.localize(f"{release.interval.half_step:.4g}"),
+        "percent": catalogue.format_percent(release.level),
     }
     step, sentences = (
         rounding_rule(release.options)[0],
-        [lang.say(release.finding.interval, **values)],
+        [catalogue.say(release.finding.interval, **values)],
     )
     if step:
-        sentences.append(lang.say("interval_rounded", half=lang.plain(step / 2)))
+        sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
     if not release.finding.linear:
-        agree = lang.say("reading_apart" if release.options.rounds else "reading_agree")
+        agree = catalogue.say("reading_apart" if release.options.has_rounding else "reading_agree")
         sentences.append(
-            lang.say(
+            catalogue.say(
                 release.finding.reading,
-                once=lang.local(f"{release.interval.one_sided:.4g}"),
+                once=catalogue.localize(f"{release.interval.one_sided:.4g}"),
                 agree=agree,
             )
         )
     return " ".join(sentences)
 
 
-def describe_answers(release: Release, lang: Catalogue = ENGLISH) -> str:
+def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Say whether least squares answers are rounded, negative, additive."""
     options = release.options
     keys = []
@@ -484,13 +512,13 @@ def describe_answers(release: Release, lang: Catalogue = ENGLISH) -> str:
         keys.append("reading_exact")
     if not options.below:
         keys.append("reading_negative")
-    if options.rounds:
+    if options.has_rounding:
         keys.append("reading_apart")
     elif not any(product.has_hidden for product in release.workload):
         keys += ["reading_agree", "reading_sum"]
     else:
         keys += ["reading_agree_but", "reading_sum"]
-    return " ".join(map(lang.say, keys))
+    return " ".join(map(catalogue.say, keys))
 
 
 def format_public_facts(plan: Plan) -> dict[str, str]:
@@ -517,44 +545,48 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
     return {key: values for key, values in stated.items() if values}
 
 
-def list_uncovered_errors(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return a sentence for every source of error outside the intervals."""
     plan = release.plan
     privacy, domain = plan.privacy, plan.domain
-    sentences = [lang.say("limit_noise_rounded" if release.options.round else "limit_noise")]
+    sentences = [catalogue.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
         sentences = [
-            lang.say("limit_aware"),
-            *(lang.say(key, **values) for key, values in release.finding.not_covered(domain)),
+            catalogue.say("limit_aware"),
+            *(catalogue.say(key, **values) for key, values in release.finding.not_covered(domain)),
         ]
-    sentences += [lang.say(key, values=values) for key, values in format_public_facts(plan).items()]
+    sentences += [
+        catalogue.say(key, values=values) for key, values in format_public_facts(plan).items()
+    ]
     if list_dropped_rows(release.plan):
         sentences.append(
-            f"{describe_dropped_rows(release, lang)} {lang.say('not_covered_dropped')}"
+            f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
     if privacy.unit_column is not None:
         column, cell = repr(privacy.unit_column), privacy.max_per_cell
         if cell is None:
-            sentences.append(lang.some("limit_unit", privacy.max_rows, column=column))
+            sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, column=column))
         else:
             limits = {
                 "count": privacy.max_rows,
                 "rows": cell.rows,
-                "names": lang.listed([*cell.attributes]),
+                "names": catalogue.join_names([*cell.attributes]),
             }
-            sentences.append(lang.say("limit_unit_cell", column=column, **limits))
-    sentences.append(lang.say("limit_sample"))
+            sentences.append(catalogue.say("limit_unit_cell", column=column, **limits))
+    sentences.append(catalogue.say("limit_sample"))
     if any(product.of_values for product in release.workload):
-        sentences.append(lang.say("limit_sums"))
+        sentences.append(catalogue.say("limit_sums"))
     sentences.append(
-        lang.say("limit_each", hundred=lang.local(f"{round(100 * (1 - release.level), 4):g}"))
+        catalogue.say(
+            "limit_each", hundred=catalogue.localize(f"{round(100 * (1 - release.level), 4):g}")
+        )
     )
-    if release.options.biased:
-        sentences.append(describe_optional_columns(release, lang)[0])
+    if release.options.has_biased_columns:
+        sentences.append(describe_optional_columns(release, catalogue)[0])
     return sentences
 
 
-def describe_large_table(release: Release, product: Product, lang: Catalogue = ENGLISH) -> str:
+def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
     """Say what is written in place of a table that is too large.
 
     And how to get the rest of it.
@@ -565,9 +597,9 @@ def describe_large_table(release: Release, product: Product, lang: Catalogue = E
         position for position in large if asked[position] is product or asked[position] == product
     )
     cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
-    return lang.say(
+    return catalogue.say(
         "large",
-        name=table_title(product, lang),
+        name=table_title(product, catalogue),
         rows=product.rows,
         most=MOST_WRITTEN_ANSWERS,
         cells=cells,
@@ -575,7 +607,7 @@ def describe_large_table(release: Release, product: Product, lang: Catalogue = E
     )
 
 
-def describe_second_table(release: Release, lang: Catalogue = ENGLISH) -> str | None:
+def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Say whose rows the second table held, or that it was public.
 
     None if there was no second table.
@@ -583,20 +615,22 @@ def describe_second_table(release: Release, lang: Catalogue = ENGLISH) -> str | 
     second = release.receipt.get("joined")
     if not second:
         return None
-    return lang.say(
+    return catalogue.say(
         "joined_public" if second["public"] else "joined",
         table=second["table"] or "-",
         column=repr(second["on"]),
     )
 
 
-def list_answer_notices(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of any answer, later ones included.
 
     Limits of rows, counts of units, a second table.
     """
     units = [product for product in release.workload if product.of_units]
-    sentences = [lang.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
+    sentences = (
+        [catalogue.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
+    )
     for key, in_all in (("units_each", False), ("units_once", True)):
         once = [
             product
@@ -608,37 +642,40 @@ def list_answer_notices(release: Release, lang: Catalogue = ENGLISH) -> list[str
             *map(" x ".join, tables[:_MOST_LISTED_TABLES]),
             *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
         ]
-        sentences += [lang.say(key, names=lang.listed(names))] if names else []
+        sentences += [catalogue.say(key, names=catalogue.join_names(names))] if names else []
     return [
         *filter(
             None,
             [
-                describe_cut_rows(release, lang),
+                describe_cut_rows(release, catalogue),
                 " ".join(sentences),
-                describe_second_table(release, lang),
+                describe_second_table(release, catalogue),
             ],
         )
     ]
 
 
-def list_file_notices(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files.
 
     Rounding, `list_answer_notices`, and tables that are not written.
     """
-    large = [describe_large_table(release, product, lang) for product in release.large]
+    large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [
         *filter(
             None,
-            [describe_budget_reduction(release, lang), describe_rounding(release.options, lang)],
+            [
+                describe_budget_reduction(release, catalogue),
+                describe_rounding(release.options, catalogue),
+            ],
         ),
-        *list_non_additive_tables(release, lang),
-        *list_answer_notices(release, lang),
+        *list_non_additive_tables(release, catalogue),
+        *list_answer_notices(release, catalogue),
         *large,
     ]
 
 
-def list_non_additive_tables(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Say which tables need not add up in the columns of non-negative and whole answers; nothing if all of them do."""
     chosen = {
         "answer_non_negative": release.options.non_negative,
@@ -652,10 +689,16 @@ def list_non_additive_tables(release: Release, lang: Catalogue = ENGLISH) -> lis
         *tables[:_MOST_LISTED_TABLES],
         *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
     ]
-    return [lang.say("biased_disagree", columns=lang.listed(columns), tables=lang.listed(listed))]
+    return [
+        catalogue.say(
+            "biased_disagree",
+            columns=catalogue.join_names(columns),
+            tables=catalogue.join_names(listed),
+        )
+    ]
 
 
-def describe_optional_columns(release: Release, lang: Catalogue = ENGLISH) -> list[str]:
+def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Explain the optional columns.
 
     First what holds for all of them, then a sentence or two for each kind.
@@ -667,10 +710,10 @@ def describe_optional_columns(release: Release, lang: Catalogue = ENGLISH) -> li
     names = (
         one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
     )
-    sentences = [lang.some("biased", len(names), columns=lang.listed(names))]
-    sentences += list_non_additive_tables(release, lang)
+    sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
+    sentences += list_non_additive_tables(release, catalogue)
     if options.nnls:
-        sentences.append(lang.say("biased_nnls"))
+        sentences.append(catalogue.say("biased_nnls"))
     if options.local_non_negative:
-        sentences.append(lang.say("biased_local"))
+        sentences.append(catalogue.say("biased_local"))
     return sentences

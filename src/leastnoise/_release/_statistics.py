@@ -116,7 +116,7 @@ def answer_statement(statement: Statement, numbers: AnswerWorkload) -> Columns:
             else [column.name, f"{column.name}_low", f"{column.name}_high"]
         )
         columns |= {
-            names.unique(name): values for name, values in zip(called, together, strict=True)
+            names.make_unique(name): values for name, values in zip(called, together, strict=True)
         }
     names_given = [*columns]
     starts = np.cumsum(
@@ -214,12 +214,12 @@ class StatisticTable(ResultTable):
     statistic: Statistic
     domain: Domain
     values: FloatArray
-    further: Mapping[str, FloatArray] = field(default_factory=dict)
+    extra_columns: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def meaning_key(self) -> str:
         """The key of the sentence that says how it was computed."""
-        weighted = "_weighted" if "sum_of_weights" in self.further else ""
+        weighted = "_weighted" if "sum_of_weights" in self.extra_columns else ""
         return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
@@ -234,7 +234,12 @@ class StatisticTable(ResultTable):
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order."""
-        columns = {self.value_name: self.values, "low": self.low, "high": self.high, **self.further}
+        columns = {
+            self.value_name: self.values,
+            "low": self.low,
+            "high": self.high,
+            **self.extra_columns,
+        }
         return {
             name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1)
             for name, values in columns.items()
@@ -253,100 +258,104 @@ class StatisticTable(ResultTable):
         )
         keys = [
             np.array(along, object)[index[:most]]
-            for along, index in zip(self.shown, self.indices(), strict=True)
+            for along, index in zip(self.display_labels, self.indices(), strict=True)
         ]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
-    def written(self, lang: Catalogue, most: int) -> list[list[str]]:
+    def format_rows(self, catalogue: Catalogue, most: int) -> list[list[str]]:
         """Return the first rows as texts with significant digits.
 
         Keys, value, interval, with the digits that the noise leaves meaningful.
         """
         form, groups = self.statistic.form, len(self.statistic.by)
-        beyond = [self.further[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares]
+        beyond = [self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares]
         rows = []
         for row, (names, numbers) in enumerate(self.rows(most)):
-            shares = map(lang.local, names[groups:]) if form.at_shares else names[groups:]
-            value, interval = format_interval(lang, *numbers, exact=form.at_shares)
+            shares = map(catalogue.localize, names[groups:]) if form.at_shares else names[groups:]
+            value, interval = format_interval(catalogue, *numbers, exact=form.at_shares)
             for column, words in zip(beyond, ("or_less", "or_more"), strict=False):
                 if column[row]:
-                    interval = lang.say(words, interval=interval)
+                    interval = catalogue.say(words, interval=interval)
             rows.append([*names[:groups], *shares, value, interval])
         return rows
 
-    def headings(self, lang: Catalogue) -> tuple[str, ...]:
+    def key_headings(self, catalogue: Catalogue) -> tuple[str, ...]:
         """The headings of the keys.
 
         That of shares is no attribute, and is translated.
         """
         return (
-            (*self.attributes[:-1], lang.say("col_share"))
+            (*self.attributes[:-1], catalogue.say("col_share"))
             if self.statistic.form.at_shares
             else self.attributes
         )
 
-    def chart(self, lang: Catalogue) -> str:
+    def chart_name(self, catalogue: Catalogue) -> str:
         """The name of its chart, empty for none.
 
         Dots for means and quantiles, lines for functions, or what suits.
         """
         if self.statistic.form.along:
-            chart = choose_chart(self.picture(lang))
+            chart = choose_chart(self.picture(catalogue))
             return "" if chart is None or chart.name == "largest" else chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
-    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
+    def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
         """Its chart, as Vega-Lite; None for a single number, or too many."""
-        if not self.chart(lang):
+        if not self.chart_name(catalogue):
             return None
         if self.statistic.form.along:
-            return draw_chart(self.picture(lang))
+            return draw_chart(self.picture(catalogue))
         every, groups, at_shares = (
-            lang.say("all_rows"),
+            catalogue.say("all_rows"),
             len(self.statistic.by),
             self.statistic.form.at_shares,
         )
         rows = tuple(
-            (", ".join(names[:groups]) or every, lang.local(", ".join(names[groups:])), *ends)
+            (
+                ", ".join(names[:groups]) or every,
+                catalogue.localize(", ".join(names[groups:])),
+                *ends,
+            )
             for names, ends in self.rows()
         )
-        title = lang.say(f"name_{self.statistic.kind}", of=self.statistic.of)
+        title = catalogue.say(f"name_{self.statistic.kind}", of=self.statistic.of)
         return draw_dots(
             DotPlot(
                 title=title,
                 groups=self.statistic.groups_name,
                 rows=rows,
-                series=lang.say("col_share") if at_shares else "",
+                series=catalogue.say("col_share") if at_shares else "",
             )
         )
 
-    def picture(self, lang: Catalogue) -> Picture:
+    def picture(self, catalogue: Catalogue) -> Picture:
         """A distribution function as the picture of a table."""
         groups = [
             Axis(name=name, labels=along)
-            for name, along in zip(self.attributes[:-1], self.shown, strict=False)
+            for name, along in zip(self.attributes[:-1], self.display_labels, strict=False)
         ]
         numbers = Axis(
             name=self.attributes[-1],
-            labels=self.shown[-1],
+            labels=self.display_labels[-1],
             kind="up_to",
-            high=self.further["up_to"],
+            high=self.extra_columns["up_to"],
         )
         return Picture(
-            name=statistic_title(self.statistic, lang),
+            name=statistic_title(self.statistic, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.low,
             high=self.high,
-            unit=lang.say("share_of_rows"),
-            value=lang.value,
-            number=lang.number,
-            up_to=lang.say("up_to"),
+            unit=catalogue.say("share_of_rows"),
+            format_answer=catalogue.format_answer,
+            format_number=catalogue.format_number,
+            up_to=catalogue.say("up_to"),
         )
 
     def __repr__(self) -> str:
         if self.cells > 1:
-            return f"StatisticTable({self.id} {self.name!r}: {load_catalogue().some('answers', self.cells)})"
+            return f"StatisticTable({self.id} {self.name!r}: {load_catalogue().say_count('answers', self.cells)})"
         ends = (
             format_digits(float(values.reshape(-1)[0]))
             for values in (self.values, self.low, self.high)
@@ -367,24 +376,28 @@ class StatisticTable(ResultTable):
 
 
 def format_interval(
-    lang: Catalogue, value: float, low: float, high: float, *, exact: bool
+    catalogue: Catalogue, value: float, low: float, high: float, *, exact: bool
 ) -> tuple[str, str]:
     """Write a value and its interval.
 
     Ends of cells, as quantiles have, are exact and keep all digits.
     """
     if math.isnan(value):
-        return lang.number(value), ""
+        return catalogue.format_number(value), ""
     spread = (high - low) / 8
     whole = exact and value.is_integer()
     shown = (
-        lang.number(value, spread) if spread > 0 and not whole else lang.local(format_digits(value))
+        catalogue.format_number(value, spread)
+        if spread > 0 and not whole
+        else catalogue.localize(format_digits(value))
     )
     ends = [
-        lang.number(end, spread) if spread > 0 and not exact else lang.local(format_digits(end))
+        catalogue.format_number(end, spread)
+        if spread > 0 and not exact
+        else catalogue.localize(format_digits(end))
         for end in (low, high)
     ]
-    return shown, lang.say("from_to", low=ends[0], high=ends[1])
+    return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
 
 
 @dataclass(eq=False, repr=False)
@@ -394,14 +407,14 @@ class Statistics(LazySequence[StatisticTable]):
     By position, by id (``"s1"``) or by name.
     """
 
-    _called: ClassVar[str] = "statistic"
+    _item_name: ClassVar[str] = "statistic"
     source: HasLeastSquares
     workload: Workload
     options: Options
     library: str | None = None
 
     def __post_init__(self) -> None:
-        self._made: dict[int, StatisticTable] = {}
+        self._computed: dict[int, StatisticTable] = {}
         names = [
             (key, position)
             for position, asked in enumerate(self.workload.statistics)
@@ -412,13 +425,13 @@ class Statistics(LazySequence[StatisticTable]):
     def __len__(self) -> int:
         return len(self.workload.statistics)
 
-    def has(self, key: str) -> bool:
+    def has_key(self, key: str) -> bool:
         """Whether one is called so."""
         return key in self._positions
 
     def position(self, key: str) -> int:
         """The position of a statistic, by id or name."""
-        if not self.has(key):
+        if not self.has_key(key):
             known = (
                 ", ".join(
                     f"s{number} ({asked.name})"
@@ -432,13 +445,13 @@ class Statistics(LazySequence[StatisticTable]):
             )
         return self._positions[key]
 
-    def _make(self, position: int) -> StatisticTable:
-        if position not in self._made:
+    def _compute(self, position: int) -> StatisticTable:
+        if position not in self._computed:
             asked, options = self.workload.statistics[position], self.options
             keys, values = _compute_statistic(self.source, asked, options.level, self.workload)
-            if "further" in values:
+            if "extra_columns" in values:
                 values = _round_statistic(values, options)
-            self._made[position] = StatisticTable(
+            self._computed[position] = StatisticTable(
                 id=f"s{position + 1}",
                 name=asked.name,
                 of=_name_unit(self.workload.domain, asked),
@@ -450,7 +463,7 @@ class Statistics(LazySequence[StatisticTable]):
                 texts=display_texts(options, self.workload.domain),
                 **values,
             )
-        return self._made[position]
+        return self._computed[position]
 
 
 def _name_unit(domain: Domain, asked: Statistic) -> str:
@@ -479,7 +492,7 @@ def _compute_statistic(
             "values": mean.mean,
             "low": mean.low,
             "high": mean.high,
-            "further": further,
+            "extra_columns": further,
         }
     (product,) = workload.tables_of(asked)
     along = dict(zip(product.attributes, product.labels, strict=True))
@@ -509,7 +522,7 @@ def _compute_statistic(
             "values": values,
             "low": low,
             "high": high,
-            "further": dict(zip(BEYOND_COLUMNS, beyond, strict=True)),
+            "extra_columns": dict(zip(BEYOND_COLUMNS, beyond, strict=True)),
         }
     made = cdf(
         source,
@@ -524,7 +537,7 @@ def _compute_statistic(
         "values": made.share,
         "low": made.low,
         "high": made.high,
-        "further": {"up_to": made.values},
+        "extra_columns": {"up_to": made.values},
     }
 
 
@@ -533,7 +546,7 @@ def _round_statistic(made: dict[str, Any], options: Options) -> dict[str, Any]:
 
     As the options ask; other statistics are unchanged.
     """
-    (step, least), further = rounding_rule(options), made["further"]
+    (step, least), further = rounding_rule(options), made["extra_columns"]
     divisor = next((name for name in DIVISORS if name in further), None)
     if divisor is None:
         return made
@@ -550,5 +563,5 @@ def _round_statistic(made: dict[str, Any], options: Options) -> dict[str, Any]:
     return {
         **made,
         **rest,
-        "further": {name: np.where(gone, np.nan, array) for name, array in rounded.items()},
+        "extra_columns": {name: np.where(gone, np.nan, array) for name, array in rounded.items()},
     }

@@ -110,14 +110,14 @@ class ResultTable:
         """
 
     @abstractmethod
-    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
+    def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
         """The chart as a Vega-Lite specification.
 
         None for a single number, or too many.
         """
 
     @property
-    def shown(self) -> tuple[tuple[str, ...], ...]:
+    def display_labels(self) -> tuple[tuple[str, ...], ...]:
         """The labels as people read them: texts in place of the codes that have one."""
         return display_labels(self.labels, self.attributes, self.texts)
 
@@ -145,7 +145,7 @@ class ResultTable:
             **self.numbers(),
         }
 
-    def framed(self) -> Columns:
+    def frame_columns(self) -> Columns:
         """The columns of a data frame."""
         return self.columns()
 
@@ -157,14 +157,14 @@ class ResultTable:
         In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and
         ``age_high``, and a key of periods by their first day or hour, ``month_start``.
         """
-        return to_frame(self.framed(), library or self.library)
+        return to_frame(self.frame_columns(), library or self.library)
 
     def plot(self) -> Any:
         """Return an Altair chart, which notebooks show.
 
         Bars, lines, steps or shades with intervals, dots, or the largest cells.
         """
-        spec = self.spec(load_catalogue())
+        spec = self.chart_spec(load_catalogue())
         if spec is None:
             raise InputError(
                 f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
@@ -247,7 +247,7 @@ class Table(ResultTable):
         """
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
-    def framed(self) -> Columns:
+    def frame_columns(self) -> Columns:
         """`columns`, with numbers and days for the labels of keys."""
         columns = self.columns()
         made: Columns = {"query": columns.pop("query")}
@@ -257,14 +257,14 @@ class Table(ResultTable):
         ):
             made[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                made[names.unique(f"{key}_low")], made[names.unique(f"{key}_high")] = (
+                made[names.make_unique(f"{key}_low")], made[names.make_unique(f"{key}_high")] = (
                     axis.first[index],
                     axis.last[index],
                 )
             elif axis.moments:
-                made[names.unique(f"{key}_start")] = np.array(axis.moments, dtype="datetime64[ms]")[
-                    index
-                ]
+                made[names.make_unique(f"{key}_start")] = np.array(
+                    axis.moments, dtype="datetime64[ms]"
+                )[index]
         return made | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
@@ -304,34 +304,40 @@ class Table(ResultTable):
             ),
         )
 
-    def picture(self, lang: Catalogue) -> Picture:
+    def picture(self, catalogue: Catalogue) -> Picture:
         """What the chart is drawn from."""
         return make_picture(
-            self.product, self.shown, self.answer, self.low, self.high, self.privacy, lang
+            self.product,
+            self.display_labels,
+            self.answer,
+            self.low,
+            self.high,
+            self.privacy,
+            catalogue,
         )
 
-    def spec(self, lang: Catalogue) -> dict[str, Any] | None:
+    def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
         """The chart as a Vega-Lite specification; None for a single number."""
-        return draw_chart(self.picture(lang))
+        return draw_chart(self.picture(catalogue))
 
     def __repr__(self) -> str:
-        lang = load_catalogue()
+        catalogue = load_catalogue()
         what = (
-            lang.value(float(self.answer.item()), float(self.margins.item()))
+            catalogue.format_answer(float(self.answer.item()), float(self.margins.item()))
             if self.cells == 1
-            else lang.some("answers", self.cells)
+            else catalogue.say_count("answers", self.cells)
         )
-        return f"Table({self.id} {self.name!r}: {what}, typical margin {lang.error(self.typical_margin)})"
+        return f"Table({self.id} {self.name!r}: {what}, typical margin {catalogue.format_error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
-        lang = load_catalogue()
+        catalogue = load_catalogue()
         values = zip(
             self.cell_names()[:MOST_SHOWN_CELLS],
             self.answer.reshape(-1).tolist(),
             self.margins.reshape(-1).tolist(),
             strict=False,
         )
-        rows = [(name, lang.value(answer, margin)) for name, answer, margin in values]
+        rows = [(name, catalogue.format_answer(answer, margin)) for name, answer, margin in values]
         if self.cells > MOST_SHOWN_CELLS:
             rows.append(("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
@@ -342,7 +348,7 @@ class Table(ResultTable):
         ``total`` if there are no attributes.
         """
         texts = [""]
-        for name, labels in zip(self.product.keys, self.shown, strict=True):
+        for name, labels in zip(self.product.keys, self.display_labels, strict=True):
             keys = [
                 f"{name} {label}" if label.startswith("<") else f"{name}={label}"
                 for label in labels
@@ -434,7 +440,7 @@ class RoundedTable:
         """Describe the rounding and what it does to error bars."""
         sentences, size = [], self.answer.size
         if self.to:
-            to, half = (load_catalogue().plain(value) for value in (self.to, self.to / 2))
+            to, half = (load_catalogue().format_value(value) for value in (self.to, self.to / 2))
             sentences.append(
                 f"Answers are rounded to multiples of {to}, which adds at most {half} to every "
                 "margin and standard error."
@@ -442,7 +448,7 @@ class RoundedTable:
         gone = int(np.isnan(self.table.answer).sum())
         if self.below is not None:
             below, count = (
-                load_catalogue().plain(self.below),
+                load_catalogue().format_value(self.below),
                 int(np.isnan(self.answer).sum()) - gone,
             )
             sentences.append(
@@ -482,7 +488,7 @@ class LazySequence(Sequence[Item], Generic[Item]):
     One by index, id or name, or a list by a slice.
     """
 
-    _called: ClassVar[str]
+    _item_name: ClassVar[str]
     """What messages call one part."""
     library: str | None
     """The library of the data frames of the parts: that of the data, if these were a frame."""
@@ -492,14 +498,14 @@ class LazySequence(Sequence[Item], Generic[Item]):
         """The position of a part, by id or name."""
 
     @abstractmethod
-    def _make(self, position: int) -> Item:
+    def _compute(self, position: int) -> Item:
         """The part at a position from 0."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)})"
 
     def __iter__(self) -> Iterator[Item]:
-        return map(self._make, range(len(self)))
+        return map(self._compute, range(len(self)))
 
     @overload
     def __getitem__(self, key: int | str) -> Item: ...
@@ -507,12 +513,12 @@ class LazySequence(Sequence[Item], Generic[Item]):
     def __getitem__(self, key: slice) -> list[Item]: ...
     def __getitem__(self, key: int | str | slice) -> Item | list[Item]:
         if isinstance(key, slice):
-            return [self._make(position) for position in range(*key.indices(len(self)))]
+            return [self._compute(position) for position in range(*key.indices(len(self)))]
         if isinstance(key, str):
-            return self._make(self.position(key))
+            return self._compute(self.position(key))
         if not -len(self) <= key < len(self):
-            raise IndexError(f"there is no {self._called} {key} among {len(self)}")
-        return self._make(key % len(self))
+            raise IndexError(f"there is no {self._item_name} {key} among {len(self)}")
+        return self._compute(key % len(self))
 
 
 @dataclass(eq=False, repr=False)
@@ -525,7 +531,7 @@ class Tables(LazySequence[Table]):
     age"``).
     """
 
-    _called: ClassVar[str] = "table"
+    _item_name: ClassVar[str] = "table"
     estimator: Estimator
     products: tuple[Product, ...]
     options: Options
@@ -539,10 +545,10 @@ class Tables(LazySequence[Table]):
     def __post_init__(self) -> None:
         self._texts = display_texts(self.options, self.products[0].domain) if self.products else {}
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
-        self._agreed: dict[tuple[str | None, bool], ConsistentCells] = {}
+        self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
 
     @cached_property
-    def _of_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
+    def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
         """The products by measure, and the product that all others are sums of."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
@@ -551,7 +557,7 @@ class Tables(LazySequence[Table]):
             measure: [with_hidden_groups(product) for product in products]
             for measure, products in by_measure.items()
         }
-        finest = {measure: self._finest(products) for measure, products in whole.items()}
+        finest = {measure: self._find_finest_table(products) for measure, products in whole.items()}
         counts = finest.get(None)
         if counts is not None and public_on(counts, self.public) is None:
             finest[None] = None
@@ -562,12 +568,12 @@ class Tables(LazySequence[Table]):
         """The names of the tables whose non-negative or whole answers need not add up to those of other tables."""
         return tuple(
             product.name
-            for products, finest in self._of_measure.values()
+            for products, finest in self._products_by_measure.values()
             if finest is None and len(products) > 1
             for product in products
         )
 
-    def _finest(self, products: Sequence[Product]) -> Product | None:
+    def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
         """The table of which all tables are sums, with hidden cells; None if there is none."""
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
@@ -593,25 +599,25 @@ class Tables(LazySequence[Table]):
                 for position, answers in enumerate(
                     estimate_products(self.estimator, self.products[start:stop]), start
                 ):
-                    yield self._table(position, answers)
+                    yield self._build_table(position, answers)
                 start, cells = stop, 0
 
-    def _make(self, position: int) -> Table:
-        return self._table(position, self.estimator.estimate(self.products[position]))
+    def _compute(self, position: int) -> Table:
+        return self._build_table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
         """The method that makes a table's answers non-negative.
 
         A key of `PROJECTIONS`.
         """
-        finest = self._of_measure[product.measure][1]
+        finest = self._products_by_measure[product.measure][1]
         return (
             projection_method(product)
             if finest is None or projection_method(finest) == "none"
             else "agreed"
         )
 
-    def _biased(
+    def _post_process(
         self, product: Product, values: FloatArray
     ) -> tuple[FloatArray | None, Array | None]:
         """Return the non-negative and the integer answers.
@@ -621,7 +627,7 @@ class Tables(LazySequence[Table]):
         options, public = self.options, self.public if product.measure is None else ()
         if not (options.non_negative or options.integer):
             return None, None
-        products, finest = self._of_measure[product.measure]
+        products, finest = self._products_by_measure[product.measure]
         if finest is None:
             biased = non_negative(product, values, public) if options.non_negative else None
             return biased, whole_numbers(
@@ -632,7 +638,7 @@ class Tables(LazySequence[Table]):
         made: list[Array | None] = []
         for wanted, whole in ((above, False), (options.integer, True)):
             key = product.measure, whole
-            if wanted and key not in self._agreed:
+            if wanted and key not in self._consistent_cells:
                 agreed = make_consistent(
                     self.estimator, products, finest, non_negative=above, whole=whole and not public
                 )
@@ -643,17 +649,17 @@ class Tables(LazySequence[Table]):
                     agreed = replace(
                         agreed, cells=whole_with_sums(cells, finest, public) if whole else cells
                     )
-                self._agreed[key] = agreed
-            made.append(self._agreed[key].values(product) if wanted else None)
+                self._consistent_cells[key] = agreed
+            made.append(self._consistent_cells[key].values(product) if wanted else None)
         return made[0], made[1]
 
-    def _table(self, position: int, estimate: Answer) -> Table:
+    def _build_table(self, position: int, estimate: Answer) -> Table:
         product, interval = self.products[position], self.interval
         along = list(zip(product.attributes, product.query_sets, strict=True))
         for name, queries in along:  # made once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
-        biased, integers = self._biased(product, estimate.values)
+        biased, integers = self._post_process(product, estimate.values)
         joint, local = self.joint.get(product.measure), self.local.get(product.measure)
         cells = None if joint is None else joint.estimate(product)
         below, above = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)

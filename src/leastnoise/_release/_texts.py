@@ -48,9 +48,11 @@ class Catalogue:
 
     def say(self, key: str, **values: object) -> str:
         """Fill in a sentence; numbers are written as the language does."""
-        return self.sentences[key] % {name: self.plain(value) for name, value in values.items()}
+        return self.sentences[key] % {
+            name: self.format_value(value) for name, value in values.items()
+        }
 
-    def fault(self, sentence: str) -> str:
+    def translate(self, sentence: str) -> str:
         """Translate an error message.
 
         One that the catalogue lacks, which no form can cause, stays in English and is marked so.
@@ -61,29 +63,29 @@ class Catalogue:
             else _translate_message(sentence, self.faults) or self.say("st_english", text=sentence)
         )
 
-    def some(self, key: str, count: int, **values: object) -> str:
+    def say_count(self, key: str, count: int, **values: object) -> str:
         """Fill in ``key_one`` or ``key_many``, by the count."""
         return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
-    def plain(self, value: object) -> str:
+    def format_value(self, value: object) -> str:
         """Write a number with separators and all significant digits.
 
         A text stays as it is.
         """
         if isinstance(value, Fraction):
             return (
-                self.plain(int(value))
+                self.format_value(int(value))
                 if value.denominator == 1
-                else self.local(format_digits(float(value)))
+                else self.localize(format_digits(float(value)))
             )
         if isinstance(value, int):
-            return self.local(f"{value:,}")
+            return self.localize(f"{value:,}")
         if isinstance(value, float):
             value = float(f"{value:.4g}")
-            return self.local(f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:g}")
+            return self.localize(f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:g}")
         return str(value)
 
-    def local(self, text: str) -> str:
+    def localize(self, text: str) -> str:
         """Localise a formatted number.
 
         Without leading zeros in a power of ten.
@@ -91,16 +93,16 @@ class Catalogue:
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
-    def exact(self, value: Fraction) -> str:
+    def format_exact(self, value: Fraction) -> str:
         """Write a bound or a unit with separators and all of its digits."""
         whole, mark, rest = readable(value).partition(".")
-        return self.local(
+        return self.localize(
             (f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole)
             + mark
             + rest
         )
 
-    def listed(self, names: list[str]) -> str:
+    def join_names(self, names: list[str]) -> str:
         """Join names: a, b and c."""
         return (
             self.say("and", first=", ".join(names[:-1]), last=names[-1])
@@ -108,7 +110,7 @@ class Catalogue:
             else "".join(names)
         )
 
-    def number(self, value: float, spread: float = 1.0) -> str:
+    def format_number(self, value: float, spread: float = 1.0) -> str:
         """Write a number with the digits that its margin leaves meaningful.
 
         With thousands separators.
@@ -117,18 +119,18 @@ class Catalogue:
             return _SUPPRESSED
         decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
         text = f"{value:,.{min(decimals, 12)}f}"
-        return self.local(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
+        return self.localize(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
-    def error(self, value: float) -> str:
+    def format_error(self, value: float) -> str:
         """Write a margin or standard error in three digits."""
         if math.isnan(value):
             return _SUPPRESSED
         short = float(f"{value:.3g}")
         if not short > 0:
             return "0"
-        return self.local(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
+        return self.localize(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
 
-    def percent(self, share: float, digits: int = 6) -> str:
+    def format_percent(self, share: float, digits: int = 6) -> str:
         """Write a share as a percentage.
 
         With more than ``digits`` digits if six would round a share below 100 up to 100.
@@ -136,13 +138,13 @@ class Catalogue:
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
-        return self.local(text) + ("%" if self.language == "en" else "\u00a0%")
+        return self.localize(text) + ("%" if self.language == "en" else "\u00a0%")
 
-    def value(self, answer: float, margin: float) -> str:
+    def format_answer(self, answer: float, margin: float) -> str:
         """Write an answer with its margin."""
         if math.isnan(answer):
             return _SUPPRESSED
-        return f"{self.number(answer, margin)} ± {self.number(margin, margin)}"
+        return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
 
 
 @cache
@@ -249,22 +251,22 @@ def make_picture(
     low: FloatArray,
     high: FloatArray,
     privacy: Privacy | None,
-    lang: Catalogue,
+    catalogue: Catalogue,
 ) -> Picture:
     """Return the picture that the chart of a table is drawn from.
 
     All cells, or numbers and dates without their cell of other values.
     """
     whole = Picture(
-        name=table_title(product, lang),
+        name=table_title(product, catalogue),
         axes=make_axes(product, labels),
         answer=answer,
         low=low,
         high=np.where(np.isnan(answer), np.nan, high),
-        unit=name_with_row_limit(name_quantity(product, lang), privacy, lang),
-        value=lang.value,
-        number=lang.number,
-        up_to=lang.say("up_to"),
+        unit=name_with_row_limit(name_quantity(product, catalogue), privacy, catalogue),
+        format_answer=catalogue.format_answer,
+        format_number=catalogue.format_number,
+        up_to=catalogue.say("up_to"),
     )
     # numbers and dates in their order, without the cells of nulls and other values, if that makes
     # a line or is the only form that can be drawn
@@ -279,9 +281,9 @@ def make_picture(
             [along[: len(along) - count] for along, count in zip(labels, further, strict=True)],
         )
         for axis, rest, count in zip(whole.axes, shorter, further, strict=True):
-            left_out = lang.listed(list(axis.labels[len(axis.labels) - count :]))
-            called_rest = f"{axis.name}, {lang.say('without', label=left_out)}"
-            made.append(replace(rest, name=called_rest) if count and rest.numbered else axis)
+            left_out = catalogue.join_names(list(axis.labels[len(axis.labels) - count :]))
+            called_rest = f"{axis.name}, {catalogue.say('without', label=left_out)}"
+            made.append(replace(rest, name=called_rest) if count and rest.is_numbered else axis)
         cells = tuple(slice(axis.size) for axis in made)
         short = replace(
             whole,
@@ -402,28 +404,29 @@ def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     return np.concatenate([low, rest]), np.concatenate([high, rest])
 
 
-def table_title(product: Product, lang: Catalogue) -> str:
+def table_title(product: Product, catalogue: Catalogue) -> str:
     """Return the name of a table."""
-    table = lang.say("name_total")
+    table = catalogue.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
         for asked in {*product.query_sets}:
             if asked.kind not in ("identity", "level"):
                 periods = asked.arguments[0][0] if asked.form.numbered else 0
                 table = table.replace(
-                    f":{asked.word}", f" ({lang.say(f'name_along_{asked.kind}', periods=periods)})"
+                    f":{asked.word}",
+                    f" ({catalogue.say(f'name_along_{asked.kind}', periods=periods)})",
                 )
     if product.measure is None:
         return table
     made = (
-        lang.say("name_sum", measure=product.measure)
+        catalogue.say("name_sum", measure=product.measure)
         if product.of_values
-        else name_measured(product, lang, "name")
+        else name_measured(product, catalogue, "name")
     )
-    return lang.say("name_by", name=made, groups=table) if product.attributes else made
+    return catalogue.say("name_by", name=made, groups=table) if product.attributes else made
 
 
-def name_measured(product: Product, lang: Catalogue, key: str = "unit") -> str:
+def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
     """Return the name of what a table sums or counts.
 
     A measure, rows, units, or values of a measure.
@@ -431,21 +434,23 @@ def name_measured(product: Product, lang: Catalogue, key: str = "unit") -> str:
     if product.of_values:
         return str(product.measure)
     if product.values_of is not None:
-        return lang.say(f"{key}_values", measure=product.values_of)
-    return lang.say("name_units" if product.of_units else "unit_rows")
+        return catalogue.say(f"{key}_values", measure=product.values_of)
+    return catalogue.say("name_units" if product.of_units else "unit_rows")
 
 
-def name_quantity(product: Product, lang: Catalogue) -> str:
+def name_quantity(product: Product, catalogue: Catalogue) -> str:
     """Name the quantity of every answer of a table, such as ``rows`` or ``sum of pay``."""
     if product.of_values:
-        return lang.say("name_sum", measure=product.measure)
-    return name_measured(product, lang)
+        return catalogue.say("name_sum", measure=product.measure)
+    return name_measured(product, catalogue)
 
 
-def statistic_title(statistic: Statistic, lang: Catalogue) -> str:
+def statistic_title(statistic: Statistic, catalogue: Catalogue) -> str:
     """Return the name of a mean, of quantiles or of a distribution function."""
-    made = lang.say(f"name_{statistic.kind}", of=statistic.of)
-    return lang.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
+    made = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
+    return (
+        catalogue.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
+    )
 
 
 class ShareInterval(NamedTuple):
@@ -493,7 +498,7 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
 
 
 def format_row_limit(
-    privacy: Privacy, receipt: Mapping[str, Any], level: float, lang: Catalogue
+    privacy: Privacy, receipt: Mapping[str, Any], level: float, catalogue: Catalogue
 ) -> str:
     """Say that the answers count at most so many rows of a unit.
 
@@ -503,20 +508,22 @@ def format_row_limit(
         return ""
     share, limit = (
         estimate_cut_share(receipt, level),
-        lang.some("of", privacy.max_rows, column=repr(privacy.unit_column)),
+        catalogue.say_count("of", privacy.max_rows, column=repr(privacy.unit_column)),
     )
     return (
         limit
         if share is None or share.share < 0.005
-        else lang.say("of_share", of=limit, share=lang.percent(round(share.share, 2)))
+        else catalogue.say(
+            "of_share", of=limit, share=catalogue.format_percent(round(share.share, 2))
+        )
     )
 
 
-def name_with_row_limit(unit: str, privacy: Privacy | None, lang: Catalogue) -> str:
+def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue) -> str:
     """Name what a table counts or sums.
 
     And the limit on the rows of a unit if there is one.
     """
     if privacy is None or privacy.unit_column is None:
         return unit
-    return lang.some("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
+    return catalogue.say_count("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)

@@ -178,7 +178,7 @@ def write_answers(
     for writer in others:
         writer.close()
     for number, text in enumerate(release.options.statements, 1):
-        answers = release.answered(text)
+        answers = release.answer_sql(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
             write_columns(answers, directory / f"{statement_path(number)}.{ending}")
     write_rows(
@@ -319,7 +319,11 @@ def _write_table_batches(
 
     def write(ways: int) -> None:
         beside.do(
-            _write_batch, batches.pop(ways), directory / stem(ways), release.options.some, formats
+            _write_batch,
+            batches.pop(ways),
+            directory / stem(ways),
+            release.options.occasional_columns,
+            formats,
         )
         parts[ways] += 1
 
@@ -397,7 +401,7 @@ def _write_column_files(
     import pyarrow as pa
 
     (parquet, csv), given = formats, UniqueNames(set())
-    names = {name: given.unique(name.encode("utf-8", "replace").decode()) for name in columns}
+    names = {name: given.make_unique(name.encode("utf-8", "replace").decode()) for name in columns}
     if csv is not None:
         inert = {name: [make_inert(text) for text in known] for name, known in texts.items()}
         with csv.cursor() as connection:  # of its own, as parts are written on several threads
@@ -417,7 +421,7 @@ def _write_column_files(
             columns = {"query": columns["query"], "": columns["query"], **columns}
             texts, names = (
                 {**texts, "": [level]},
-                {"query": names["query"], "": given.unique("level"), **names},
+                {"query": names["query"], "": given.make_unique("level"), **names},
             )
         repeated = [
             names[name]
@@ -743,7 +747,7 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
     known = [
         (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
     ]
-    as_promised = bool(known or release.large) and all(
+    as_promised = bool(known or release.large_tables) and all(
         math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known
     )
     few = len(measurements.blocks) <= MOST_LISTED_TABLES
@@ -797,16 +801,16 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     columns |= {
         name: _MEANINGS[name]
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
-        if name in options.some
+        if name in options.occasional_columns
     }
     made = f"rounded to multiples of {step}" if step else "not rounded"
     note = f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."
-    if options.biased:
+    if options.has_biased_columns:
         note = " ".join(sentences.describe_optional_columns(release))
     elif not release.finding.linear:
         note = _ADAPTIVE_POST_PROCESSING % made
     value: dict[str, Any] = {"columns": columns or [], "note": note}
-    if not options.rounds:
+    if not options.has_rounding:
         return value
     facts: dict[str, Any] = {}
     if step:
@@ -859,16 +863,17 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
         **({"of": of} if of else {}),
         "columns": {
             **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
-            "low": f"lower end of the {ENGLISH.percent(release.level)} interval",
-            "high": f"upper end of the {ENGLISH.percent(release.level)} interval",
+            "low": f"lower end of the {ENGLISH.format_percent(release.level)} interval",
+            "high": f"upper end of the {ENGLISH.format_percent(release.level)} interval",
         },
         **(
             {
                 "too_large_to_write": [
-                    sentences.describe_large_table(release, product) for product in release.large
+                    sentences.describe_large_table(release, product)
+                    for product in release.large_tables
                 ]
             }
-            if release.large
+            if release.large_tables
             else {}
         ),
         "number_of_tables": len(entries),

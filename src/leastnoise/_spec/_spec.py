@@ -422,7 +422,7 @@ def spec_from_table(
     )
     workload = together(asked)
     paid = tuple(
-        search.found.named()
+        search.found.search_facts()
         for search in searches
         if search.found is not None and search.found.private
     )

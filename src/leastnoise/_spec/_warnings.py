@@ -81,7 +81,7 @@ def crowded_warnings(plan: Plan, said: Catalogue = ENGLISH) -> Iterator[str]:
     if known := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
         called = {product.name: _called(product, said) for product in plan.workload}
         times = (
-            said.say("st_times", name=called.get(name, name), ratio=said.local(f"{ratio:.2g}"))
+            said.say("st_times", name=called.get(name, name), ratio=said.localize(f"{ratio:.2g}"))
             for name, ratio in known
         )
         yield said.say("st_crowded", listed=", ".join(times))
@@ -124,13 +124,15 @@ def error_warnings(
         margin = times * table.largest_std + step
         if margin > size:
             values = {
-                "margin": said.error(margin * product.unit),
-                "typical": said.plain(size * product.unit),
+                "margin": said.format_error(margin * product.unit),
+                "typical": said.format_value(size * product.unit),
             }
             warnings.append(f"{_called(product, said)} ({said.say('exact_around', **values)})")
     if warnings:
-        more = [said.some("further", len(warnings) - _LISTED)] if len(warnings) > _LISTED else []
-        yield said.say("st_margins", listed=said.listed([*warnings[:_LISTED], *more]))
+        more = (
+            [said.say_count("further", len(warnings) - _LISTED)] if len(warnings) > _LISTED else []
+        )
+        yield said.say("st_margins", listed=said.join_names([*warnings[:_LISTED], *more]))
 
 
 _DECIMAL_NAME = re.compile(
@@ -246,10 +248,10 @@ def _untargeted(what: Spec, said: Catalogue) -> Iterator[str]:
         if not goal.has_target
     ]
     if without:
-        more = [said.some("further", len(without) - _LISTED)] if len(without) > _LISTED else []
+        more = [said.say_count("further", len(without) - _LISTED)] if len(without) > _LISTED else []
         yield said.say(
             f"st_w_without_{'many' if len(without) > 1 else 'one'}",
-            tables=said.listed([*without[:_LISTED], *more]),
+            tables=said.join_names([*without[:_LISTED], *more]),
         )
 
 

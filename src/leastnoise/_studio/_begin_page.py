@@ -574,7 +574,7 @@ def _choices(data: Data, said: Catalogue) -> dict[str, Any]:
         "person": next(
             (number for number, column in enumerate(data.columns) if column.names_person), None
         ),
-        "candidates": said.listed([*data.suggested.candidates]),
+        "candidates": said.join_names([*data.suggested.candidates]),
         "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,
@@ -623,6 +623,6 @@ def _invented(plan: Plan, level: float, said: Catalogue) -> list[dict[str, Any]]
             plan.privacy,
             said,
         )
-        alt = said.say("be_invented", name=picture.name, margin=said.error(margin))
+        alt = said.say("be_invented", name=picture.name, margin=said.format_error(margin))
         made.append(chart(draw_chart(picture, 2000), said, alt))
     return made

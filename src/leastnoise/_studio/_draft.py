@@ -359,7 +359,7 @@ def handle_request(asked: Mapping[str, Any], tell: Tell) -> None:
     except MemoryError:
         fault = "Planning this needs more memory than there is. Ask for less."
     if fault:
-        tell({"error": load_catalogue(asked["language"]).fault(fault)})
+        tell({"error": load_catalogue(asked["language"]).translate(fault)})
 
 
 def plan_for_parent() -> None:

@@ -140,10 +140,10 @@ def exploring_page(path: Path) -> Page:
         rows = [
             [
                 cell,
-                said.number(answer, margin),
-                said.error(margin),
-                said.number(low, margin),
-                said.number(high, margin),
+                said.format_number(answer, margin),
+                said.format_error(margin),
+                said.format_number(low, margin),
+                said.format_number(high, margin),
             ]
             for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
         ]
@@ -162,12 +162,12 @@ def exploring_page(path: Path) -> Page:
             {name: float(values.item()) for name, values in added.numbers().items()},
             float(added.margins.item()),
         )
-        low, high = (said.number(numbers[end], margin) for end in ("low", "high"))
-        count = said.some("st_cells", len(set(cells)))
+        low, high = (said.format_number(numbers[end], margin) for end in ("low", "high"))
+        count = said.say_count("st_cells", len(set(cells)))
         words = said.say(
             "st_sum_is",
             cells=count,
-            value=said.value(numbers["answer"], margin),
+            value=said.format_answer(numbers["answer"], margin),
             low=low,
             high=high,
         )
@@ -183,7 +183,9 @@ def exploring_page(path: Path) -> Page:
             raise InputError("A statistic must be called by its id, such as s1.")
         made = release.statistics[key]
         return chart(
-            made.spec(said), said, said.say("st_chart", name=statistic_title(made.statistic, said))
+            made.chart_spec(said),
+            said,
+            said.say("st_chart", name=statistic_title(made.statistic, said)),
         )
 
     # Made now, so that a release that cannot be shown is refused when it is opened.
@@ -209,7 +211,7 @@ def _choices(exploring: Exploring, said: Catalogue) -> dict[str, Any]:
         ("", said.say("st_left_out")),
         *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True),
     ]
-    percent = said.percent(release.level)
+    percent = said.format_percent(release.level)
     return {
         "kinds": {
             name: [*words, *((level, level) for level in level_names(domain.kind(name)))]
@@ -233,9 +235,9 @@ def _choices(exploring: Exploring, said: Catalogue) -> dict[str, Any]:
                 "id": made.id,
                 "name": statistic_title(made.statistic, said),
                 "meaning": said.say(made.meaning_key),
-                "keys": made.headings(said),
+                "keys": made.key_headings(said),
                 "value": said.say(f"col_{made.value_name}"),
-                "rows": made.written(said, _MOST_LISTED),
+                "rows": made.format_rows(said, _MOST_LISTED),
                 "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id)
                 if made.cells > _MOST_LISTED
                 else "",

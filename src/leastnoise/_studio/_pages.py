@@ -180,6 +180,6 @@ def action(path: str, do: Callable[[dict[str, Any]], Any], said: Catalogue) -> R
         try:
             return JSONResponse(await run_in_threadpool(do, asked))
         except LeastNoiseError as error:
-            return JSONResponse({"refused": said.fault(error.args[0])})
+            return JSONResponse({"refused": said.translate(error.args[0])})
 
     return Route(path, answer, methods=["POST"])

@@ -390,9 +390,9 @@ def view(seen: Seen) -> dict[str, Any]:
     return {
         "version": seen.version,
         "busy": bool(seen.doing),
-        "lead": said.say("st_lead", percent=said.percent(draft.level)),
+        "lead": said.say("st_lead", percent=said.format_percent(draft.level)),
         "status": _status(seen, said),
-        "error": said.fault(seen.error) if seen.error == _ENDED else seen.error,
+        "error": said.translate(seen.error) if seen.error == _ENDED else seen.error,
         "size": draft.size,
         "delta": draft.delta,
         "objective": draft.objective,
@@ -426,8 +426,8 @@ def _facts(draft: Draft, plan: Plan | None, said: Catalogue) -> list[tuple[str, 
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
     answers, tables = (
-        said.some("answers", spec.workload.rows),
-        said.some("tables", len(spec.workload.products)),
+        said.say_count("answers", spec.workload.rows),
+        said.say_count("tables", len(spec.workload.products)),
     )
     ratio = None if plan is None else error_over_bound(plan)
     return [
@@ -437,7 +437,10 @@ def _facts(draft: Draft, plan: Plan | None, said: Catalogue) -> list[tuple[str, 
             []
             if ratio is None
             else [
-                (said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")))
+                (
+                    said.say("goodness"),
+                    said.say("goodness_value", ratio=said.localize(f"{ratio:.2f}")),
+                )
             ]
         ),
         (said.say("st_objective"), said.say(f"st_{draft.objective}")),
@@ -472,7 +475,7 @@ def _of_periods(draft: Draft, plan: Plan | None, said: Catalogue) -> Iterator[tu
         ]
         yield (
             said.say("st_ending", period=label),
-            "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known),
+            "; ".join(f"{name} ± {said.format_error(margin)}" for name, margin in known),
         )
     total, least = (
         math.sqrt(squares / plan.workload.rows)
@@ -480,7 +483,7 @@ def _of_periods(draft: Draft, plan: Plan | None, said: Catalogue) -> Iterator[tu
     )
     yield (
         said.say("st_all_periods"),
-        said.say("st_total_least", total=said.error(total), least=said.error(least)),
+        said.say("st_total_least", total=said.format_error(total), least=said.format_error(least)),
     )
 
 
@@ -498,21 +501,24 @@ def _row_texts(
     ratio = known[0].typical / kept[0].typical if known and kept else None
     targets = [margin.target for margin in known if margin.target is not None]
     several = {
-        "typical": [said.error(margin.typical) for margin in known],
+        "typical": [said.format_error(margin.typical) for margin in known],
         "largest": [
-            ("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known
+            ("≤ " if margin.is_bound else "") + said.format_error(margin.largest)
+            for margin in known
         ],
-        "share": [said.percent(margin.share, 2) for margin in known if margin.share is not None],
+        "share": [
+            said.format_percent(margin.share, 2) for margin in known if margin.share is not None
+        ],
         "verdict": [
             said.say("st_kept")
             if target.kept
-            else said.say("st_missed", error=said.error(target.error))
+            else said.say("st_missed", error=said.format_error(target.error))
             for target in targets
         ],
-        "before": [said.error(margin.typical) for margin in kept],
+        "before": [said.format_error(margin.typical) for margin in kept],
     }
     columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
-    alone, saved = (said.percent(share, 2) for share in price or (0.0, 0.0))
+    alone, saved = (said.format_percent(share, 2) for share in price or (0.0, 0.0))
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
@@ -521,7 +527,7 @@ def _row_texts(
         "price": "" if price is None else said.say("st_price", alone=alone, saved=saved),
         "change": ""
         if ratio is None
-        else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
+        else f"{'+' if ratio > 1 else ''}{said.format_percent(round(ratio - 1, 3) + 0.0, 3)}",
     }
 
 
@@ -536,9 +542,11 @@ def _promised(row: Row, statistics: list[Any], times: float, said: Catalogue) ->
                 return {"verdict": said.say("st_needs_size")}
             margin = times * error.std_error
             if not asked.form.of_measure:
-                return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
+                return {
+                    "verdict": said.say("st_margin_of_share", margin=said.format_percent(margin, 2))
+                }
             margin = target.error if target is not None and target.kind == "margin" else margin
-            words = said.say("st_margin_of_mean", margin=said.error(margin), of=asked.of)
+            words = said.say("st_margin_of_mean", margin=said.format_error(margin), of=asked.of)
             return {"verdict": words, "missed": target is not None and not target.kept}
     return {}
 
@@ -559,13 +567,15 @@ def planning_page(path: Path) -> Page:
             name=path.name,
             lead=view(planning.seen)["lead"],
             rows=[
-                (row.name(said), said.plain(sum(product.rows for product in row.products)))
+                (row.name(said), said.format_value(sum(product.rows for product in row.products)))
                 for row in draft.rows
             ],
             of=draft.of,
             delta=bool(draft.delta),
             horizon=min(4 * draft.periods, MOST_PERIODS),
-            levels=[(level, said.percent(level)) for level in sorted({*_LEVELS, draft.level})],
+            levels=[
+                (level, said.format_percent(level)) for level in sorted({*_LEVELS, draft.level})
+            ],
             objectives=[(name, said.say(f"st_{name}")) for name in OBJECTIVES],
             targets=[("", said.say("st_none")), *targets],
         )
