@@ -260,7 +260,7 @@ def test_the_german_page_says_all_of_it_in_german(observation):
         "beantwortet statistik@example.org",
     ):
         assert words in text
-    assert f"<td>{german.error(release.tables['q2'].margins[0])}" in page
+    assert f"<td>{german.format_error(release.tables['q2'].margins[0])}" in page
     for sentence in ENGLISH.sentences.values():
         start = sentence.split("%(")[0]
         assert len(start) < 30 or start not in text

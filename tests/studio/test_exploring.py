@@ -270,10 +270,10 @@ def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, l
         )
         shown = [
             [
-                said.number(answer, margin),
-                said.error(margin),
-                said.number(low, margin),
-                said.number(high, margin),
+                said.format_number(answer, margin),
+                said.format_error(margin),
+                said.format_number(low, margin),
+                said.format_number(high, margin),
             ]
             for answer, margin, low, high in cells
         ]
@@ -285,4 +285,4 @@ def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, l
         none = client.json("/sum", {**question, "cells": [2, 5]})
         assert (none["answer"], none["low"]) == (None, None)
         assert none["high"] > 0
-        assert said.number(float("nan")) in none["sum"]
+        assert said.format_number(float("nan")) in none["sum"]

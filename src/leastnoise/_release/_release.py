@@ -236,7 +236,7 @@ class Release:
                 "Take one table at a time with release.frame(id), or read the files of a release "
                 "that is made with out=."
             )
-        parts: dict[str, list[Any]] = {
+        arrays_by_column: dict[str, list[Any]] = {
             "query": [],
             "cell": [],
             "answer": [],
@@ -248,12 +248,12 @@ class Release:
             numbers = table.numbers()
             for name in self.options.occasional_columns:
                 numbers.setdefault(name, np.full(table.cells, np.nan))
-            parts["query"].append(np.full(table.cells, table.id, dtype=object))
-            parts["cell"].append(np.array(table.cell_names(), dtype=object))
+            arrays_by_column["query"].append(np.full(table.cells, table.id, dtype=object))
+            arrays_by_column["cell"].append(np.array(table.cell_names(), dtype=object))
             for name, values in numbers.items():
-                parts.setdefault(name, []).append(values)
+                arrays_by_column.setdefault(name, []).append(values)
         return to_frame(
-            {name: np.concatenate(values) for name, values in parts.items()},
+            {name: np.concatenate(values) for name, values in arrays_by_column.items()},
             library or self.library,
         )
 
@@ -326,11 +326,11 @@ class Release:
         )
         # A mechanism's own answers have intervals for the queries of its workload; others need
         # measurements that determine them.
-        asked = all(
+        in_workload = all(
             any(is_contained_in(question, product) for product in self.plan.workload)
             for question in questions
         )
-        estimator = self.outcome.estimator() if asked else self.least_squares()
+        estimator = self.outcome.estimator() if in_workload else self.least_squares()
         options = Options(labels=self.options.labels)
         return tuple(
             Tables(
@@ -499,21 +499,21 @@ class Release:
             read_statement(self.plan.workload, self.privacy.unit_column, text), self._answer_column
         )
 
-    def _answer_column(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _answer_column(self, column: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Answer one column of a statement.
 
         As it was published if it was, else from the measurements.
         """
-        before = find_in_workload(self.plan.workload, asked)
-        if asked.statistics and before is None:
+        position = find_in_workload(self.plan.workload, column)
+        if column.statistics and position is None:
             raise InputError(
-                f"The {asked.statistics[0].name} was not asked for before this release, so that "
+                f"The {column.statistics[0].name} was not asked for before this release, so that "
                 "it cannot be answered."
             )
-        if asked.statistics and before is not None:
-            made = self.statistics[before]
-            return made.values, made.low, made.high
-        table = self.answer(asked)[0] if before is None else self.tables[before]
+        if column.statistics and position is not None:
+            statistic = self.statistics[position]
+            return statistic.values, statistic.low, statistic.high
+        table = self.answer(column)[0] if position is None else self.tables[position]
         return table.answer, table.low, table.high
 
     @one_thread()
@@ -554,8 +554,10 @@ class Release:
         check_linear_estimates(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
         if measure not in self._covariances:
-            exact = [known.block for known in public_counts_of_plan(self.plan)]
-            self._covariances[measure] = measure_covariance(self.measurements, measure, exact)
+            public_blocks = [counts.block for counts in public_counts_of_plan(self.plan)]
+            self._covariances[measure] = measure_covariance(
+                self.measurements, measure, public_blocks
+            )
         return convert_to_amounts(
             first, convert_to_amounts(first, covariances(self._covariances[measure], first, second))
         )
@@ -589,7 +591,8 @@ def statement_path(number: int) -> str:
 def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
     """Return how far intervals of a level reach."""
     two_sided, one_sided = (
-        interval_multiplier(measurements.noise, each) for each in (level, max(2 * level - 1, 0.0))
+        interval_multiplier(measurements.noise, coverage)
+        for coverage in (level, max(2 * level - 1, 0.0))
     )
     return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 
@@ -605,26 +608,31 @@ def build_release(
     Its tables are computed when they are used or written.
     """
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
-    asked = Options() if options is None else options
+    requested = Options() if options is None else options
     ids = tuple(
         dict.fromkeys(
-            f"q{find_table_position(workload.products, key) + 1}" for key in asked.covariances
+            f"q{find_table_position(workload.products, key) + 1}" for key in requested.covariances
         )
     )
-    options = replace(asked, covariances=ids)
+    options = replace(requested, covariances=ids)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
     estimate, measures = outcome.least_squares(), _non_negative_measures(workload)
-    public = public_counts_of_plan(outcome.plan)
+    public_counts = public_counts_of_plan(outcome.plan)
     # both stop after a bounded number of rounds
-    known = {
-        each: None if public else estimate.covariance_of(each) for each in measures if options.nnls
+    covariances = {
+        measure: None if public_counts else estimate.covariance_of(measure)
+        for measure in measures
+        if options.nnls
     }
-    joint = {each: nnls(outcome.observation, measure=each, known=of) for each, of in known.items()}
-    local = {
-        each: locally_non_negative(estimate, _attribute_sets(workload, each), measure=each)
-        for each in measures
+    joint_estimates = {
+        measure: nnls(outcome.observation, measure=measure, known=covariance)
+        for measure, covariance in covariances.items()
+    }
+    local_estimates = {
+        measure: locally_non_negative(estimate, _attribute_sets(workload, measure), measure=measure)
+        for measure in measures
         if options.local_non_negative
     }
     interval = interval_width(outcome.observation.measurements, options.level)
@@ -633,11 +641,11 @@ def build_release(
         workload.products,
         options,
         interval,
-        joint,
-        local,
+        joint_estimates,
+        local_estimates,
         library,
         outcome.plan.privacy,
-        public,
+        public_counts,
     )
     statistics = Statistics(estimate, outcome.plan.workload, options, library)
     return Release(
@@ -655,18 +663,18 @@ def check_options(plan: Plan, options: Options) -> None:
     tables = tables_to_write(plan.workload.products)
     check_formats(options.formats, tables)
     check_statements(plan.workload, plan.privacy.unit_column, options.statements)
-    for asked in plan.workload.statistics:
+    for statistic in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(
-                f"The {asked.name} cannot be given by the strategy {plan.strategy!r}, which "
+                f"The {statistic.name} cannot be given by the strategy {plan.strategy!r}, which "
                 "decides on the way what is measured, so that "
                 "no interval is known. Leave it out, or choose strategy = 'auto'."
             )
     _check_whole_rounding(tables, options)
-    public = public_counts_of_plan(plan)
+    public_counts = public_counts_of_plan(plan)
     counts = [table for table in tables if table.measure is None]
     if options.integer and any(
-        len(sums_within(table.attributes, table.shape, public)) > _MOST_PUBLIC_TABLES
+        len(sums_within(table.attributes, table.shape, public_counts)) > _MOST_PUBLIC_TABLES
         for table in counts
     ):
         raise refuse(
@@ -750,11 +758,11 @@ def _check_non_negative(
         )
     sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
     if joint:
-        touched = [
+        joint_attributes = [
             {name for entry in equations(measurements, measure) for name in entry.block.attributes}
             for measure in measures
         ]
-        cells = max(math.prod(sizes[name] for name in names) for names in touched)
+        cells = max(math.prod(sizes[name] for name in names) for names in joint_attributes)
         if not cells <= _MOST_JOINT_CELLS:
             advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
             raise refuse(
@@ -779,23 +787,23 @@ def _check_non_negative(
             )
     # Whatever else could fail, such as cells that the measurements do not determine, fails now, on
     # made-up numbers of the noise's size.
-    spreads = [
+    noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks
     ]
     values = tuple(
-        np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in spreads
+        np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in noise_stds
     )
-    tried = Observation(measurements, values, "", private=False)
+    simulated = Observation(measurements, values, "", private=False)
     option = "nnls"
     try:
-        by_measure = {measure: nnls(tried, measure=measure) for measure in measures if joint}
+        by_measure = {measure: nnls(simulated, measure=measure) for measure in measures if joint}
         for product in workload:
             if product.measure in by_measure:
                 by_measure[product.measure].values(product)
         option = "local_non_negative"
         for measure in measures if local else ():
             locally_non_negative(
-                Estimate(tried), _attribute_sets(workload, measure), measure=measure, rounds=0
+                Estimate(simulated), _attribute_sets(workload, measure), measure=measure, rounds=0
             )
     except InputError as error:  # cells are needed also where only sums of them were asked for
         raise InputError(

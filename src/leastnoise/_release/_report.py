@@ -1,6 +1,6 @@
 """The report: one HTML page for readers of a release.
 
-With a chart and the cells of every table; it loads nothing from elsewhere.
+The page has a chart and the cells of every table, and loads nothing from the network.
 """
 
 import base64
@@ -44,39 +44,39 @@ from leastnoise._release._texts import (
 )
 from leastnoise._workload import Product, level_names
 
-MOST_PAGE_ROWS = 60_000  # rows of HTML on the page, which a browser opens in a second
-MOST_TABLE_ROWS = 20_000
-MOST_SHORTENED_ROWS = 500  # rows of a table that is not whole
+MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
+MOST_TABLE_ROWS = 20_000  # rows of one table that the page shows completely
+MOST_SHORTENED_ROWS = 500  # rows of a table of which the page shows only the largest cells
 MOST_PICTURES = 100
-MOST_MARKS = (
-    20_000  # cells in all pictures; when they are used up, tables are drawn by their largest cells
-)
-MOST_PICTURE_BYTES = 5_000_000  # of all pictures
+# Cells in all pictures together; after these, pictures show only the largest cells of a table.
+MOST_MARKS = 20_000
+MOST_PICTURE_BYTES = 5_000_000  # all pictures together
 _LARGEST_BARS = 20  # bars for a table that is too large to draw
-_MOST_OPEN_ROWS = 100  # rows that are shown without being asked for
+_MOST_OPEN_ROWS = 100  # rows of a table that is unfolded when the page opens
 MOST_RULES = 40
 MOST_INDEX_ROWS = 5000
 MOST_MAIN_ERRORS = 5
 _MOST_LISTED_NAMES = 4
-_OBJECTIVES = (
-    "worst",
-    "relative",
-    "least",
-)  # what a plan says that it was chosen for, if it is not the least total
+_OBJECTIVES = ("worst", "relative", "least")  # objectives of plans besides the total error
 
 
-def render_report(release: Release, seen: "ReportContent") -> str:
+def render_report(release: Release, content: "ReportContent") -> str:
     """Return the report as one HTML text, in the language of the release."""
     catalogue = load_catalogue(release.options.language)
-    statistics = [_summarize_statistic(release, made, catalogue) for made in release.statistics]
-    published = [summary for summary in statistics if not math.isnan(summary.margin)]
-    tables = [summary for summary in seen.summaries if not math.isnan(summary.margin)]
-    first = sentences.list_first_warnings(release, catalogue)
+    statistics = [
+        _summarize_statistic(release, statistic, catalogue) for statistic in release.statistics
+    ]
+    statistics_with_margins = [summary for summary in statistics if not math.isnan(summary.margin)]
+    tables_with_margins = [
+        summary for summary in content.summaries if not math.isnan(summary.margin)
+    ]
+    first_warnings = sentences.list_first_warnings(release, catalogue)
     rules = _describe_rules(release, catalogue)
     script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
     cut_rules = catalogue.say("rows_more", count=MOST_RULES, all=len(rules))
     attributes = (product.attributes for product in release.workload if product.attributes)
-    of = sentences.describe_row_limit(release, catalogue)
+    row_limit = sentences.describe_row_limit(release, catalogue)
+    row_limit_note = f" {catalogue.say('beyond', of=row_limit)}" if row_limit else ""
     return fill_template(
         "report.html",
         t=catalogue,
@@ -89,29 +89,33 @@ def render_report(release: Release, seen: "ReportContent") -> str:
         title=_make_title(release, catalogue),
         warning="" if release.private else catalogue.say("not_private"),
         source=_format_source(release, catalogue),
-        first=first,
+        first_warnings=first_warnings,
         notices=[
-            notice for notice in _list_headline_notices(release, catalogue) if notice not in first
+            notice
+            for notice in _list_headline_notices(release, catalogue)
+            if notice not in first_warnings
         ],
-        what=_describe_workload(release, [summary.name for summary in statistics], catalogue),
-        about=_describe_unit(release, catalogue),
-        exact=_describe_main_errors(published, tables, catalogue),
-        beyond=f" {catalogue.say('beyond', of=of)}" if of else "",
-        fit=_rate_tables(
-            [*published, *tables],
+        description=_describe_workload(
+            release, [summary.name for summary in statistics], catalogue
+        ),
+        protected_unit=_describe_unit(release, catalogue),
+        main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins, catalogue),
+        row_limit_note=row_limit_note,
+        ratings=_rate_tables(
+            [*statistics_with_margins, *tables_with_margins],
             sentences.list_errors_beyond_margins(release, catalogue),
             catalogue,
         ),
         ratio=sentences.error_over_bound(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
-        index=_make_index(release, seen, catalogue),
-        levels=_list_level_tables(seen.summaries, catalogue),
-        seen=seen,
+        index=_make_index(release, content, catalogue),
+        levels=_list_level_tables(content.summaries, catalogue),
+        content=content,
         rules=rules[:MOST_RULES],
         more_rules=cut_rules if len(rules) > MOST_RULES else "",
-        spent=_list_spending_facts(release, catalogue),
-        cite=_format_citation(release, catalogue),
-        cells=next((names[0] for names in attributes), "NAME"),
+        spending=_list_spending_facts(release, catalogue),
+        citation=_format_citation(release, catalogue),
+        example_attribute=next((names[0] for names in attributes), "NAME"),
     )
 
 
@@ -181,96 +185,97 @@ def _make_title(release: Release, catalogue: Catalogue) -> str:
 
 
 def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue) -> str:
-    """Join the names of the attributes of the workload.
+    """Join the names of the workload's attributes.
 
-    Of more than ``most`` names, the last are counted.
+    If there are more than ``most`` names, the last ones are replaced by their number.
     """
-    asked = {name for product in release.workload for name in product.attributes}
-    names = [name for name in release.plan.domain.names if name in asked]
-    return catalogue.join_names(
-        names
-        if len(names) <= most
-        else [*names[: most - 1], catalogue.say("more_attributes", count=len(names) - most + 1)]
-    )
+    workload_attributes = {name for product in release.workload for name in product.attributes}
+    names = [name for name in release.plan.domain.names if name in workload_attributes]
+    if len(names) > most:
+        more = catalogue.say("more_attributes", count=len(names) - most + 1)
+        names = [*names[: most - 1], more]
+    return catalogue.join_names(names)
 
 
 def _join_first_names(names: list[str], catalogue: Catalogue) -> str:
-    """Join names; those after the fourth are counted."""
-    return catalogue.join_names(
-        names
-        if len(names) <= _MOST_LISTED_NAMES
-        else [
-            *names[:_MOST_LISTED_NAMES],
-            catalogue.say_count("further", len(names) - _MOST_LISTED_NAMES),
-        ]
-    )
+    """Join the first four names, and say how many more there are."""
+    if len(names) > _MOST_LISTED_NAMES:
+        more = catalogue.say_count("further", len(names) - _MOST_LISTED_NAMES)
+        names = [*names[:_MOST_LISTED_NAMES], more]
+    return catalogue.join_names(names)
 
 
 def _describe_workload(release: Release, statistics: list[str], catalogue: Catalogue) -> str:
-    """Describe the workload in a sentence.
+    """Describe the workload in one or two sentences.
 
-    Counts and sums, in how many tables, of which attributes, and the statistics made of them.
+    They name the quantities, the number of tables, the attributes and the statistics.
     """
     products = release.workload.products
-    sums = sorted({str(product.measure) for product in products if product.of_values})
-    valued = sorted(str(product.values_of) for product in products if product.values_of is not None)
-    kinds = (
-        [catalogue.say("counts")] if any(product.measure is None for product in products) else []
+    summed_measures = sorted({str(product.measure) for product in products if product.of_values})
+    counted_measures = sorted(
+        str(product.values_of) for product in products if product.values_of is not None
     )
-    kinds += (
-        [catalogue.say("counts_values", names=catalogue.join_names([*dict.fromkeys(valued)]))]
-        if valued
-        else []
-    )
-    kinds += (
-        [catalogue.say("counts_units")] if any(product.of_units for product in products) else []
-    )
-    kinds += [catalogue.say("sums_of", names=catalogue.join_names(sums))] if sums else []
+    kinds = []
+    if any(product.measure is None for product in products):
+        kinds.append(catalogue.say("counts"))
+    if counted_measures:
+        counted_names = catalogue.join_names([*dict.fromkeys(counted_measures)])
+        kinds.append(catalogue.say("counts_values", names=counted_names))
+    if any(product.of_units for product in products):
+        kinds.append(catalogue.say("counts_units"))
+    if summed_measures:
+        kinds.append(catalogue.say("sums_of", names=catalogue.join_names(summed_measures)))
     names = _join_workload_attributes(release, 12, catalogue)
-    values = {
-        "answers": catalogue.say_count("answers", release.workload.rows),
-        "tables": catalogue.say_count("in_tables", len(products)),
-    }
     sentence = catalogue.say(
         "what" if names else "what_nothing",
         kinds=catalogue.join_names(kinds),
         names=names,
-        **values,
+        answers=catalogue.say_count("answers", release.workload.rows),
+        tables=catalogue.say_count("in_tables", len(products)),
     )
-    return (
-        f"{sentence} {catalogue.say('what_made', names=_join_first_names(statistics, catalogue))}"
-        if statistics
-        else sentence
-    )
+    if not statistics:
+        return sentence
+    statistic_names = _join_first_names(statistics, catalogue)
+    return f"{sentence} {catalogue.say('what_made', names=statistic_names)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the page says about a table or statistic besides its cells.
+    """The facts about a table or statistic that the page shows besides its cells.
 
-    Kept so that each is estimated once.
+    The page keeps them, so that each table is estimated only once.
+
+    Attributes:
+        product: the table; of a statistic, the first table that it is computed from.
+        name: its title on the page.
+        unit: its unit; empty if the name says it.
+        answer: the answer of a table with one cell; NaN for other tables.
+        typical: the mean size of its answers; 0 if all are suppressed.
+        margin: the root mean square of its margins.
+        largest_margin: its largest margin.
+        largest: the texts of its largest cells, for a one-way table.
     """
 
-    product: Product  # of a statistic the first table that it is made of
+    product: Product
     name: str
-    unit: str  # where the name does not say it
-    answer: float  # of a single number; NaN for others
-    typical: float  # the mean size of its answers; 0 where all are left out
+    unit: str
+    answer: float
+    typical: float
     margin: float
     largest_margin: float
-    largest: tuple[str, ...] = ()  # its largest cells in words, of a table along one attribute
+    largest: tuple[str, ...] = ()
 
 
 def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
-    """Summarise a table, with its largest cells if it is along one attribute."""
-    known = table.answer[~np.isnan(table.answer)]
+    """Summarize a table, with the largest cells of a one-way table."""
+    published_answers = table.answer[~np.isnan(table.answer)]
     unit = catalogue.say("name_units" if table.product.of_units else "unit_rows")
     return Summary(
         product=table.product,
         name=table_title(table.product, catalogue),
         unit="" if table.product.of_values else unit,
         answer=math.nan if table.labels else float(table.answer),
-        typical=float(abs(known).mean()) if known.size else 0.0,
+        typical=float(abs(published_answers).mean()) if published_answers.size else 0.0,
         margin=table.typical_margin,
         largest_margin=table.largest_margin,
         largest=_describe_largest_cells(table, catalogue) if len(table.labels) == 1 else (),
@@ -278,7 +283,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
 
 
 def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ...]:
-    """Return the largest cells of a table along one attribute in words, those published."""
+    """Return texts of the largest published cells of a one-way table."""
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer, margin = float(table.answer[cell]), float(table.margins[cell])
@@ -289,41 +294,41 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
     return tuple(cells)
 
 
-def _summarize_statistic(release: Release, made: StatisticTable, catalogue: Catalogue) -> Summary:
-    """Summarise a statistic.
+def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Catalogue) -> Summary:
+    """Summarize a statistic.
 
-    Its margin is the root mean square of half its intervals, NaN where all values are left out.
+    Its margin is the root mean square of its half widths, NaN if all values are suppressed.
     """
-    first_table = release.plan.workload.tables_of(made.statistic)[0]
-    known = ~np.isnan(made.values)
-    halves = (made.high - made.low)[known] / 2
-    any_known = bool(known.any())
+    first_table = release.plan.workload.tables_of(table.statistic)[0]
+    is_published = ~np.isnan(table.values)
+    half_widths = (table.high - table.low)[is_published] / 2
+    has_published = bool(is_published.any())
     return Summary(
         product=first_table,
-        name=statistic_title(made.statistic, catalogue),
+        name=statistic_title(table.statistic, catalogue),
         unit="",
-        answer=float(made.values.item()) if made.cells == 1 else math.nan,
-        typical=float(abs(made.values[known]).mean()) if any_known else math.nan,
-        margin=math.sqrt((halves**2).mean()) if any_known else math.nan,
-        largest_margin=float(halves.max()) if any_known else math.nan,
+        answer=float(table.values.item()) if table.cells == 1 else math.nan,
+        typical=float(abs(table.values[is_published]).mean()) if has_published else math.nan,
+        margin=math.sqrt((half_widths**2).mean()) if has_published else math.nan,
+        largest_margin=float(half_widths.max()) if has_published else math.nan,
     )
 
 
 def _describe_main_errors(
     statistics: Sequence[Summary], tables: Sequence[Summary], catalogue: Catalogue
 ) -> list[tuple[str, str]]:
-    """Say how exact statistics and the main tables are: pairs of a name and a sentence.
+    """Return pairs of name and sentence about the errors of the main tables.
 
-    The main tables are those of the fewest attributes.
+    The statistics come first, then the tables with the fewest attributes.
     """
     ranks = [
         (len(table.product.attributes), table.product.rows > 1000, position)
         for position, table in enumerate(tables)
     ]
     most_tables = max(0, MOST_MAIN_ERRORS - len(statistics))
-    main = sorted(position for _, _, position in sorted(ranks)[:most_tables])
-    shown = [*statistics[:MOST_MAIN_ERRORS], *(tables[position] for position in main)]
-    return [(summary.name, _describe_error(summary, catalogue)) for summary in shown]
+    main_positions = sorted(position for _, _, position in sorted(ranks)[:most_tables])
+    main = [*statistics[:MOST_MAIN_ERRORS], *(tables[position] for position in main_positions)]
+    return [(summary.name, _describe_error(summary, catalogue)) for summary in main]
 
 
 def _describe_error(summary: Summary, catalogue: Catalogue) -> str:
@@ -341,40 +346,40 @@ def _describe_error(summary: Summary, catalogue: Catalogue) -> str:
 
 
 def _rate_tables(
-    exact: Sequence[Summary], beyond: Sequence[str], catalogue: Catalogue
+    summaries: Sequence[Summary], uncovered_errors: Sequence[str], catalogue: Catalogue
 ) -> list[str]:
-    """Return what tables can be used for.
+    """Return sentences that say how far each table can be relied on.
 
-    By the ratio of their typical margins to their typical answers.
+    A table is rated by the ratio of its typical margin to its typical answer.
 
     Args:
-        exact: the statistics and tables.
-        beyond: what is in none of the margins, which comes first, and leaves no plain yes.
-        catalogue: the catalogue.
+        summaries: the statistics and tables.
+        uncovered_errors: sentences about errors outside all margins. They come first, and no table
+            gets an unqualified "good" then.
+        catalogue: the catalogue of the page's language.
     """
-    fit: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
-    for table in exact[:MOST_PICTURES]:
-        kind = (
-            "good"
-            if table.margin <= table.typical / 10
-            else "care"
-            if table.margin <= table.typical / 2
-            else "bad"
-        )
-        fit[kind].append(table.name)
-    keys = {"good": "fit_good_by_noise" if beyond else "fit_good"}
-    judged = [
-        catalogue.say(keys.get(kind, f"fit_{kind}"), names=_join_first_names(names, catalogue))
-        for kind, names in fit.items()
+    names_by_rating: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
+    for table in summaries[:MOST_PICTURES]:
+        if table.margin <= table.typical / 10:
+            rating = "good"
+        elif table.margin <= table.typical / 2:
+            rating = "care"
+        else:
+            rating = "bad"
+        names_by_rating[rating].append(table.name)
+    keys = {"good": "fit_good_by_noise" if uncovered_errors else "fit_good"}
+    ratings = [
+        catalogue.say(keys.get(rating, f"fit_{rating}"), names=_join_first_names(names, catalogue))
+        for rating, names in names_by_rating.items()
         if names
     ]
-    return [*beyond, *judged] if judged else []
+    return [*uncovered_errors, *ratings] if ratings else []
 
 
-def _make_index(release: Release, seen: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
-    """Return the list of all tables with their margins.
+def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
+    """Return the list of tables with their margins, as the page shows it.
 
-    And how near the errors are to the least possible.
+    Its summary compares the errors of the plan with the least possible errors.
     """
     rows = [
         (
@@ -385,7 +390,7 @@ def _make_index(release: Release, seen: "ReportContent", catalogue: Catalogue) -
             catalogue.format_error(table.margin),
             catalogue.format_error(table.largest_margin),
         )
-        for table, entry in zip(seen.summaries, seen.entries, strict=False)
+        for table, entry in zip(content.summaries, content.entries, strict=False)
     ]
     promise = release.plan.promise
     summary = ""
@@ -398,28 +403,34 @@ def _make_index(release: Release, seen: "ReportContent", catalogue: Catalogue) -
             "squared", total=promise.total_squared_error, bound=promise.lower_bound
         )
         summary = f"{catalogue.say(key)} {squared}"
-    cut = (
-        catalogue.say("index_cut", count=MOST_INDEX_ROWS, all=len(seen.entries))
-        if len(seen.entries) > MOST_INDEX_ROWS
+    cut_note = (
+        catalogue.say("index_cut", count=MOST_INDEX_ROWS, all=len(content.entries))
+        if len(content.entries) > MOST_INDEX_ROWS
         else ""
     )
-    heads = [
-        catalogue.say(f"col_{head}")
-        for head in ("id", "table", "leaves_out", "answers", "typical", "largest")
+    headings = [
+        catalogue.say(f"col_{column}")
+        for column in ("id", "table", "leaves_out", "answers", "typical", "largest")
     ]
     note = catalogue.say("index_note", percent=catalogue.format_percent(release.level))
-    return {"heads": heads, "rows": rows, "summary": summary, "cut": cut, "note": note}
+    return {
+        "headings": headings,
+        "rows": rows,
+        "summary": summary,
+        "cut_note": cut_note,
+        "note": note,
+    }
 
 
 def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> list[tuple[str, ...]]:
-    """Return the one-attribute tables of attributes with levels.
+    """Return a row for each one-way table of an attribute with levels.
 
-    Name, number of groups, margins and largest groups.
+    A row has the name, the number of groups, both margins and the largest groups.
     """
-    alone = [table for table in summaries if len(table.product.attributes) == 1]
-    leveled = {
+    one_way_tables = [table for table in summaries if len(table.product.attributes) == 1]
+    keys_with_levels = {
         (table.product.measure, table.product.attributes)
-        for table in alone
+        for table in one_way_tables
         if table.product.keys != table.product.attributes
     }
     return [
@@ -430,220 +441,219 @@ def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> li
             catalogue.format_error(table.largest_margin),
             "; ".join(table.largest),
         )
-        for table in alone
-        if (table.product.measure, table.product.attributes) in leveled
+        for table in one_way_tables
+        if (table.product.measure, table.product.attributes) in keys_with_levels
     ]
 
 
 def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Return the facts about payment, noise and strategy.
-
-    Pairs of a heading and a text.
-    """
-    plan, privacy, finding, receipt = (
-        release.plan,
-        release.privacy,
-        release.finding,
-        release.receipt,
-    )
-    kept = {
+    """Return pairs of heading and text about payment, noise and strategy."""
+    plan = release.plan
+    privacy = release.privacy
+    finding = release.finding
+    receipt = release.receipt
+    # The headline has the facts about the guard and the second table.
+    payment_facts = {
         name: value for name, value in receipt.items() if not name.startswith(("guard_", "joined"))
-    }  # told in the headline
+    }
     facts = ", ".join(
         f"{name}: {value}"
-        for name, value in {"id": release.observation.receipt, **kept}.items()
+        for name, value in {"id": release.observation.receipt, **payment_facts}.items()
         if value
     )
     searches = [
-        {name: str(paid[name]) for name in ("attribute", "charge", "number", "ledger")}
-        for paid in release.options.searches
+        {name: str(search_facts[name]) for name in ("attribute", "charge", "number", "ledger")}
+        for search_facts in release.options.searches
     ]
-    done = (
-        catalogue.say_count("done", len(release.measurements.blocks))
-        if finding.linear
-        else catalogue.say(finding.done[0], **finding.done[1])
-    )
-    series = plan.details.series
+    if finding.linear:
+        measured = catalogue.say_count("done", len(release.measurements.blocks))
+        cost_key = "computed"
+    else:
+        measured = catalogue.say(finding.done[0], **finding.done[1])
+        cost_key = "computed_aware"
+    budget = sentences.format_budget(privacy, catalogue)
+    definition = sentences.describe_definition(privacy, catalogue)[0]
+    neighbours = sentences.describe_neighbours(privacy, catalogue)
+    cost = sentences.format_cost(plan.cost(), catalogue)
+    spending = [(catalogue.say("s_budget"), f"{budget} ({definition})")]
+    series = plan.details.get("series")
+    if series:
+        text = catalogue.say(f"series_{series['late']}", **series)
+        spending.append((catalogue.say("s_series"), text))
+    spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
+    if "guard_charge" in receipt:
+        spending.append((catalogue.say("s_guard"), str(receipt["guard_charge"])))
+    spending += [
+        (catalogue.say("s_search", **search), catalogue.say("searched", **search))
+        for search in searches
+    ]
     return [
-        (
-            catalogue.say("s_budget"),
-            f"{sentences.format_budget(privacy, catalogue)} ({sentences.describe_definition(privacy, catalogue)[0]})",
-        ),
-        *(
-            [(catalogue.say("s_series"), catalogue.say(f"series_{series['late']}", **series))]
-            if series
-            else []
-        ),
-        (
-            catalogue.say("s_cost"),
-            catalogue.say(
-                "computed" if finding.linear else "computed_aware",
-                cost=sentences.format_cost(plan.cost(), catalogue),
-            ),
-        ),
-        *(
-            [(catalogue.say("s_guard"), str(receipt["guard_charge"]))]
-            if "guard_charge" in receipt
-            else []
-        ),
-        *(
-            (catalogue.say("s_search", **search), catalogue.say("searched", **search))
-            for search in searches
-        ),
-        (
-            catalogue.say("s_neighbours"),
-            f"{sentences.describe_neighbours(privacy, catalogue)} ({privacy.neighbours})",
-        ),
+        *spending,
+        (catalogue.say("s_neighbours"), f"{neighbours} ({privacy.neighbours})"),
         (catalogue.say("s_noise"), catalogue.say(release.measurements.noise.value)),
-        (catalogue.say("s_strategy"), f"{plan.strategy}: {done}"),
+        (catalogue.say("s_strategy"), f"{plan.strategy}: {measured}"),
         (catalogue.say("s_receipt"), facts or catalogue.say("no_receipt")),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """A table on the page.
+    """A table as the page shows it.
 
-    ``drawn`` explains its picture, ``notes`` its picture and numbers.
+    Attributes:
+        id: its id, such as ``q1``.
+        name: its title.
+        description: one line about its unit and error, or the text of a SQL statement.
+        key_headings: the headings of the columns of keys.
+        number_headings: the headings of the columns of numbers.
+        rows: the cells of its rows as texts: keys, then numbers.
+        rows_note: a sentence that says which rows these are.
+        file: the file with all answers; empty for statistics and statements.
+        total: the answer of a table without keys.
+        chart_note: the sentence that explains the chart.
+        notes: the notes below the chart, about chart and numbers.
+        svg: the picture of the chart; empty without one.
     """
 
     id: str
     name: str
-    meta: str
-    keys: Sequence[str]
-    numbers: Sequence[str]
+    description: str
+    key_headings: Sequence[str]
+    number_headings: Sequence[str]
     rows: list[list[str]]
     rows_note: str
     file: str = ""
     total: str = ""
-    drawn: str = ""
+    chart_note: str = ""
     notes: str = ""
     svg: str = ""
 
     @property
     def is_open(self) -> bool:
-        """Whether its rows are shown without being asked for."""
+        """Whether its rows are unfolded when the page opens."""
         return len(self.rows) <= _MOST_OPEN_ROWS
 
     def drop_constant_keys(self, catalogue: Catalogue) -> "TableView":
-        """Drop the keys that are equal in all rows; each becomes a sentence."""
-        alike = [
+        """Return the view with a sentence for each key equal in all rows."""
+        constant_columns = [
             column
-            for column in range(len(self.keys))
+            for column in range(len(self.key_headings))
             if len(self.rows) > 1 and len({row[column] for row in self.rows}) == 1
         ]
-        sentences = [
-            catalogue.say("alike", name=self.keys[column], value=self.rows[0][column])
-            for column in alike
+        if not constant_columns:
+            return self
+        notes = [
+            catalogue.say("alike", name=self.key_headings[column], value=self.rows[0][column])
+            for column in constant_columns
         ]
-        keys, *rows = (
-            [cell for column, cell in enumerate(row) if column not in alike]
-            for row in [[*self.keys], *self.rows]
+        key_headings, *rows = (
+            [cell for column, cell in enumerate(row) if column not in constant_columns]
+            for row in [[*self.key_headings], *self.rows]
         )
-        return (
-            replace(self, keys=keys, rows=rows, rows_note=" ".join([self.rows_note, *sentences]))
-            if alike
-            else self
-        )
+        rows_note = " ".join([self.rows_note, *notes])
+        return replace(self, key_headings=key_headings, rows=rows, rows_note=rows_note)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportContent:
-    """What the page keeps of the tables, each of which is estimated once.
+    """The tables of the page: all entries, and the summaries and views that fit.
 
-    All entries, and as many summaries and views as fit.
+    Attributes:
+        entries: the lines of the index file, one for each table.
+        summaries: the summaries of the first tables.
+        statements: the views of the SQL statements.
+        views: the views of the statistics, then those of the tables.
     """
 
     entries: list[TableEntry]
     summaries: list[Summary]
     statements: list[TableView]
-    views: list[TableView]  # of the statistics first
+    views: list[TableView]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The chart of a view: its specification, its title and its description."""
+
+    spec: dict[str, Any]
+    title: str
+    description: str
 
 
 def collect_content(
-    release: Release, written: Iterable[tuple[Table, TableEntry]], catalogue: Catalogue
+    release: Release, written_tables: Iterable[tuple[Table, TableEntry]], catalogue: Catalogue
 ) -> ReportContent:
-    """Collect the tables that fit on the page.
+    """Collect what the page shows of statistics, tables and statements.
 
-    Of the largest ones only the largest cells.
+    Of a table that does not fit on the page, only the largest cells are kept.
     """
     entries: list[TableEntry] = []
     summaries: list[Summary] = []
-    shown: list[TableView] = []
-    charts: dict[
-        str, tuple[dict[str, Any], str, str]
-    ] = {}  # of a view its chart, and the name and the words of that
+    table_views: list[TableView] = []
+    charts: dict[str, Chart] = {}  # by the id of the view
     for statistic in release.statistics:
-        spec, view = statistic.chart_spec(catalogue), _statistic_view(release, statistic, catalogue)
+        spec = statistic.chart_spec(catalogue)
+        view = _statistic_view(release, statistic, catalogue)
         if spec is not None:
-            along = statistic.picture(catalogue) if statistic.statistic.form.along else None
-            view = _add_caption(
-                view, statistic.chart_name(catalogue), spec, along, release, catalogue
-            )
-            charts[view.id] = (spec, view.name, view.meta)
-        shown.append(view)
-    left, marks = MOST_PAGE_ROWS, MOST_MARKS
-    for table, entry in written:
+            picture = statistic.picture(catalogue) if statistic.statistic.form.along else None
+            chart_name = statistic.chart_name(catalogue)
+            view = _add_caption(view, chart_name, spec, picture, release, catalogue)
+            charts[view.id] = Chart(spec, view.name, view.description)
+        table_views.append(view)
+    rows_left = MOST_PAGE_ROWS
+    marks_left = MOST_MARKS
+    for table, entry in written_tables:
         entries.append(entry)
         if len(summaries) < MOST_INDEX_ROWS:
             summaries.append(_summarize_table(table, catalogue))
-        if left <= 0:
+        if rows_left <= 0:
             continue
         picture = table.picture(catalogue)
-        chart = choose_chart(picture, marks)
-        view = _table_view(
-            release, entry, table, catalogue, whole=entry.answers <= min(MOST_TABLE_ROWS, left)
-        )
-        spec = draw_chart(picture, marks) if len(charts) < MOST_PICTURES else None
+        chart = choose_chart(picture, marks_left)
+        is_whole = entry.answers <= min(MOST_TABLE_ROWS, rows_left)
+        view = _table_view(release, entry, table, catalogue, is_whole=is_whole)
+        spec = draw_chart(picture, marks_left) if len(charts) < MOST_PICTURES else None
         if chart is not None:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue)
         if chart is not None and spec is not None:
-            charts[view.id] = (spec, picture.name, _describe_picture(picture, catalogue))
-            marks -= len(spec["data"]["values"])
-            view = (
-                replace(
-                    view,
-                    drawn=f"{_describe_certain_largest(release, table, catalogue)} {view.drawn}",
-                )
-                if chart.name == "largest"
-                else view
-            )
-        left -= len(view.rows)
-        shown.append(view)
+            description = _describe_picture(picture, catalogue)
+            charts[view.id] = Chart(spec, picture.name, description)
+            marks_left -= len(spec["data"]["values"])
+            if chart.name == "largest":
+                certain_note = _describe_certain_largest(release, table, catalogue)
+                view = replace(view, chart_note=f"{certain_note} {view.chart_note}")
+        rows_left -= len(view.rows)
+        table_views.append(view)
     statements = [
         _statement_view(release, number, catalogue).drop_constant_keys(catalogue)
         for number in range(1, len(release.options.statements) + 1)
     ]
-    shown = [view.drop_constant_keys(catalogue) for view in _add_pictures(shown, charts, catalogue)]
-    return ReportContent(entries, summaries, statements, shown)
+    table_views = [
+        view.drop_constant_keys(catalogue) for view in _add_pictures(table_views, charts, catalogue)
+    ]
+    return ReportContent(entries, summaries, statements, table_views)
 
 
 def _add_pictures(
-    shown: list[TableView],
-    charts: Mapping[str, tuple[dict[str, Any], str, str]],
+    table_views: list[TableView],
+    charts: Mapping[str, Chart],
     catalogue: Catalogue,
 ) -> Iterator[TableView]:
-    """Yield the views with their pictures.
-
-    As long as all pictures together are not too large.
-    """
-    described = [(f"c-{key}", name, alt) for key, (_, name, alt) in charts.items()]
-    pictures = dict(
-        zip(
-            charts,
-            render_svg([spec for spec, *_ in charts.values()], described, catalogue.language),
-            strict=True,
-        )
-    )
-    used = 0
-    for view in shown:
+    """Yield the views with their pictures, up to the size that fits on a page."""
+    texts = [(f"c-{key}", chart.title, chart.description) for key, chart in charts.items()]
+    svg_texts = render_svg([chart.spec for chart in charts.values()], texts, catalogue.language)
+    pictures = dict(zip(charts, svg_texts, strict=True))
+    picture_bytes = 0
+    for view in table_views:
         svg = pictures.get(view.id) or ""
-        used += len(svg)
-        svg = svg if used <= MOST_PICTURE_BYTES else ""
-        notes = (
-            f"{view.drawn if svg else catalogue.say('not_drawn', id=view.id)} {view.notes}".strip()
-        )
-        yield replace(view, svg=svg, notes=notes) if view.drawn else view
+        picture_bytes += len(svg)
+        if picture_bytes > MOST_PICTURE_BYTES:
+            svg = ""
+        if not view.chart_note:
+            yield view
+            continue
+        chart_note = view.chart_note if svg else catalogue.say("not_drawn", id=view.id)
+        yield replace(view, svg=svg, notes=f"{chart_note} {view.notes}".strip())
 
 
 def _add_caption(
@@ -654,62 +664,59 @@ def _add_caption(
     release: Release,
     catalogue: Catalogue,
 ) -> TableView:
-    """Explain the chart of a view and its marks.
+    """Return the view with notes on its chart.
 
-    Also which lines are not drawn, and which rows the answers count.
+    They explain the chart and its marks, and say which lines are not drawn and which rows the
+    answers count.
     """
-    keys = [
-        f"how_{chart}",
-        *([f"how_{chart}_marked"] if spec is not None and has_marks(spec) else []),
-    ]
-    hidden, of = (
-        groups_with_wide_bands(picture) if picture is not None and chart == "lines" else (),
-        sentences.describe_row_limit(release, catalogue),
-    )
-    rest = [catalogue.say("vague", names=catalogue.join_names([*hidden]))] if hidden else []
-    drawn = " ".join(
-        catalogue.say(key, percent=catalogue.format_percent(release.level)) for key in keys
-    )
-    return replace(
-        view,
-        drawn=drawn,
-        notes=" ".join([*rest, *([catalogue.say("beyond", of=of)] if of else [])]),
-    )
+    keys = [f"how_{chart}"]
+    if spec is not None and has_marks(spec):
+        keys.append(f"how_{chart}_marked")
+    percent = catalogue.format_percent(release.level)
+    chart_note = " ".join(catalogue.say(key, percent=percent) for key in keys)
+    notes = []
+    if picture is not None and chart == "lines":
+        hidden = groups_with_wide_bands(picture)
+        if hidden:
+            notes.append(catalogue.say("vague", names=catalogue.join_names([*hidden])))
+    row_limit = sentences.describe_row_limit(release, catalogue)
+    if row_limit:
+        notes.append(catalogue.say("beyond", of=row_limit))
+    return replace(view, chart_note=chart_note, notes=" ".join(notes))
 
 
-def _statistic_view(release: Release, made: StatisticTable, catalogue: Catalogue) -> TableView:
-    """Return the view of a statistic, with intervals.
-
-    Of very many values the first.
-    """
-    cut = catalogue.say("rows_first", count=MOST_SHORTENED_ROWS, all=made.cells, file=made.id)
+def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Catalogue) -> TableView:
+    """Return the view of a statistic, with the first of its values."""
+    cut_note = catalogue.say(
+        "rows_first", count=MOST_SHORTENED_ROWS, all=statistic.cells, file=statistic.id
+    )
     return TableView(
-        id=made.id,
-        name=statistic_title(made.statistic, catalogue),
-        meta=catalogue.say(made.meaning_key),
-        keys=made.key_headings(catalogue),
-        numbers=(
-            catalogue.say(f"col_{made.value_name}"),
+        id=statistic.id,
+        name=statistic_title(statistic.statistic, catalogue),
+        description=catalogue.say(statistic.meaning_key),
+        key_headings=statistic.key_headings(catalogue),
+        number_headings=(
+            catalogue.say(f"col_{statistic.value_name}"),
             catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
         ),
-        rows=made.format_rows(catalogue, MOST_SHORTENED_ROWS),
-        rows_note=catalogue.say("rows_whole") if made.cells <= MOST_SHORTENED_ROWS else cut,
+        rows=statistic.format_rows(catalogue, MOST_SHORTENED_ROWS),
+        rows_note=catalogue.say("rows_whole")
+        if statistic.cells <= MOST_SHORTENED_ROWS
+        else cut_note,
     )
 
 
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
-    """Return the view of a SQL statement under its text.
-
-    Groups, and each answer with its interval.
-    """
-    text, domain = release.options.statements[number - 1], release.plan.domain
+    """Return the view of a SQL statement: its groups, answers and intervals."""
+    text = release.options.statements[number - 1]
+    domain = release.plan.domain
     columns = release.answer_sql(text)
     answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
     keys = [
         name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
     ]
     labels = display_texts(release.options, domain)
-    called = {
+    label_texts = {
         column: labels[name]
         for name in labels
         for column in (name, *level_names(domain.kind(name)))
@@ -718,24 +725,30 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
     for row in zip(
         *(values[:MOST_SHORTENED_ROWS].tolist() for values in columns.values()), strict=True
     ):
-        of = dict(zip(columns, row, strict=True))
-        cells = [
-            "" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name]))
-            for name in keys
-        ]
-        ends = [
-            format_interval(catalogue, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
+        value_of = dict(zip(columns, row, strict=True))
+        cells = []
+        for name in keys:
+            code = "" if value_of[name] is None else str(value_of[name])
+            cells.append(label_texts.get(name, {}).get(code, code))
+        intervals = [
+            format_interval(
+                catalogue,
+                value_of[name],
+                value_of[f"{name}_low"],
+                value_of[f"{name}_high"],
+                exact=False,
+            )
             for name in answers
         ]
-        rows.append([*cells, *chain.from_iterable(ends)])
-    interval, size = (
-        catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
-        len(next(iter(columns.values()))),
+        rows.append([*cells, *chain.from_iterable(intervals)])
+    interval_heading = catalogue.say(
+        "col_interval", percent=catalogue.format_percent(release.level)
     )
-    cut = catalogue.say(
+    size = len(next(iter(columns.values())))
+    cut_note = catalogue.say(
         "rows_first", count=MOST_SHORTENED_ROWS, all=size, file=statement_path(number)
     )
-    notes = [catalogue.say("rows_whole") if size <= MOST_SHORTENED_ROWS else cut]
+    notes = [catalogue.say("rows_whole") if size <= MOST_SHORTENED_ROWS else cut_note]
     statement = read_statement(release.plan.workload, release.privacy.unit_column, text)
     if statement.left_out:
         notes.append(
@@ -746,36 +759,29 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
     return TableView(
         id=f"sql{number}",
         name=catalogue.say("name_statement", number=number),
-        meta=" ".join(text.split()),
-        keys=keys,
-        numbers=[heading for name in answers for heading in (name, interval)],
+        description=" ".join(text.split()),
+        key_headings=keys,
+        number_headings=[heading for name in answers for heading in (name, interval_heading)],
         rows=rows,
         rows_note=" ".join(notes),
     )
 
 
 def _table_view(
-    release: Release, entry: TableEntry, table: Table, catalogue: Catalogue, *, whole: bool
+    release: Release, entry: TableEntry, table: Table, catalogue: Catalogue, *, is_whole: bool
 ) -> TableView:
-    """Return the view of a table, or of its largest cells.
-
-    With what it counts and how exact it is.
-    """
-    product, unit = table.product, name_measured(table.product, catalogue)
-    if (
-        product.measure is not None
-        and product.of_values
-        and (step := product.domain.measures[product.measure].unit) != 1
-    ):
-        unit = catalogue.say(
-            "unit_measure", measure=product.measure, unit=catalogue.format_exact(step)
-        )
-    cells, rows_note = np.arange(table.cells), catalogue.say("rows_whole")
-    if not whole:
+    """Return the view of a table with all its cells, or with its largest."""
+    product = table.product
+    unit = _describe_table_unit(product, catalogue)
+    if is_whole:
+        cells = np.arange(table.cells)
+        rows_note = catalogue.say("rows_whole")
+    else:
         cells = find_largest(table.answer, MOST_SHORTENED_ROWS)
         rows_note = catalogue.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
-    margins, numbers = table.margins.reshape(-1)[cells].tolist(), table.numbers()
-    extra = [
+    margins = table.margins.reshape(-1)[cells].tolist()
+    numbers = table.numbers()
+    extra_columns = [
         name
         for name in numbers
         if name not in ("answer", "noise_std", "approximation_std", "low", "high")
@@ -798,12 +804,12 @@ def _table_view(
             "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
             for value in numbers[name][cells].tolist()
         ]
-        for name in extra
+        for name in extra_columns
     ]
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
-        meta=catalogue.say(
+        description=catalogue.say(
             "meta",
             answers=catalogue.say_count("answers", table.cells),
             unit=name_with_row_limit(unit, table.privacy, catalogue),
@@ -812,11 +818,11 @@ def _table_view(
         total=""
         if table.labels
         else catalogue.format_answer(float(table.answer), float(table.margins)),
-        keys=product.keys,
-        numbers=(
+        key_headings=product.keys,
+        number_headings=(
             catalogue.say("col_answer"),
             catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
-            *extra,
+            *extra_columns,
         ),
         rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
         rows_note=rows_note,
@@ -824,63 +830,75 @@ def _table_view(
     )
 
 
+def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
+    """Name what a table measures, with the unit of its measure if not 1."""
+    if product.measure is None or not product.of_values:
+        return name_measured(product, catalogue)
+    step = product.domain.measures[product.measure].unit
+    if step == 1:
+        return name_measured(product, catalogue)
+    return catalogue.say("unit_measure", measure=product.measure, unit=catalogue.format_exact(step))
+
+
 def _describe_certain_largest(release: Release, table: Table, catalogue: Catalogue) -> str:
     """Say how many of the largest cells are certainly the largest.
 
-    By intervals that hold for all cells at once.
+    It compares intervals that hold for all cells at once.
     """
-    shown = min(_LARGEST_BARS, table.cells)
+    count = min(_LARGEST_BARS, table.cells)
     if not release.finding.linear:
-        return catalogue.say("largest_unknown", count=shown)
+        return catalogue.say("largest_unknown", count=count)
     # the union bound over all cells
-    times = interval_multiplier(release.measurements.noise, 1 - (1 - release.level) / table.cells)
+    multiplier = interval_multiplier(
+        release.measurements.noise, 1 - (1 - release.level) / table.cells
+    )
     rounding = float(rounding_rule(release.options)[0]) / 2
     margin = (
-        times * table.noise_std
+        multiplier * table.noise_std
         + convert_to_amounts(table.product, np.array(release.interval.half_step))
         + rounding
     )
-    gone = np.isnan(table.answer)  # of these is known that they are below
-    low = np.where(gone, -np.inf, table.answer - margin).reshape(-1)
+    is_suppressed = np.isnan(table.answer)  # the true answers are below the bound
+    low = np.where(is_suppressed, -np.inf, table.answer - margin).reshape(-1)
     high = np.where(
-        gone, float(release.options.below or 0) + margin, table.answer + margin
+        is_suppressed, float(release.options.below or 0) + margin, table.answer + margin
     ).reshape(-1)
-    sure = count_certain_largest(low, high, find_largest(table.answer, shown))
-    if not sure:
-        return catalogue.say("largest_unsure", count=shown, all=table.cells)
+    certain = count_certain_largest(low, high, find_largest(table.answer, count))
+    if not certain:
+        return catalogue.say("largest_unsure", count=count, all=table.cells)
     return catalogue.say_count(
         "largest_sure",
-        sure,
-        shown=shown,
+        certain,
+        shown=count,
         all=table.cells,
         percent=catalogue.format_percent(release.level),
     )
 
 
-def _describe_picture(drawn: Picture, catalogue: Catalogue) -> str:
-    """Describe a chart in words.
-
-    What it shows, and its largest and smallest cell.
-    """
-    flat, margins = (
-        drawn.answer.reshape(-1),
-        np.maximum(drawn.high - drawn.answer, drawn.answer - drawn.low).reshape(-1),
-    )
+def _describe_picture(picture: Picture, catalogue: Catalogue) -> str:
+    """Describe a chart in words: its name, and its largest and smallest cell."""
+    answers = picture.answer.reshape(-1)
+    margins = np.maximum(picture.high - picture.answer, picture.answer - picture.low).reshape(-1)
     ends = []
-    known = np.flatnonzero(~np.isnan(flat))
-    if not known.size:
+    published_cells = np.flatnonzero(~np.isnan(answers))
+    if not published_cells.size:
         return catalogue.say(
-            "alt_left_out", name=drawn.name, cells=catalogue.say_count("answers", drawn.cells)
+            "alt_left_out", name=picture.name, cells=catalogue.say_count("answers", picture.cells)
         )
-    for cell in (known[flat[known].argmax()], known[flat[known].argmin()]):
-        index = np.unravel_index(cell, drawn.answer.shape)
-        key = ", ".join(axis.labels[int(at)] for axis, at in zip(drawn.axes, index, strict=True))
-        ends.append((key, catalogue.format_answer(float(flat[cell]), float(margins[cell]))))
+    for cell in (
+        published_cells[answers[published_cells].argmax()],
+        published_cells[answers[published_cells].argmin()],
+    ):
+        index = np.unravel_index(cell, picture.answer.shape)
+        key = ", ".join(
+            axis.labels[int(label)] for axis, label in zip(picture.axes, index, strict=True)
+        )
+        ends.append((key, catalogue.format_answer(float(answers[cell]), float(margins[cell]))))
     (top, most), (bottom, least) = ends
     return catalogue.say(
         "alt",
-        name=drawn.name,
-        cells=catalogue.say_count("answers", drawn.cells),
+        name=picture.name,
+        cells=catalogue.say_count("answers", picture.cells),
         top=top,
         most=most,
         bottom=bottom,
@@ -896,20 +914,23 @@ def write_series_page(
 ) -> None:
     """Write ``index.html`` of a series.
 
-    The expected errors by period and table, None for a table that a period does not complete.
+    Args:
+        folder: the folder of the series.
+        options: the options of the releases.
+        tables: the tables of each release.
+        errors: the expected errors by period and table; None for a table that the period does not
+            complete.
     """
-    catalogue, published = (
-        load_catalogue(options.language),
-        [label for label in errors if (folder / label / "report.html").exists()],
-    )
+    catalogue = load_catalogue(options.language)
+    published_periods = [label for label in errors if (folder / label / "report.html").exists()]
     page = fill_template(
         "series.html",
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         title=options.title or catalogue.say("series_title"),
-        published=published,
+        published_periods=published_periods,
         periods=len(errors),
-        heads=[
+        headings=[
             catalogue.say("col_period"),
             *(table_title(product, catalogue) for product in tables),
         ],
@@ -918,6 +939,6 @@ def write_series_page(
             for label, row in errors.items()
         ],
     )
-    draft = folder / "index.html.new"
-    draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-    draft.replace(folder / "index.html")
+    new_page = folder / "index.html.new"
+    new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+    new_page.replace(folder / "index.html")

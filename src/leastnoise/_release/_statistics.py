@@ -41,29 +41,36 @@ AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
 
 def read_statement(workload: Workload, unit: str | None, text: str) -> Statement:
     """Read a text that holds one SQL statement, over the domain of a workload."""
-    once = UnitCount()  # of the attributes of such a count the rows of a unit agree
-    agree = {
+    counts_units_once = UnitCount()  # of the attributes of such a count the rows of a unit agree
+    constant_attributes = {
         name
         for product in workload
-        if product.measure and product.domain.measure(product.measure) == once
+        if product.measure and product.domain.measure(product.measure) == counts_units_once
         for name in product.attributes
     }
-    read = read_statements(workload.domain, [text], unit, sorted(agree))
-    if len(read) != 1:
-        raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
-    return read[0]
+    statements = read_statements(workload.domain, [text], unit, sorted(constant_attributes))
+    if len(statements) != 1:
+        raise refuse("the SQL that a table answers", f"{len(statements)} statements", "one")
+    return statements[0]
 
 
-def find_in_workload(workload: Workload, asked: Workload) -> int | None:
+def find_in_workload(workload: Workload, column: Workload) -> int | None:
     """Return the position of a column's statistic or table in a workload.
 
     None if the workload lacks it.
     """
-    if asked.statistics:
-        known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
-        return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
-    questions, question = [product.table_key for product in workload], asked.products[0].table_key
-    return questions.index(question) if question in questions else None
+    if column.statistics:
+        statistics = [
+            replace(statistic, size=None, target=None) for statistic in workload.statistics
+        ]
+        return (
+            statistics.index(column.statistics[0]) if column.statistics[0] in statistics else None
+        )
+    table_keys, table_key = (
+        [product.table_key for product in workload],
+        column.products[0].table_key,
+    )
+    return table_keys.index(table_key) if table_key in table_keys else None
 
 
 def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
@@ -73,20 +80,20 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
     """
     for text in texts:
         statement = read_statement(workload, unit, text)
-        for asked in (
+        for column in (
             statement.asked(aggregate, grouping)
             for grouping in statement.sets
             for aggregate in statement.aggregates
         ):
-            if find_in_workload(workload, asked) is None:
-                name = (asked.statistics or asked.products)[0].name
+            if find_in_workload(workload, column) is None:
+                name = (column.statistics or column.products)[0].name
                 raise InputError(
                     f"The statement {text!r} needs {name}, which the plan does not have. Ask for "
                     "it with leastnoise.sql."
                 )
 
 
-def answer_statement(statement: Statement, numbers: AnswerWorkload) -> Columns:
+def answer_statement(statement: Statement, answer_column: AnswerWorkload) -> Columns:
     """Return the columns of SELECT by name, one row for each group.
 
     Beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
@@ -94,96 +101,122 @@ def answer_statement(statement: Statement, numbers: AnswerWorkload) -> Columns:
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
     """
-    parts = [_grouping_columns(statement, grouping, numbers) for grouping in statement.sets]
+    arrays_by_grouping = [
+        _grouping_columns(statement, grouping, answer_column) for grouping in statement.sets
+    ]
     names = UniqueNames(set())
     columns: Columns = {}
-    for at, column in enumerate(statement.columns):
-        together = [
-            np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)
+    for position, column in enumerate(statement.columns):
+        joined_arrays = [
+            np.concatenate(arrays)
+            for arrays in zip(*(part[position] for part in arrays_by_grouping), strict=True)
         ]
         if isinstance(column, Grouped):
-            kinds = {type(value) for value in together[0].tolist() if value is not None}
+            kinds = {type(value) for value in joined_arrays[0].tolist() if value is not None}
             if len(kinds) > 1:  # whole numbers beside a cell of other values
-                together = [
+                joined_arrays = [
                     np.array(
-                        [None if value is None else str(value) for value in together[0].tolist()],
+                        [
+                            None if value is None else str(value)
+                            for value in joined_arrays[0].tolist()
+                        ],
                         dtype=object,
                     )
                 ]
-        called = (
+        column_names = (
             [column.name]
             if isinstance(column, Grouped)
             else [column.name, f"{column.name}_low", f"{column.name}_high"]
         )
         columns |= {
-            names.make_unique(name): values for name, values in zip(called, together, strict=True)
+            names.make_unique(name): values
+            for name, values in zip(column_names, joined_arrays, strict=True)
         }
-    names_given = [*columns]
+    unique_names = [*columns]
     starts = np.cumsum(
         [0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)]
     )
-    order = [*range(len(columns[names_given[0]]))]
-    for at, down in reversed(statement.order):  # what is not there comes last
-        values = columns[names_given[starts[at]]].tolist()
-        known = [row for row in order if values[row] is not None and values[row] == values[row]]
-        are_texts = not all(isinstance(values[row], (int, float)) for row in known)
+    order = [*range(len(columns[unique_names[0]]))]
+    for position, is_descending in reversed(statement.order):  # what is not there comes last
+        values = columns[unique_names[starts[position]]].tolist()
+        rows_with_value = [
+            row for row in order if values[row] is not None and values[row] == values[row]
+        ]
+        are_texts = not all(isinstance(values[row], (int, float)) for row in rows_with_value)
         keys = [str(value) if are_texts else value for value in values]
-        known.sort(key=keys.__getitem__, reverse=down)
-        there = {*known}
-        order = [*known, *(row for row in order if row not in there)]
+        rows_with_value.sort(key=keys.__getitem__, reverse=is_descending)
+        rows_with_value_set = {*rows_with_value}
+        order = [*rows_with_value, *(row for row in order if row not in rows_with_value_set)]
     return {name: values[order[: statement.limit]] for name, values in columns.items()}
 
 
 def _grouping_columns(
-    statement: Statement, grouping: Sequence[int], numbers: AnswerWorkload
+    statement: Statement, grouping: Sequence[int], answer_column: AnswerWorkload
 ) -> list[list[Array]]:
     """Return the arrays of every column for one set of groups.
 
     One for a key, three for an answer.
     """
-    along = statement.group_keys(grouping, statement.condition)
-    rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
-    made: list[list[Array]] = []
+    keys_by_attribute = statement.group_keys(grouping, statement.condition)
+    rows = [
+        dict(zip(keys_by_attribute, row, strict=True))
+        for row in product(*keys_by_attribute.values())
+    ]
+    columns: list[list[Array]] = []
     for column in statement.columns:
         if isinstance(column, Aggregate):
-            made.append(_answer_columns(statement, column, grouping, along, numbers))
+            columns.append(
+                _answer_columns(statement, column, grouping, keys_by_attribute, answer_column)
+            )
             continue
         group = statement.groups.index(column)
-        of_attribute = [at for at in grouping if statement.groups[at].attribute == column.attribute]
+        groups_of_attribute = [
+            position
+            for position in grouping
+            if statement.groups[position].attribute == column.attribute
+        ]
         values = [
-            row[column.attribute][of_attribute.index(group)] if group in of_attribute else None
+            row[column.attribute][groups_of_attribute.index(group)]
+            if group in groups_of_attribute
+            else None
             for row in rows
         ]
-        made.append([np.array([*values, None], dtype=object)[:-1]])
-    return made
+        columns.append([np.array([*values, None], dtype=object)[:-1]])
+    return columns
 
 
 def _answer_columns(
     statement: Statement,
     aggregate: Aggregate,
     grouping: Sequence[int],
-    along: Mapping[str, Sequence[object]],
-    numbers: AnswerWorkload,
+    keys_by_attribute: Mapping[str, Sequence[object]],
+    answer_column: AnswerWorkload,
 ) -> list[Array]:
     """Return the answer of every group and the ends of its interval.
 
     If FILTER leaves no cell, counts and sums are exactly 0.
     """
-    keys_along = statement.group_keys(grouping, statement.condition_of(aggregate))
-    wanted = [
-        np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)])
-        for name, keys in keys_along.items()
+    answered_keys = statement.group_keys(grouping, statement.condition_of(aggregate))
+    key_positions = [
+        np.array(
+            [keys.index(key) if key in keys else -1 for key in keys_by_attribute.get(name, keys)]
+        )
+        for name, keys in answered_keys.items()
     ]
-    gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
-    for axis, at in enumerate(wanted):
-        gone |= (at < 0).reshape([-1 if axis == other else 1 for other in range(len(wanted))])
-    empty = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
-    shape = tuple(map(len, keys_along.values()))
-    taken = (
-        values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(())
-        for values in numbers(statement.asked(aggregate, grouping))
+    is_filtered_out = np.zeros([len(at) for at in key_positions], dtype=np.bool_)
+    for axis, at in enumerate(key_positions):
+        is_filtered_out |= (at < 0).reshape(
+            [-1 if axis == other else 1 for other in range(len(key_positions))]
+        )
+    empty_value = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
+    shape = tuple(map(len, answered_keys.values()))
+    selected_arrays = (
+        values.reshape(shape)[np.ix_(*key_positions)] if key_positions else values.reshape(())
+        for values in answer_column(statement.asked(aggregate, grouping))
     )
-    return [np.where(gone, empty, values).reshape(-1) for values in taken]
+    return [
+        np.where(is_filtered_out, empty_value, values).reshape(-1) for values in selected_arrays
+    ]
 
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
@@ -246,36 +279,38 @@ class StatisticTable(ResultTable):
         }
 
     def rows(
-        self, most: int | None = None
+        self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """Yield the first values (None for all).
 
         The labels of their keys, then value, low and high.
         """
         numbers = zip(
-            *(values.reshape(-1)[:most].tolist() for values in (self.values, self.low, self.high)),
+            *(values.reshape(-1)[:limit].tolist() for values in (self.values, self.low, self.high)),
             strict=True,
         )
         keys = [
-            np.array(along, object)[index[:most]]
-            for along, index in zip(self.display_labels, self.indices(), strict=True)
+            np.array(labels, object)[index[:limit]]
+            for labels, index in zip(self.display_labels, self.indices(), strict=True)
         ]
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
-    def format_rows(self, catalogue: Catalogue, most: int) -> list[list[str]]:
+    def format_rows(self, catalogue: Catalogue, limit: int) -> list[list[str]]:
         """Return the first rows as texts with significant digits.
 
         Keys, value, interval, with the digits that the noise leaves meaningful.
         """
         form, groups = self.statistic.form, len(self.statistic.by)
-        beyond = [self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares]
+        beyond_flags = [
+            self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares
+        ]
         rows = []
-        for row, (names, numbers) in enumerate(self.rows(most)):
+        for row, (names, numbers) in enumerate(self.rows(limit)):
             shares = map(catalogue.localize, names[groups:]) if form.at_shares else names[groups:]
             value, interval = format_interval(catalogue, *numbers, exact=form.at_shares)
-            for column, words in zip(beyond, ("or_less", "or_more"), strict=False):
+            for column, key in zip(beyond_flags, ("or_less", "or_more"), strict=False):
                 if column[row]:
-                    interval = catalogue.say(words, interval=interval)
+                    interval = catalogue.say(key, interval=interval)
             rows.append([*names[:groups], *shares, value, interval])
         return rows
 
@@ -332,8 +367,8 @@ class StatisticTable(ResultTable):
     def picture(self, catalogue: Catalogue) -> Picture:
         """A distribution function as the picture of a table."""
         groups = [
-            Axis(name=name, labels=along)
-            for name, along in zip(self.attributes[:-1], self.display_labels, strict=False)
+            Axis(name=name, labels=labels)
+            for name, labels in zip(self.attributes[:-1], self.display_labels, strict=False)
         ]
         numbers = Axis(
             name=self.attributes[-1],
@@ -384,16 +419,16 @@ def format_interval(
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
-    spread = (high - low) / 8
+    digit_spread = (high - low) / 8
     whole = exact and value.is_integer()
     shown = (
-        catalogue.format_number(value, spread)
-        if spread > 0 and not whole
+        catalogue.format_number(value, digit_spread)
+        if digit_spread > 0 and not whole
         else catalogue.localize(format_digits(value))
     )
     ends = [
-        catalogue.format_number(end, spread)
-        if spread > 0 and not exact
+        catalogue.format_number(end, digit_spread)
+        if digit_spread > 0 and not exact
         else catalogue.localize(format_digits(end))
         for end in (low, high)
     ]
@@ -417,8 +452,8 @@ class Statistics(LazySequence[StatisticTable]):
         self._computed: dict[int, StatisticTable] = {}
         names = [
             (key, position)
-            for position, asked in enumerate(self.workload.statistics)
-            for key in (f"s{position + 1}", asked.name)
+            for position, statistic in enumerate(self.workload.statistics)
+            for key in (f"s{position + 1}", statistic.name)
         ]
         self._positions = dict(reversed(names))  # of equal names the first
 
@@ -432,32 +467,32 @@ class Statistics(LazySequence[StatisticTable]):
     def position(self, key: str) -> int:
         """The position of a statistic, by id or name."""
         if not self.has_key(key):
-            known = (
+            listed = (
                 ", ".join(
-                    f"s{number} ({asked.name})"
-                    for number, asked in enumerate(self.workload.statistics, 1)
+                    f"s{number} ({statistic.name})"
+                    for number, statistic in enumerate(self.workload.statistics, 1)
                 )
                 or "none"
             )
             raise InputError(
                 f"A statistic must be called by its id or name; got {key!r}. This release has "
-                f"{known}."
+                f"{listed}."
             )
         return self._positions[key]
 
     def _compute(self, position: int) -> StatisticTable:
         if position not in self._computed:
-            asked, options = self.workload.statistics[position], self.options
-            keys, values = _compute_statistic(self.source, asked, options.level, self.workload)
+            statistic, options = self.workload.statistics[position], self.options
+            keys, values = _compute_statistic(self.source, statistic, options.level, self.workload)
             if "extra_columns" in values:
                 values = _round_statistic(values, options)
             self._computed[position] = StatisticTable(
                 id=f"s{position + 1}",
-                name=asked.name,
-                of=_name_unit(self.workload.domain, asked),
-                value_name=asked.form.column,
-                attributes=(*asked.keys, *keys),
-                statistic=asked,
+                name=statistic.name,
+                of=_name_unit(self.workload.domain, statistic),
+                value_name=statistic.form.column,
+                attributes=(*statistic.keys, *keys),
+                statistic=statistic,
                 domain=self.workload.domain,
                 library=self.library,
                 texts=display_texts(options, self.workload.domain),
@@ -466,43 +501,47 @@ class Statistics(LazySequence[StatisticTable]):
         return self._computed[position]
 
 
-def _name_unit(domain: Domain, asked: Statistic) -> str:
+def _name_unit(domain: Domain, statistic: Statistic) -> str:
     """Return whose unit the values of a statistic have: a measure, an attribute, or shares."""
-    if asked.form.along:
+    if statistic.form.along:
         return "share"
-    measure = domain.measure(asked.of) if asked.form.of_measure else None
+    measure = domain.measure(statistic.of) if statistic.form.of_measure else None
     if not isinstance(measure, Weighted):
-        return asked.of
-    names = [name for name, known in domain.measures.items() if known == measure.of]
-    return names[0] if names else asked.of
+        return statistic.of
+    names = [name for name, declared in domain.measures.items() if declared == measure.of]
+    return names[0] if names else statistic.of
 
 
 def _compute_statistic(
-    source: HasLeastSquares, asked: Statistic, level: float, workload: Workload
+    source: HasLeastSquares, statistic: Statistic, level: float, workload: Workload
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Compute a statistic.
 
     Extra keys, labels, values, ends of intervals and further columns.
     """
-    if asked.kind == "means":
-        mean = means(source, asked.of, by=asked.along, level=level)
-        further = {"std_error": mean.std_error, "sum": mean.sums, mean.divisor: mean.counts}
+    if statistic.kind == "means":
+        mean = means(source, statistic.of, by=statistic.along, level=level)
+        extra_columns = {"std_error": mean.std_error, "sum": mean.sums, mean.divisor: mean.counts}
         return (), {
             "labels": mean.labels,
             "values": mean.mean,
             "low": mean.low,
             "high": mean.high,
-            "extra_columns": further,
+            "extra_columns": extra_columns,
         }
-    (product,) = workload.tables_of(asked)
-    along = dict(zip(product.attributes, product.labels, strict=True))
-    if asked.kind == "quantiles":
+    (product,) = workload.tables_of(statistic)
+    labels_of = dict(zip(product.attributes, product.labels, strict=True))
+    if statistic.kind == "quantiles":
         estimated = quantiles(
-            source, asked.of, [float(share) for share in asked.at], by=asked.along, level=level
+            source,
+            statistic.of,
+            [float(share) for share in statistic.at],
+            by=statistic.along,
+            level=level,
         )
         labels = (
-            *(along[name] for name in asked.by),
-            tuple(number_text(share) for share in asked.at),
+            *(labels_of[name] for name in statistic.by),
+            tuple(number_text(share) for share in statistic.at),
         )
         columns = np.array(
             [
@@ -516,52 +555,56 @@ def _compute_statistic(
                 for quantile in estimated
             ]
         )
-        values, low, high, *beyond = columns.T.reshape(len(columns.T), *map(len, labels))
+        values, low, high, *beyond_flags = columns.T.reshape(len(columns.T), *map(len, labels))
         return ("share",), {
             "labels": labels,
             "values": values,
             "low": low,
             "high": high,
-            "extra_columns": dict(zip(BEYOND_COLUMNS, beyond, strict=True)),
+            "extra_columns": dict(zip(BEYOND_COLUMNS, beyond_flags, strict=True)),
         }
-    made = cdf(
+    distribution = cdf(
         source,
-        asked.of,
-        by=asked.along,
+        statistic.of,
+        by=statistic.along,
         level=level,
         draws=minimal_draws(source.least_squares(), level),
     )
-    labels = (*made.labels, along[asked.of][: len(made.values)])
-    return (asked.of,), {
+    labels = (*distribution.labels, labels_of[statistic.of][: len(distribution.values)])
+    return (statistic.of,), {
         "labels": labels,
-        "values": made.share,
-        "low": made.low,
-        "high": made.high,
-        "extra_columns": {"up_to": made.values},
+        "values": distribution.share,
+        "low": distribution.low,
+        "high": distribution.high,
+        "extra_columns": {"up_to": distribution.values},
     }
 
 
-def _round_statistic(made: dict[str, Any], options: Options) -> dict[str, Any]:
+def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
     """Round sums and counts beside means, and suppress means of small groups.
 
     As the options ask; other statistics are unchanged.
     """
-    (step, least), further = rounding_rule(options), made["extra_columns"]
-    divisor = next((name for name in DIVISORS if name in further), None)
+    (step, bound), extra_columns = rounding_rule(options), values_of["extra_columns"]
+    divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
-        return made
-    gone = (
-        np.zeros(made["values"].shape, dtype=np.bool_)
-        if least is None
-        else further[divisor] < float(least)
+        return values_of
+    is_suppressed = (
+        np.zeros(values_of["values"].shape, dtype=np.bool_)
+        if bound is None
+        else extra_columns[divisor] < float(bound)
     )
     rounded = {
         name: round_to_multiples(values, step) if name in {"sum", divisor} else values
-        for name, values in further.items()
+        for name, values in extra_columns.items()
     }
-    rest = {name: np.where(gone, np.nan, made[name]) for name in ("values", "low", "high")}
+    suppressed = {
+        name: np.where(is_suppressed, np.nan, values_of[name]) for name in ("values", "low", "high")
+    }
     return {
-        **made,
-        **rest,
-        "extra_columns": {name: np.where(gone, np.nan, array) for name, array in rounded.items()},
+        **values_of,
+        **suppressed,
+        "extra_columns": {
+            name: np.where(is_suppressed, np.nan, array) for name, array in rounded.items()
+        },
     }

@@ -136,8 +136,8 @@ class ResultTable:
         A key is int64 if every label is a whole number, else text.
         """
         keys = [
-            label_array(along)[index]
-            for along, index in zip(self.labels, self.indices(), strict=True)
+            label_array(labels)[index]
+            for labels, index in zip(self.labels, self.indices(), strict=True)
         ]
         return {
             "query": np.full(self.cells, self.id, dtype=object),
@@ -198,8 +198,10 @@ class Table(ResultTable):
 
         Including their estimated approximation error.
         """
-        rest = 0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
-        return math.sqrt(float(np.mean(self.noise_std**2 + rest**2)))
+        approximation_std = (
+            0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
+        )
+        return math.sqrt(float(np.mean(self.noise_std**2 + approximation_std**2)))
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order.
@@ -220,8 +222,10 @@ class Table(ResultTable):
 
         In rows or the measure's own unit.
         """
-        known = self.margins[~np.isnan(self.margins)]
-        return math.sqrt(float(np.mean(known**2))) if known.size else math.nan
+        published_margins = self.margins[~np.isnan(self.margins)]
+        return (
+            math.sqrt(float(np.mean(published_margins**2))) if published_margins.size else math.nan
+        )
 
     @property
     def largest_margin(self) -> float:
@@ -229,8 +233,8 @@ class Table(ResultTable):
 
         In rows or in the measure's own unit.
         """
-        known = self.margins[~np.isnan(self.margins)]
-        return float(known.max()) if known.size else math.nan
+        published_margins = self.margins[~np.isnan(self.margins)]
+        return float(published_margins.max()) if published_margins.size else math.nan
 
     @property
     def margins(self) -> FloatArray:
@@ -250,22 +254,25 @@ class Table(ResultTable):
     def frame_columns(self) -> Columns:
         """`columns`, with numbers and days for the labels of keys."""
         columns = self.columns()
-        made: Columns = {"query": columns.pop("query")}
+        frame_columns_: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
             self.key_columns(), make_axes(self.product, self.labels), self.indices(), strict=True
         ):
-            made[key] = columns.pop(key)
+            frame_columns_[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
-                made[names.make_unique(f"{key}_low")], made[names.make_unique(f"{key}_high")] = (
+                (
+                    frame_columns_[names.make_unique(f"{key}_low")],
+                    frame_columns_[names.make_unique(f"{key}_high")],
+                ) = (
                     axis.first[index],
                     axis.last[index],
                 )
             elif axis.moments:
-                made[names.make_unique(f"{key}_start")] = np.array(
+                frame_columns_[names.make_unique(f"{key}_start")] = np.array(
                     axis.moments, dtype="datetime64[ms]"
                 )[index]
-        return made | columns
+        return frame_columns_ | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
         """Round to multiples of ``to``, and suppress answers below ``below``.
@@ -273,34 +280,48 @@ class Table(ResultTable):
         Margins grow by the rounding. It costs nothing.
         """
         step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
-        least = None if below is None else exact_positive("below which answers are left out", below)
-        given, std, half = self.answer.reshape(-1), self.noise_std.reshape(-1), float(step) / 2
-        rest = (
+        bound = None if below is None else exact_positive("below which answers are left out", below)
+        answers, noise_std, half_step = (
+            self.answer.reshape(-1),
+            self.noise_std.reshape(-1),
+            float(step) / 2,
+        )
+        approximation_std = (
             0.0
             if self.approximation_std is None
             else np.nan_to_num(self.approximation_std.reshape(-1))
         )
-        down, up = (
+        below_answer, above_answer = (
             values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer)
         )
-        answer, shown = (
-            round_to_multiples(given, step),
-            ~np.isnan(given) if least is None else given >= float(least),
+        answer, is_published = (
+            round_to_multiples(answers, step),
+            ~np.isnan(answers) if bound is None else answers >= float(bound),
         )
         return RoundedTable(
             table=self,
             to=step,
-            below=least,
-            answer=np.where(shown, answer, np.nan),
-            margin=np.where(shown, np.maximum(down, up) + half, np.nan),
-            low=np.where(shown, answer - (down + half), np.nan),
+            below=bound,
+            answer=np.where(is_published, answer, np.nan),
+            margin=np.where(
+                is_published, np.maximum(below_answer, above_answer) + half_step, np.nan
+            ),
+            low=np.where(is_published, answer - (below_answer + half_step), np.nan),
             high=np.where(
-                np.isnan(given),
+                np.isnan(answers),
                 self.high.reshape(-1),
-                np.where(shown, answer + (up + half), up + float(least or 0)),
+                np.where(
+                    is_published,
+                    answer + (above_answer + half_step),
+                    above_answer + float(bound or 0),
+                ),
             ),
             std_error=np.where(
-                shown, np.sqrt(std**2 + rest**2) + half + float(self.rounded_to) / 2, np.nan
+                is_published,
+                np.sqrt(noise_std**2 + approximation_std**2)
+                + half_step
+                + float(self.rounded_to) / 2,
+                np.nan,
             ),
         )
 
@@ -322,12 +343,12 @@ class Table(ResultTable):
 
     def __repr__(self) -> str:
         catalogue = load_catalogue()
-        what = (
+        content = (
             catalogue.format_answer(float(self.answer.item()), float(self.margins.item()))
             if self.cells == 1
             else catalogue.say_count("answers", self.cells)
         )
-        return f"Table({self.id} {self.name!r}: {what}, typical margin {catalogue.format_error(self.typical_margin)})"
+        return f"Table({self.id} {self.name!r}: {content}, typical margin {catalogue.format_error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
         catalogue = load_catalogue()
@@ -363,24 +384,24 @@ def round_table(table: Table, options: Options) -> Table:
     Guarantees: as `RoundedTable`; where an answer is left out, no other column tells more than that it
         is below the bound.
     """
-    step, least = rounding_rule(options)
-    if not step and least is None:
+    step, bound = rounding_rule(options)
+    if not step and bound is None:
         return table
-    rule, shape = table.rounded(step or None, least), table.answer.shape
-    gone = np.isnan(rule.answer.reshape(shape))
+    rounded, shape = table.rounded(step or None, bound), table.answer.shape
+    is_suppressed = np.isnan(rounded.answer.reshape(shape))
 
     def shown(values: Array | None, to: Fraction = step) -> FloatArray | None:
         return (
             None
             if values is None
-            else np.where(gone, np.nan, round_to_multiples(values.astype(np.float64), to))
+            else np.where(is_suppressed, np.nan, round_to_multiples(values.astype(np.float64), to))
         )
 
     return replace(
         table,
-        answer=rule.answer.reshape(shape),
-        low=rule.low.reshape(shape),
-        high=rule.high.reshape(shape),
+        answer=rounded.answer.reshape(shape),
+        low=rounded.low.reshape(shape),
+        high=rounded.high.reshape(shape),
         non_negative=shown(table.non_negative),
         integer=shown(table.integer),
         nnls=shown(table.nnls),
@@ -445,11 +466,11 @@ class RoundedTable:
                 f"Answers are rounded to multiples of {to}, which adds at most {half} to every "
                 "margin and standard error."
             )
-        gone = int(np.isnan(self.table.answer).sum())
+        suppressed_before = int(np.isnan(self.table.answer).sum())
         if self.below is not None:
             below, count = (
                 load_catalogue().format_value(self.below),
-                int(np.isnan(self.answer).sum()) - gone,
+                int(np.isnan(self.answer).sum()) - suppressed_before,
             )
             sentences.append(
                 f"{count} of {size} answers are below {below} and are left out. For each of them, "
@@ -458,9 +479,9 @@ class RoundedTable:
                 if count
                 else f"No answer is below {below}."
             )
-        if gone:
+        if suppressed_before:
             sentences.append(
-                f"{gone} of {size} answers were left out by the release already: high is the "
+                f"{suppressed_before} of {size} answers were left out by the release already: high is the "
                 "bound that it gives."
             )
         sentences.append(
@@ -553,15 +574,17 @@ class Tables(LazySequence[Table]):
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
-        whole = {
+        with_hidden = {
             measure: [with_hidden_groups(product) for product in products]
             for measure, products in by_measure.items()
         }
-        finest = {measure: self._find_finest_table(products) for measure, products in whole.items()}
+        finest = {
+            measure: self._find_finest_table(products) for measure, products in with_hidden.items()
+        }
         counts = finest.get(None)
         if counts is not None and public_on(counts, self.public) is None:
             finest[None] = None
-        return {measure: (whole[measure], finest[measure]) for measure in whole}
+        return {measure: (with_hidden[measure], finest[measure]) for measure in with_hidden}
 
     @property
     def not_additive(self) -> tuple[str, ...]:
@@ -624,45 +647,54 @@ class Tables(LazySequence[Table]):
 
         None for those that are not requested.
         """
-        options, public = self.options, self.public if product.measure is None else ()
+        options, public_counts = self.options, self.public if product.measure is None else ()
         if not (options.non_negative or options.integer):
             return None, None
         products, finest = self._products_by_measure[product.measure]
         if finest is None:
-            biased = non_negative(product, values, public) if options.non_negative else None
+            biased = non_negative(product, values, public_counts) if options.non_negative else None
             return biased, whole_numbers(
-                product, values if biased is None else biased, public
+                product, values if biased is None else biased, public_counts
             ) if options.integer else None
-        above = options.non_negative and projection_method(finest) != "none"
-        public = public_on(finest, public) or ()
-        made: list[Array | None] = []
-        for wanted, whole in ((above, False), (options.integer, True)):
-            key = product.measure, whole
-            if wanted and key not in self._consistent_cells:
-                agreed = make_consistent(
-                    self.estimator, products, finest, non_negative=above, whole=whole and not public
+        is_non_negative = options.non_negative and projection_method(finest) != "none"
+        public_counts = public_on(finest, public_counts) or ()
+        columns: list[Array | None] = []
+        for is_requested, is_whole in ((is_non_negative, False), (options.integer, True)):
+            key = product.measure, is_whole
+            if is_requested and key not in self._consistent_cells:
+                consistent = make_consistent(
+                    self.estimator,
+                    products,
+                    finest,
+                    non_negative=is_non_negative,
+                    whole=is_whole and not public_counts,
                 )
-                if public:
+                if public_counts:
                     cells = (
-                        with_public_sums(agreed.cells, finest, public) if above else agreed.cells
+                        with_public_sums(consistent.cells, finest, public_counts)
+                        if is_non_negative
+                        else consistent.cells
                     )
-                    agreed = replace(
-                        agreed, cells=whole_with_sums(cells, finest, public) if whole else cells
+                    consistent = replace(
+                        consistent,
+                        cells=whole_with_sums(cells, finest, public_counts) if is_whole else cells,
                     )
-                self._consistent_cells[key] = agreed
-            made.append(self._consistent_cells[key].values(product) if wanted else None)
-        return made[0], made[1]
+                self._consistent_cells[key] = consistent
+            columns.append(self._consistent_cells[key].values(product) if is_requested else None)
+        return columns[0], columns[1]
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
         product, interval = self.products[position], self.interval
-        along = list(zip(product.attributes, product.query_sets, strict=True))
-        for name, queries in along:  # made once for all tables
+        attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
+        for name, queries in attribute_queries:  # made once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
         biased, integers = self._post_process(product, estimate.values)
         joint, local = self.joint.get(product.measure), self.local.get(product.measure)
-        cells = None if joint is None else joint.estimate(product)
-        below, above = estimate.reaches(interval.multiplier, interval.one_sided, interval.half_step)
+        joint_answer = None if joint is None else joint.estimate(product)
+        reach_below, reach_above = estimate.reaches(
+            interval.multiplier, interval.one_sided, interval.half_step
+        )
         numbers: dict[str, Array | None] = {
             "answer": estimate.values,
             "noise_std": estimate.noise_std,
@@ -671,11 +703,11 @@ class Tables(LazySequence[Table]):
             "integer": integers
             if integers is None or product.measure is None
             else integers.astype(np.float64),
-            "nnls": None if cells is None else cells.values,
-            "nnls_rmse": None if cells is None else cells.std,
+            "nnls": None if joint_answer is None else joint_answer.values,
+            "nnls_rmse": None if joint_answer is None else joint_answer.std,
             "local": None if local is None else local.estimate(product).values,
         }
-        made: dict[str, Any] = {
+        amounts: dict[str, Any] = {
             name: None if values is None else convert_to_amounts(product, values)
             for name, values in numbers.items()
         }
@@ -685,13 +717,13 @@ class Tables(LazySequence[Table]):
             of="units" if product.of_units else product.measure or "",
             attributes=product.attributes,
             product=product,
-            labels=tuple(self._labels[pair] for pair in along),
+            labels=tuple(self._labels[pair] for pair in attribute_queries),
             texts=self._texts,
             library=self.library,
             privacy=self.privacy,
-            low=made["answer"] - convert_to_amounts(product, below),
-            high=made["answer"] + convert_to_amounts(product, above),
-            **made,
+            low=amounts["answer"] - convert_to_amounts(product, reach_below),
+            high=amounts["answer"] + convert_to_amounts(product, reach_above),
+            **amounts,
         )
         return round_table(table, self.options)
 
