@@ -172,7 +172,9 @@ def test_where_nothing_can_be_drawn_everything_is_left_out(monkeypatch):
     for change in (
         lambda patch: patch.setenv("LEASTNOISE_CHARTS", "off"),
         lambda patch: patch.setattr(sys, "executable", "/nowhere/python"),
-        lambda patch: [patch.setattr(render, name, 0.0) for name in ("SECONDS", "CHART_SECONDS")],
+        lambda patch: [
+            patch.setattr(render, name, 0.0) for name in ("START_SECONDS", "CHART_SECONDS")
+        ],
     ):
         with monkeypatch.context() as patch:
             change(patch)

@@ -357,7 +357,8 @@ def test_a_report_says_what_is_so_and_nothing_else(run, place):
         assert [key for key in ALWAYS if not found_in(page, said.sentences[key])] == []
         if "round" in case:
             assert (
-                said.say("interval_rounded", half=said.format_value(Fraction(case["round"]) / 2)) in page
+                said.say("interval_rounded", half=said.format_value(Fraction(case["round"]) / 2))
+                in page
             )
     # the numbers in them
     step = float(Fraction(case.get("round", "0")))

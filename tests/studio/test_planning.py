@@ -42,7 +42,7 @@ def typical(view):
 
 
 def promised(plan, level=0.95):
-    return [SAID.error(one.typical) for one in margins(plan, level).values()]
+    return [SAID.format_error(one.typical) for one in margins(plan, level).values()]
 
 
 def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
@@ -50,7 +50,7 @@ def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     first = client.planned()
     assert typical(first) == promised(planned_spec(read_spec(spec)))
     assert (
-        first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.error(0)}"}
+        first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
     )
     half = client.act("/change", changes={"size": "1/2"})
@@ -115,7 +115,7 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     opened = read_spec(spec)
     found = joint_price(planned_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
-        f"alone {SAID.percent(found.alone, 2)}, saves {SAID.percent(found.saved, 2)}"
+        f"alone {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
     ]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]

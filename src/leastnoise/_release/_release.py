@@ -1,6 +1,6 @@
 """A release: the answers to a workload with their error bars.
 
-Computed from an observation only.
+Everything in a release is computed from an observation.
 """
 
 import math
@@ -71,28 +71,29 @@ from leastnoise._workload import (
     ranges,
 )
 
-MOST_FRAME_ANSWERS = 20_000_000
-_MOST_JOINT_CELLS, _MOST_LOCAL_CELLS = 2**16, 2**22  # cells
-_MOST_COVARIANCE_ANSWERS = 2**11
-_MOST_PUBLIC_TABLES = 2  # whole numbers with the sums of two partitions always exist
+MOST_FRAME_ANSWERS = 20_000_000  # answers in one data frame
+_MOST_JOINT_CELLS = 2**16  # cells of the joint table of non-negative least squares
+_MOST_LOCAL_CELLS = 2**22  # cells of all tables of the local projection
+_MOST_COVARIANCE_ANSWERS = 2**11  # answers of a table whose covariances are written
+# Public tables within one table: whole numbers that keep the sums of two partitions always exist.
+_MOST_PUBLIC_TABLES = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class Release:
-    """Answers with error bars. Made by `build_release`.
+    """Answers with error bars. `build_release` makes it.
 
     Args:
-        outcome: what was measured, and what a data-aware mechanism chose.
-        workload: what was asked; in the place of tables too large to write their cells, and behind
-            all others their prefix sums.
-        options: the options beside the plan, with tables named by their ids.
+        outcome: the plan, the observation, and the choices of a data-aware mechanism.
+        workload: the tables that are written: the requested workload, with the cells of a table
+            that is too large to write in its place, and with its prefix sums at the end.
+        options: the options besides the plan, with tables named by their ids.
         receipt: further facts about the payment, such as the ledger's name.
-        tables: one a product of the workload, computed when taken.
-        statistics: the means, quantiles and distribution functions that were asked for, computed
-            when taken.
+        tables: one table for each product of the workload, computed on access.
+        statistics: the requested means, quantiles and distribution functions, computed on access.
 
-    Guarantees: post-processing of the observation; it never looks at the data, so it costs nothing,
-        however often it is made.
+    Guarantees: a release is post-processing of the observation. It never reads the data, so
+        building it costs nothing, however often.
     """
 
     outcome: Outcome
@@ -104,28 +105,23 @@ class Release:
     _covariances: dict[str | None, Covariance] = field(default_factory=dict, init=False, repr=False)
 
     def __repr__(self) -> str:
-        return f"Release({self._describe_size()}; {', '.join(text for _, text in self._list_facts()[1:])})"
+        facts = ", ".join(text for _, text in self._list_facts()[1:])
+        return f"Release({self._describe_size()}; {facts})"
 
     def _repr_html_(self) -> str:
         catalogue = load_catalogue()
-        tables = [
-            (
-                table.name,
-                f"{pluralize(table.cells, 'answer')}, ± {catalogue.format_error(table.typical_margin)}",
-            )
-            for table in self.tables[:MOST_SHOWN_CELLS]
-        ]
-        more = (
-            [("...", f"{len(self.tables) - MOST_SHOWN_CELLS:,} more tables")]
-            if len(self.tables) > MOST_SHOWN_CELLS
-            else []
-        )
-        return html_facts(
-            f"Release of {self._describe_size()}", [*self._list_facts(), *tables, *more]
-        )
+        facts = self._list_facts()
+        for table in self.tables[:MOST_SHOWN_CELLS]:
+            margin = catalogue.format_error(table.typical_margin)
+            facts.append((table.name, f"{pluralize(table.cells, 'answer')}, ± {margin}"))
+        if len(self.tables) > MOST_SHOWN_CELLS:
+            facts.append(("...", f"{len(self.tables) - MOST_SHOWN_CELLS:,} more tables"))
+        return html_facts(f"Release of {self._describe_size()}", facts)
 
     def _describe_size(self) -> str:
-        return f"{load_catalogue().say_count('answers', self.workload.rows)} in {load_catalogue().say_count('tables', len(self.tables))}"
+        answers = ENGLISH.say_count("answers", self.workload.rows)
+        tables = ENGLISH.say_count("tables", len(self.tables))
+        return f"{answers} in {tables}"
 
     def _list_facts(self) -> list[tuple[str, str]]:
         privacy = self.privacy
@@ -133,18 +129,18 @@ class Release:
             ("protects", privacy.unit),
             ("cost", charge_text(privacy.budget, whole_budget(privacy.budget))),
         ]
-        facts += (
-            [("answers", of)]
-            if (of := format_row_limit(privacy, self.receipt, self.level, ENGLISH))
-            else []
-        )
-        return facts if self.private else [*facts, ("noise", "NOT PRIVATE, from a seed")]
+        row_limit = format_row_limit(privacy, self.receipt, self.level, ENGLISH)
+        if row_limit:
+            facts.append(("answers", row_limit))
+        if not self.private:
+            facts.append(("noise", "NOT PRIVATE, from a seed"))
+        return facts
 
     @property
     def library(self) -> str | None:
         """The library of its data frames.
 
-        That of the data, if these were a frame; None for the first that is installed.
+        If the data were a data frame, the library of that; None for the first installed one.
         """
         return self.tables.library
 
@@ -155,15 +151,15 @@ class Release:
 
     @property
     def privacy(self) -> Privacy:
-        """The privacy of all that is published.
+        """The privacy of the whole release.
 
-        The plan's budget and, if there was a guard, its share.
+        Its budget is the budget of the plan and, if there was a guard, of the guard.
         """
         return with_guard(self.plan.privacy, guard_share(self.receipt.get("guard_share")))
 
     @property
     def observation(self) -> Observation:
-        """What was measured."""
+        """The noisy values of the measured queries."""
         return self.outcome.observation
 
     @property
@@ -173,7 +169,7 @@ class Release:
 
     @property
     def finding(self) -> Finding:
-        """What a data-aware mechanism chose."""
+        """The choices of a data-aware mechanism."""
         return self.outcome.finding
 
     @property
@@ -196,19 +192,19 @@ class Release:
 
     @property
     def interval(self) -> IntervalWidth:
-        """How wide intervals at this level are."""
+        """The width of the intervals at this level."""
         return interval_width(self.measurements, self.level)
 
     @property
     def private(self) -> bool:
-        """False if the noise came from a seed."""
+        """Whether the noise is secret; False if it came from a seed."""
         return self.observation.private
 
     @property
     def answers(self) -> Any:
         """All answers as one data frame: query, cell, answer, noise_std, low, high.
 
-        It comes from the library of the data, if these were a data frame, else from the first of
+        Its library is the library of the data, if these were a data frame, else the first of
         pandas, polars and pyarrow that is installed.
 
         Raises:
@@ -275,7 +271,7 @@ class Release:
     def plot(self, table_id: str) -> Any:
         """Return a table as an Altair chart, which notebooks show.
 
-        It can be changed and saved.
+        The chart can be changed and saved.
 
         Args:
             table_id: such as ``q1``, or the table's name.
@@ -287,7 +283,7 @@ class Release:
 
     @one_thread()
     def answer(self, questions: Workload, *, level: float | None = None) -> tuple[Table, ...]:
-        """Answers to further questions, from the measurements; they cost nothing.
+        """Answer further queries from the measurements, at no cost.
 
         Args:
             questions: over the release's domain, such as ``leastnoise.queries(domain,
@@ -295,8 +291,8 @@ class Release:
             level: coverage of the intervals; None for that of the release.
 
         Returns:
-            One table a product, with exact errors and intervals; `Table.frame` makes data frames of
-            them.
+            One table for each product, with exact errors and intervals; `Table.frame` returns it
+            as a data frame.
 
         Raises:
             InputError: the measurements do not determine an answer, or it is of another domain or
@@ -324,8 +320,8 @@ class Release:
         interval = interval_width(
             self.measurements, self.level if level is None else checked_level(level)
         )
-        # A mechanism's own answers have intervals for the queries of its workload; others need
-        # measurements that determine them.
+        # The answers of a mechanism have intervals for the queries of its workload. All other
+        # queries need measurements that determine them.
         in_workload = all(
             any(is_contained_in(question, product) for product in self.plan.workload)
             for question in questions
@@ -344,11 +340,11 @@ class Release:
         )
 
     def least_squares(self) -> Estimate:
-        """The least squares estimate, for questions that were not in the workload.
+        """Return the least squares estimate, for queries outside the workload.
 
         Raises:
-            InputError: what was measured was chosen by its own noise, or cut at a threshold, so
-                that no interval of a new answer is known.
+            InputError: the noise chose which queries were measured, or values were cut at a
+                threshold, so that no interval of a new answer is known.
         """
         if not self.finding.further:
             raise InputError(
@@ -361,14 +357,14 @@ class Release:
     def sum(
         self, table_id: str, where: Mapping[str, Any] | None = None, *, level: float | None = None
     ) -> Table:
-        """The sum of some cells of a table, with its exact error; it costs nothing.
+        """Return the sum of some cells of a table with its exact error, at no cost.
 
         Args:
             table_id: such as ``q1``, or the table's name.
-            where: for some of its attributes the labels to be added up: one, a list, or a pair
-                (low, high) of numbers as in `ranges`. All cells along every other attribute are
+            where: for some of its attributes, the labels to add up: one label, a list, or a pair
+                (low, high) of numbers as in `ranges`. Along every other attribute, all cells are
                 added up.
-            level: coverage of the interval; None for that of the release.
+            level: coverage of the interval; None for the level of the release.
 
         Returns:
             A table of one answer.
@@ -420,25 +416,24 @@ class Release:
         units: bool = False,
         library: str | None = None,
     ) -> Any:
-        """Return records that agree with the release, at no cost.
+        """Return synthetic records that agree with the release, at no cost.
 
-        A data frame in the columns and spellings of its domain.
-
-        A model of the tables is rounded to rows: the model of a release by the strategy ``model``,
-        else one that is fitted to its answers. Where an attribute is a bin or a period, values are
-        drawn evenly from within it. What was not asked of together is independent.
+        They are a data frame in the columns and spellings of the domain. A model of the tables is
+        rounded to rows: the model of a release by the strategy ``model``, else a model that is
+        fitted to the answers. In a bin or a period, values are drawn uniformly. Attributes that no
+        table has together are independent.
 
         Args:
-            rows: how many; None for as many as the release counted.
-            seed: of the rounding; any whole number from 0, for nothing here is private.
-            units: group rows into units, all of about as many rows as a unit has in the mean, by
+            rows: the number of records; None for the number that the release counted.
+            seed: the seed of the rounding, any whole number from 0; nothing here is private.
+            units: whether to group rows into units, each with about the mean number of rows, by
                 the release's counts of rows and units.
             library: pandas, polars or pyarrow; None for that of the data, or else the first that is
                 installed.
 
         Raises:
-            InputError: no counts were asked for, the cells of an attribute are not determined, over
-                2^27 rows, or no counts of units.
+            InputError: the release has no counts, the cells of an attribute are not determined,
+                there are over 2^27 rows, or no counts of units.
 
         >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 20))
         >>> plan = ln.plan(ln.marginals(domain, ways=2), ln.PureDP(2))
@@ -454,7 +449,7 @@ class Release:
     def with_nnls(self) -> "Release":
         """Return the release with non-negative least squares columns, at no cost.
 
-        The biased columns ``answer_nnls`` and ``nnls_rmse`` stand beside the others.
+        It adds the biased columns ``answer_nnls`` and ``nnls_rmse``.
 
         Raises:
             InputError: over 2^20 joint cells, or answers that are no linear estimates.
@@ -474,16 +469,16 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        With the columns that it names, and beside each answer its interval.
+        The frame has the columns of the statement, and an interval for each answer.
 
         Args:
-            statement: a SELECT, as `leastnoise.sql` takes it.
+            statement: a SELECT, as `leastnoise.sql` accepts it.
             library: pandas, polars or pyarrow; None for that of the data, or else the first that is
                 installed.
 
         Raises:
             InputError: a clause that cannot be answered, or tables that the measurements do not
-                determine. Means and quantiles must have been asked for before the release.
+                determine. Means and quantiles must have been in the workload.
 
         >>> domain = ln.Domain(age=ln.Integers(1, 3))
         >>> release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), pd.DataFrame({"age": [1, 2, 2, 3]}), seed=7)
@@ -494,15 +489,15 @@ class Release:
 
     @one_thread()
     def answer_sql(self, text: str) -> Columns:
-        """The answers of a SQL statement, by the names of its columns."""
+        """Return the answers of a SQL statement, by the names of its columns."""
         return answer_statement(
             read_statement(self.plan.workload, self.privacy.unit_column, text), self._answer_column
         )
 
     def _answer_column(self, column: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Answer one column of a statement.
+        """Return the answers to one column of a statement and their intervals.
 
-        As it was published if it was, else from the measurements.
+        A published table or statistic is reused; other tables follow from the measurements.
         """
         position = find_in_workload(self.plan.workload, column)
         if column.statistics and position is None:
@@ -549,7 +544,7 @@ class Release:
     def covariances(self, first: Product, second: Product) -> FloatArray:
         """Return the noise covariances of the answers of two products.
 
-        Products over the domain, requested or not; see `covariance`.
+        The products are over the domain, and need not be in the workload; see `covariance`.
         """
         check_linear_estimates(self.plan, ["covariances"], linear=self.finding.linear)
         measure = first.measure
@@ -565,7 +560,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableEntry:
-    """The line of a table in the index ``tables.csv``."""
+    """The line of a table in the index ``tables.csv``; fields are its columns."""
 
     query: str
     name: str
@@ -584,12 +579,12 @@ class TableEntry:
 
 
 def statement_path(number: int) -> str:
-    """The path of the answers of a SQL statement, without ending."""
+    """Return the path of the answers of a SQL statement, without ending."""
     return f"answers/statement-{number}"
 
 
 def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
-    """Return how far intervals of a level reach."""
+    """Return the width of intervals that cover a share ``level``."""
     two_sided, one_sided = (
         interval_multiplier(measurements.noise, coverage)
         for coverage in (level, max(2 * level - 1, 0.0))
@@ -603,10 +598,7 @@ def build_release(
     receipt: Mapping[str, Any] | None = None,
     library: str | None = None,
 ) -> Release:
-    """Build the release of an outcome.
-
-    Its tables are computed when they are used or written.
-    """
+    """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     requested = Options() if options is None else options
     ids = tuple(
@@ -618,9 +610,10 @@ def build_release(
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
-    estimate, measures = outcome.least_squares(), _non_negative_measures(workload)
+    estimate = outcome.least_squares()
+    measures = _non_negative_measures(workload)
     public_counts = public_counts_of_plan(outcome.plan)
-    # both stop after a bounded number of rounds
+    # Both projections stop after a bounded number of rounds.
     covariances = {
         measure: None if public_counts else estimate.covariance_of(measure)
         for measure in measures
@@ -659,7 +652,7 @@ def build_release(
 
 
 def check_options(plan: Plan, options: Options) -> None:
-    """Refuse options that this plan cannot fulfil, before anything is paid."""
+    """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
     check_formats(options.formats, tables)
     check_statements(plan.workload, plan.privacy.unit_column, options.statements)
@@ -691,26 +684,35 @@ def check_options(plan: Plan, options: Options) -> None:
         _check_non_negative(
             plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
         )
+    _check_covariances(plan.measurements, plan.strategy, tables, options)
+
+
+def _check_covariances(
+    measurements: Measurements, strategy: str, tables: Sequence[Product], options: Options
+) -> None:
+    """Raise if the covariances of a requested table cannot be written."""
     for key in options.covariances:
         product = tables[find_table_position(tables, key)]
         if not product.rows <= _MOST_COVARIANCE_ANSWERS:
-            what, advice = (
+            raise refuse(
                 f"the table {key!r} whose covariances are written",
+                product.rows,
+                f"of at most {_MOST_COVARIANCE_ANSWERS} answers",
                 "Take them from Python, with release.covariance.",
             )
-            raise refuse(
-                what, product.rows, f"of at most {_MOST_COVARIANCE_ANSWERS} answers", advice
-            )
-        if measure_covariance(plan.measurements, product.measure).solver_cells:
+        if measure_covariance(measurements, product.measure).solver_cells:
             raise InputError(
-                f"The covariances of {key!r} are not known under the strategy {plan.strategy!r}, "
+                f"The covariances of {key!r} are not known under the strategy {strategy!r}, "
                 "whose estimates need a linear solver. "
                 "Choose another strategy."
             )
 
 
 def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
-    """Refuse whole answers that rounding would make of something else: no rows, or no multiples of a measure's unit."""
+    """Raise if rounding would turn whole answers into other numbers.
+
+    Whole answers are whole rows, or whole multiples of a measure's unit.
+    """
     if not options.integer or options.round is None:
         return
     step = Fraction(options.round)
@@ -730,9 +732,9 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
 
 
 def check_linear_estimates(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Raise for options that need linear estimates and do not have them.
+    """Raise for options that need linear estimates of another mechanism.
 
-    Also for non-negative least squares with public counts, which it would change.
+    Also raise for non-negative least squares with public counts, which it would change.
     """
     if asked and not linear:
         raise InputError(
@@ -756,42 +758,67 @@ def _check_non_negative(
             "value is at least 0, and there are none "
             "of these. Leave out nnls and local_non_negative."
         )
-    sizes = {name: measurements.domain.kind(name).size for name in measurements.domain.names}
     if joint:
-        joint_attributes = [
-            {name for entry in equations(measurements, measure) for name in entry.block.attributes}
-            for measure in measures
-        ]
-        cells = max(math.prod(sizes[name] for name in names) for names in joint_attributes)
-        if not cells <= _MOST_JOINT_CELLS:
-            advice = "Leave out nnls, ask for local_non_negative, or take it from the finished release, with release.with_nnls()."
-            raise refuse(
-                "the joint table of non-negative least squares",
-                cells,
-                f"of at most {_MOST_JOINT_CELLS} cells",
-                advice,
-            )
+        _check_joint_size(measurements, measures)
     if local:
-        total = sum(
-            math.prod(sizes[name] for name in names)
-            for measure in measures
-            for names in _attribute_sets(workload, measure)
+        _check_local_size(measurements, workload, measures)
+    _rehearse_non_negative(measurements, workload, measures, joint=joint, local=local)
+
+
+def _check_joint_size(measurements: Measurements, measures: Sequence[str | None]) -> None:
+    """Raise if the joint table of non-negative least squares is too large."""
+    joint_attributes = [
+        {name for entry in equations(measurements, measure) for name in entry.block.attributes}
+        for measure in measures
+    ]
+    domain = measurements.domain
+    cells = max(math.prod(domain.kind(name).size for name in names) for names in joint_attributes)
+    if not cells <= _MOST_JOINT_CELLS:
+        raise refuse(
+            "the joint table of non-negative least squares",
+            cells,
+            f"of at most {_MOST_JOINT_CELLS} cells",
+            "Leave out nnls, ask for local_non_negative, or take it from the finished release, "
+            "with release.with_nnls().",
         )
-        if not total <= _MOST_LOCAL_CELLS:
-            advice = "Leave out local_non_negative, or ask for fewer or coarser tables."
-            raise refuse(
-                "the tables of the local projection",
-                total,
-                f"of at most {_MOST_LOCAL_CELLS} cells",
-                advice,
-            )
-    # Whatever else could fail, such as cells that the measurements do not determine, fails now, on
-    # made-up numbers of the noise's size.
+
+
+def _check_local_size(
+    measurements: Measurements, workload: Workload, measures: Sequence[str | None]
+) -> None:
+    """Raise if the tables of the local projection are too large."""
+    total = sum(
+        math.prod(measurements.domain.kind(name).size for name in names)
+        for measure in measures
+        for names in _attribute_sets(workload, measure)
+    )
+    if not total <= _MOST_LOCAL_CELLS:
+        raise refuse(
+            "the tables of the local projection",
+            total,
+            f"of at most {_MOST_LOCAL_CELLS} cells",
+            "Leave out local_non_negative, or ask for fewer or coarser tables.",
+        )
+
+
+def _rehearse_non_negative(
+    measurements: Measurements,
+    workload: Workload,
+    measures: Sequence[str | None],
+    *,
+    joint: bool,
+    local: bool,
+) -> None:
+    """Compute the non-negative columns of simulated measurements.
+
+    Whatever else could fail, such as cells that the measurements do not determine, fails here,
+    before the plan is paid.
+    """
     noise_stds = [
         float(block.scale) * measurements.grid / block.scaling() for block in measurements.blocks
     ]
     values = tuple(
-        np.rint(spread * np.cos(np.arange(len(spread)))).astype(np.int64) for spread in noise_stds
+        np.rint(std * np.cos(np.arange(len(std)))).astype(np.int64) for std in noise_stds
     )
     simulated = Observation(measurements, values, "", private=False)
     option = "nnls"
@@ -805,7 +832,7 @@ def _check_non_negative(
             locally_non_negative(
                 Estimate(simulated), _attribute_sets(workload, measure), measure=measure, rounds=0
             )
-    except InputError as error:  # cells are needed also where only sums of them were asked for
+    except InputError as error:  # cells are needed even if the workload has only sums of them
         raise InputError(
             f"{option} needs every cell of the attributes that a table is about. {error} Or leave "
             f"out {option}."
