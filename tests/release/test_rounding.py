@@ -136,8 +136,8 @@ def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
             np.isnan(values[gone]).all()
             for values in (found.answer, found.low, found.margin, found.std_error)
         )
-        assert f"{gone.sum()} of 6 answers were left out by the release already" in found.words()
-    assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.words()
+        assert f"{gone.sum()} of 6 answers were left out by the release already" in found.describe()
+    assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.describe()
 
 
 def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
@@ -153,7 +153,7 @@ def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
 
 
 def test_steps_and_bounds_are_written_with_all_their_digits(plan):
-    words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").words()
+    words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").describe()
     assert "multiples of 2,500,000, which adds at most 1,250,000 " in words
     assert "are below 1,234,567.5 and are left out" in words
 

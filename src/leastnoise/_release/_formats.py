@@ -224,7 +224,9 @@ def _make_flow(part: ResultTable) -> tuple[DataFlow, list[list[float]]]:
         name=part.name,
         dimensions=_make_dimensions(part) or (_ALL_ROWS,),
         values=tuple(values),
-        unit=(make_ids([part.of])[0], part.of) if part.of else ("ROWS", "rows"),
+        unit=(make_ids([part.unit_name])[0], part.unit_name)
+        if part.unit_name
+        else ("ROWS", "rows"),
     )
     return flow, [known[value].tolist() for value in values if value in known]
 

@@ -35,13 +35,14 @@ from leastnoise._trusted.check import InputError, html_facts, number_text, refus
 from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
 
-AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
-"""From the workload of one column of a statement to its answers and the lower and upper ends of their intervals, one axis an attribute."""
+AnswerColumn = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
+"""Returns the answers to the workload of one column of a statement, and the lower and upper ends of
+their intervals, with one axis for each attribute."""
 
 
 def read_statement(workload: Workload, unit: str | None, text: str) -> Statement:
     """Read a text that holds one SQL statement, over the domain of a workload."""
-    counts_units_once = UnitCount()  # of the attributes of such a count the rows of a unit agree
+    counts_units_once = UnitCount()  # all rows of a unit agree on the attributes of such a count
     constant_attributes = {
         name
         for product in workload
@@ -63,28 +64,19 @@ def find_in_workload(workload: Workload, column: Workload) -> int | None:
         statistics = [
             replace(statistic, size=None, target=None) for statistic in workload.statistics
         ]
-        return (
-            statistics.index(column.statistics[0]) if column.statistics[0] in statistics else None
-        )
-    table_keys, table_key = (
-        [product.table_key for product in workload],
-        column.products[0].table_key,
-    )
+        statistic = column.statistics[0]
+        return statistics.index(statistic) if statistic in statistics else None
+    table_keys = [product.table_key for product in workload]
+    table_key = column.products[0].table_key
     return table_keys.index(table_key) if table_key in table_keys else None
 
 
 def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
-    """Raise for statements that need a table or statistic the plan lacks.
-
-    Before anything is paid.
-    """
+    """Raise for statements that need a table or statistic the plan lacks."""
     for text in texts:
         statement = read_statement(workload, unit, text)
-        for column in (
-            statement.asked(aggregate, grouping)
-            for grouping in statement.sets
-            for aggregate in statement.aggregates
-        ):
+        for grouping, aggregate in product(statement.sets, statement.aggregates):
+            column = statement.asked(aggregate, grouping)
             if find_in_workload(workload, column) is None:
                 name = (column.statistics or column.products)[0].name
                 raise InputError(
@@ -93,10 +85,10 @@ def check_statements(workload: Workload, unit: str | None, texts: Sequence[str])
                 )
 
 
-def answer_statement(statement: Statement, answer_column: AnswerWorkload) -> Columns:
+def answer_statement(statement: Statement, answer_column: AnswerColumn) -> Columns:
     """Return the columns of SELECT by name, one row for each group.
 
-    Beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
+    An answer ``n`` is followed by its interval, ``n_low`` and ``n_high``.
 
     Guarantees: groups without rows are included; a column that is not in a set of groups is None
         there, as in SQL.
@@ -106,56 +98,53 @@ def answer_statement(statement: Statement, answer_column: AnswerWorkload) -> Col
     ]
     names = UniqueNames(set())
     columns: Columns = {}
+    first_names = []  # for each column of the statement, its key or answer
     for position, column in enumerate(statement.columns):
-        joined_arrays = [
-            np.concatenate(arrays)
-            for arrays in zip(*(part[position] for part in arrays_by_grouping), strict=True)
-        ]
+        arrays_by_part = zip(*(arrays[position] for arrays in arrays_by_grouping), strict=True)
+        joined_arrays = [np.concatenate(arrays) for arrays in arrays_by_part]
         if isinstance(column, Grouped):
-            kinds = {type(value) for value in joined_arrays[0].tolist() if value is not None}
-            if len(kinds) > 1:  # whole numbers beside a cell of other values
-                joined_arrays = [
-                    np.array(
-                        [
-                            None if value is None else str(value)
-                            for value in joined_arrays[0].tolist()
-                        ],
-                        dtype=object,
-                    )
-                ]
-        column_names = (
-            [column.name]
-            if isinstance(column, Grouped)
-            else [column.name, f"{column.name}_low", f"{column.name}_high"]
-        )
-        columns |= {
-            names.make_unique(name): values
-            for name, values in zip(column_names, joined_arrays, strict=True)
-        }
-    unique_names = [*columns]
-    starts = np.cumsum(
-        [0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)]
-    )
-    order = [*range(len(columns[unique_names[0]]))]
-    for position, is_descending in reversed(statement.order):  # what is not there comes last
-        values = columns[unique_names[starts[position]]].tolist()
-        rows_with_value = [
-            row for row in order if values[row] is not None and values[row] == values[row]
-        ]
-        are_texts = not all(isinstance(values[row], (int, float)) for row in rows_with_value)
-        keys = [str(value) if are_texts else value for value in values]
-        rows_with_value.sort(key=keys.__getitem__, reverse=is_descending)
-        rows_with_value_set = {*rows_with_value}
-        order = [*rows_with_value, *(row for row in order if row not in rows_with_value_set)]
+            joined_arrays = [_with_one_type(joined_arrays[0])]
+            column_names = [column.name]
+        else:
+            column_names = [column.name, f"{column.name}_low", f"{column.name}_high"]
+        unique_names = [names.make_unique(name) for name in column_names]
+        first_names.append(unique_names[0])
+        columns |= dict(zip(unique_names, joined_arrays, strict=True))
+    order = [*range(len(columns[first_names[0]]))]
+    for position, is_descending in reversed(statement.order):
+        values = columns[first_names[position]].tolist()
+        order = _sort_rows(order, values, is_descending=is_descending)
     return {name: values[order[: statement.limit]] for name, values in columns.items()}
 
 
+def _with_one_type(keys: Array) -> Array:
+    """Return keys as texts if they are of several types.
+
+    Whole numbers and the cell of other values give two types.
+    """
+    types = {type(key) for key in keys.tolist() if key is not None}
+    if len(types) <= 1:
+        return keys
+    texts = [None if key is None else str(key) for key in keys.tolist()]
+    return np.array(texts, dtype=object)
+
+
+def _sort_rows(rows: Sequence[int], values: Sequence[Any], *, is_descending: bool) -> list[int]:
+    """Return rows in the order of their values, with missing values last."""
+    is_missing = [value is None or value != value for value in values]  # noqa: PLR0124 - NaN
+    present = [row for row in rows if not is_missing[row]]
+    are_texts = not all(isinstance(values[row], (int, float)) for row in present)
+    keys = [str(value) if are_texts else value for value in values]
+    present.sort(key=keys.__getitem__, reverse=is_descending)
+    return [*present, *(row for row in rows if is_missing[row])]
+
+
 def _grouping_columns(
-    statement: Statement, grouping: Sequence[int], answer_column: AnswerWorkload
+    statement: Statement, grouping: Sequence[int], answer_column: AnswerColumn
 ) -> list[list[Array]]:
     """Return the arrays of every column for one set of groups.
 
-    One for a key, three for an answer.
+    A key has one array; an answer has three, with the ends of its interval.
     """
     keys_by_attribute = statement.group_keys(grouping, statement.condition)
     rows = [
@@ -190,11 +179,11 @@ def _answer_columns(
     aggregate: Aggregate,
     grouping: Sequence[int],
     keys_by_attribute: Mapping[str, Sequence[object]],
-    answer_column: AnswerWorkload,
+    answer_column: AnswerColumn,
 ) -> list[Array]:
     """Return the answer of every group and the ends of its interval.
 
-    If FILTER leaves no cell, counts and sums are exactly 0.
+    Counts and sums are exactly 0 for a group without cells after FILTER.
     """
     answered_keys = statement.group_keys(grouping, statement.condition_of(aggregate))
     key_positions = [
@@ -203,11 +192,11 @@ def _answer_columns(
         )
         for name, keys in answered_keys.items()
     ]
-    is_filtered_out = np.zeros([len(at) for at in key_positions], dtype=np.bool_)
-    for axis, at in enumerate(key_positions):
-        is_filtered_out |= (at < 0).reshape(
-            [-1 if axis == other else 1 for other in range(len(key_positions))]
-        )
+    is_filtered_out = np.zeros([len(positions) for positions in key_positions], dtype=np.bool_)
+    for axis, positions in enumerate(key_positions):
+        shape_along = [1] * len(key_positions)
+        shape_along[axis] = -1
+        is_filtered_out |= (positions < 0).reshape(shape_along)
     empty_value = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
     shape = tuple(map(len, answered_keys.values()))
     selected_arrays = (
@@ -220,7 +209,8 @@ def _answer_columns(
 
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
-"""Columns of quantiles: 1 where the value may lie below ``low``, or above ``high``, beyond the bounds, else 0."""
+"""Columns of quantiles: 1 if the value may lie below ``low``, or above ``high``, beyond the bounds,
+else 0."""
 NUMBER_COLUMNS = (
     "mean",
     "quantile",
@@ -241,7 +231,7 @@ MOST_DOTS = 200
 class StatisticTable(ResultTable):
     """A computed statistic with intervals, by group.
 
-    Of quantiles and functions, a value for every share or cell.
+    Quantiles have a value for every share, distribution functions for every cell.
     """
 
     statistic: Statistic
@@ -251,7 +241,7 @@ class StatisticTable(ResultTable):
 
     @property
     def meaning_key(self) -> str:
-        """The key of the sentence that says how it was computed."""
+        """The key of the sentence that explains how it was computed."""
         weighted = "_weighted" if "sum_of_weights" in self.extra_columns else ""
         return f"meta_{self.statistic.kind}{weighted}"
 
@@ -281,9 +271,10 @@ class StatisticTable(ResultTable):
     def rows(
         self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
-        """Yield the first values (None for all).
+        """Yield the labels of the keys, and value, low and high.
 
-        The labels of their keys, then value, low and high.
+        Args:
+            limit: the number of values, from the first; None for all.
         """
         numbers = zip(
             *(values.reshape(-1)[:limit].tolist() for values in (self.values, self.low, self.high)),
@@ -296,11 +287,12 @@ class StatisticTable(ResultTable):
         return zip(zip(*keys, strict=True) if keys else [()], numbers, strict=True)
 
     def format_rows(self, catalogue: Catalogue, limit: int) -> list[list[str]]:
-        """Return the first rows as texts with significant digits.
+        """Return the first rows as texts: keys, value and interval.
 
-        Keys, value, interval, with the digits that the noise leaves meaningful.
+        Numbers have the digits that the noise leaves meaningful.
         """
-        form, groups = self.statistic.form, len(self.statistic.by)
+        form = self.statistic.form
+        groups = len(self.statistic.by)
         beyond_flags = [
             self.extra_columns[name].reshape(-1) for name in BEYOND_COLUMNS if form.at_shares
         ]
@@ -315,40 +307,29 @@ class StatisticTable(ResultTable):
         return rows
 
     def key_headings(self, catalogue: Catalogue) -> tuple[str, ...]:
-        """The headings of the keys.
-
-        That of shares is no attribute, and is translated.
-        """
-        return (
-            (*self.attributes[:-1], catalogue.say("col_share"))
-            if self.statistic.form.at_shares
-            else self.attributes
-        )
+        """Return the headings of the keys; the heading of shares is translated."""
+        if not self.statistic.form.at_shares:
+            return self.attributes
+        return (*self.attributes[:-1], catalogue.say("col_share"))
 
     def chart_name(self, catalogue: Catalogue) -> str:
-        """The name of its chart, empty for none.
-
-        Dots for means and quantiles, lines for functions, or what suits.
-        """
+        """Return the name of its chart; empty for none."""
         if self.statistic.form.along:
             chart = choose_chart(self.picture(catalogue))
             return "" if chart is None or chart.name == "largest" else chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
-        """Its chart, as Vega-Lite; None for a single number, or too many."""
+        """Return its chart as Vega-Lite; None for one number, or too many."""
         if not self.chart_name(catalogue):
             return None
         if self.statistic.form.along:
             return draw_chart(self.picture(catalogue))
-        every, groups, at_shares = (
-            catalogue.say("all_rows"),
-            len(self.statistic.by),
-            self.statistic.form.at_shares,
-        )
+        all_rows = catalogue.say("all_rows")
+        groups = len(self.statistic.by)
         rows = tuple(
             (
-                ", ".join(names[:groups]) or every,
+                ", ".join(names[:groups]) or all_rows,
                 catalogue.localize(", ".join(names[groups:])),
                 *ends,
             )
@@ -360,12 +341,12 @@ class StatisticTable(ResultTable):
                 title=title,
                 groups=self.statistic.groups_name,
                 rows=rows,
-                series=catalogue.say("col_share") if at_shares else "",
+                series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
             )
         )
 
     def picture(self, catalogue: Catalogue) -> Picture:
-        """A distribution function as the picture of a table."""
+        """Return a distribution function as the picture of a table."""
         groups = [
             Axis(name=name, labels=labels)
             for name, labels in zip(self.attributes[:-1], self.display_labels, strict=False)
@@ -413,9 +394,14 @@ class StatisticTable(ResultTable):
 def format_interval(
     catalogue: Catalogue, value: float, low: float, high: float, *, exact: bool
 ) -> tuple[str, str]:
-    """Write a value and its interval.
+    """Return a value and its interval as texts.
 
-    Ends of cells, as quantiles have, are exact and keep all digits.
+    Args:
+        catalogue: the catalogue of the language.
+        value: the value.
+        low: the lower end of its interval.
+        high: the upper end.
+        exact: whether the ends keep all digits, as the ends of cells of quantiles do.
     """
     if math.isnan(value):
         return catalogue.format_number(value), ""
@@ -437,9 +423,9 @@ def format_interval(
 
 @dataclass(eq=False, repr=False)
 class Statistics(LazySequence[StatisticTable]):
-    """The statistics of a release, each computed when first used.
+    """The statistics of a release, each computed on first access.
 
-    By position, by id (``"s1"``) or by name.
+    A statistic is found by its position, its id (``"s1"``) or its name.
     """
 
     _item_name: ClassVar[str] = "statistic"
@@ -455,17 +441,17 @@ class Statistics(LazySequence[StatisticTable]):
             for position, statistic in enumerate(self.workload.statistics)
             for key in (f"s{position + 1}", statistic.name)
         ]
-        self._positions = dict(reversed(names))  # of equal names the first
+        self._positions = dict(reversed(names))  # an equal name means the first statistic
 
     def __len__(self) -> int:
         return len(self.workload.statistics)
 
     def has_key(self, key: str) -> bool:
-        """Whether one is called so."""
+        """Return whether a statistic has this id or name."""
         return key in self._positions
 
     def position(self, key: str) -> int:
-        """The position of a statistic, by id or name."""
+        """Return the position of a statistic, by its id or name."""
         if not self.has_key(key):
             listed = (
                 ", ".join(
@@ -489,20 +475,20 @@ class Statistics(LazySequence[StatisticTable]):
             self._computed[position] = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
-                of=_name_unit(self.workload.domain, statistic),
+                unit_name=_name_unit(self.workload.domain, statistic),
                 value_name=statistic.form.column,
                 attributes=(*statistic.keys, *keys),
                 statistic=statistic,
                 domain=self.workload.domain,
                 library=self.library,
-                texts=display_texts(options, self.workload.domain),
+                code_texts=display_texts(options, self.workload.domain),
                 **values,
             )
         return self._computed[position]
 
 
 def _name_unit(domain: Domain, statistic: Statistic) -> str:
-    """Return whose unit the values of a statistic have: a measure, an attribute, or shares."""
+    """Return the measure or attribute whose unit the values have, or "share"."""
     if statistic.form.along:
         return "share"
     measure = domain.measure(statistic.of) if statistic.form.of_measure else None
@@ -517,7 +503,9 @@ def _compute_statistic(
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Compute a statistic.
 
-    Extra keys, labels, values, ends of intervals and further columns.
+    Returns:
+        The names of its extra keys, and the arguments of `StatisticTable` that hold its labels,
+        values, ends of intervals and extra columns.
     """
     if statistic.kind == "means":
         mean = means(source, statistic.of, by=statistic.along, level=level)
@@ -581,11 +569,12 @@ def _compute_statistic(
 
 
 def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, Any]:
-    """Round sums and counts beside means, and suppress means of small groups.
+    """Round the sums and counts of means, and suppress means of small groups.
 
-    As the options ask; other statistics are unchanged.
+    Statistics other than means are unchanged.
     """
-    (step, bound), extra_columns = rounding_rule(options), values_of["extra_columns"]
+    step, bound = rounding_rule(options)
+    extra_columns = values_of["extra_columns"]
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
         return values_of

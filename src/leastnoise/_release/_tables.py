@@ -1,9 +1,9 @@
 """The tables of a release, one for each product of the workload.
 
-Computed when used, and rounded as publication rules ask.
+Tables are computed on access, and rounded as the options request.
 
-Rounding and leaving out small answers protect nobody: the noise does. Both only take away from what
-a reader knows, so they cost nothing, and error bars get wider.
+Rounding and suppressing small answers protect nobody: the noise does. Both only remove information,
+so they cost nothing, and error bars get wider.
 """
 
 import math
@@ -36,12 +36,12 @@ from leastnoise._frames import Columns, UniqueNames, label_array, name_key_colum
 from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
 from leastnoise._release._texts import (
     Catalogue,
+    CodeTexts,
     display_labels,
     load_catalogue,
     make_axes,
     make_picture,
 )
-from leastnoise._release._texts import CodeTexts as Shown
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import Exact, InputError, exact_positive, html_facts
 from leastnoise._trusted.check.arrays import Array, FloatArray
@@ -61,14 +61,18 @@ NUMBER_COLUMNS = (
     "answer_local",
 )
 MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
-_MOST_BATCH_ANSWERS = (
-    2**18
-)  # answers that are estimated at once, where tables are taken one after the other
+_MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables are iterated
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalWidth:
-    """How wide intervals are to either side."""
+    """How far intervals reach to either side of an answer.
+
+    Attributes:
+        multiplier: the multiple of the standard error, for two-sided intervals.
+        half_step: half a step of the noise, which every interval adds.
+        one_sided: the multiple of the standard error, for one-sided bounds of the same level.
+    """
 
     multiplier: float
     half_step: float
@@ -77,23 +81,23 @@ class IntervalWidth:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class ResultTable:
-    """What tables and statistics share.
+    """A value and an interval for every combination of labels.
 
-    A value and an interval for every combination of labels, as columns, frames and charts.
+    Tables and statistics are such results: they have columns, frames and charts.
     """
 
     id: str
     name: str
-    of: str
-    """What is counted or summed: a measure, units or a share; empty for rows."""
+    unit_name: str
+    """The unit of the values: a measure, units or a share; empty for rows."""
     attributes: tuple[str, ...]
-    """The attribute of each key, by which `load_catalogue` has the texts of its labels."""
+    """The attribute of each key, by which `code_texts` has the texts of its labels."""
     labels: tuple[tuple[Label, ...], ...]
     low: FloatArray
     high: FloatArray
     value_name: str = "answer"
     library: str | None = None
-    texts: Shown = field(default_factory=dict)
+    code_texts: CodeTexts = field(default_factory=dict)
 
     @abstractmethod
     def key_columns(self) -> list[str]:
@@ -111,15 +115,12 @@ class ResultTable:
 
     @abstractmethod
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
-        """The chart as a Vega-Lite specification.
-
-        None for a single number, or too many.
-        """
+        """The chart as a Vega-Lite specification; None if no chart suits."""
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
-        """The labels as people read them: texts in place of the codes that have one."""
-        return display_labels(self.labels, self.attributes, self.texts)
+        """The labels that pages show: the text of a code that has one."""
+        return display_labels(self.labels, self.attributes, self.code_texts)
 
     @property
     def cells(self) -> int:
@@ -127,7 +128,7 @@ class ResultTable:
         return int(self.low.size)
 
     def indices(self) -> list[Array]:
-        """Along every key the index of each value's label."""
+        """The index of each value's label, one array for each key."""
         return [axis.reshape(-1) for axis in np.indices(self.low.shape, dtype=np.int32)]
 
     def columns(self) -> Columns:
@@ -146,7 +147,7 @@ class ResultTable:
         }
 
     def frame_columns(self) -> Columns:
-        """The columns of a data frame."""
+        """Return the columns of the data frame."""
         return self.columns()
 
     def frame(self, library: str | None = None) -> Any:
@@ -154,7 +155,7 @@ class ResultTable:
 
         None means the library of the data, or else the first that is installed.
 
-        In a table, a key of numbers is followed by the ends of its cells, ``age_low`` and
+        In a table, a key of numbers is followed by the bounds of its cells, ``age_low`` and
         ``age_high``, and a key of periods by their first day or hour, ``month_start``.
         """
         return to_frame(self.frame_columns(), library or self.library)
@@ -162,7 +163,7 @@ class ResultTable:
     def plot(self) -> Any:
         """Return an Altair chart, which notebooks show.
 
-        Bars, lines, steps or shades with intervals, dots, or the largest cells.
+        It has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
         """
         spec = self.chart_spec(load_catalogue())
         if spec is None:
@@ -177,7 +178,7 @@ class ResultTable:
 class Table(ResultTable):
     """The answers to one product of the workload.
 
-    In rows or in the measure's own unit.
+    All numbers are in rows or in the measure's own unit.
     """
 
     product: Product
@@ -194,14 +195,16 @@ class Table(ResultTable):
 
     @property
     def rmse(self) -> float:
-        """The root of the mean variance of the answers.
+        """The root mean square error of the answers, with the approximation error."""
+        variances = self.noise_std**2 + self._known_approximation_std**2
+        return math.sqrt(float(np.mean(variances)))
 
-        Including their estimated approximation error.
-        """
-        approximation_std = (
-            0.0 if self.approximation_std is None else np.nan_to_num(self.approximation_std)
-        )
-        return math.sqrt(float(np.mean(self.noise_std**2 + approximation_std**2)))
+    @property
+    def _known_approximation_std(self) -> FloatArray:
+        """The approximation errors, with 0 for those that are not known."""
+        if self.approximation_std is None:
+            return np.zeros_like(self.noise_std)
+        return np.nan_to_num(self.approximation_std)
 
     def numbers(self) -> Columns:
         """The columns of numbers, flat in row-major order.
@@ -238,9 +241,9 @@ class Table(ResultTable):
 
     @property
     def margins(self) -> FloatArray:
-        """How far the intervals reach from the answers.
+        """The half width of every interval, to its farther side.
 
-        To the farther side if they differ; NaN if the answer is suppressed.
+        NaN if the answer is suppressed.
         """
         return np.maximum(self.high - self.answer, self.answer - self.low)
 
@@ -252,27 +255,27 @@ class Table(ResultTable):
         return name_key_columns(self.product.keys, NUMBER_COLUMNS)
 
     def frame_columns(self) -> Columns:
-        """`columns`, with numbers and days for the labels of keys."""
+        """Return `columns`, with the bounds or first days of the keys' cells."""
         columns = self.columns()
-        frame_columns_: Columns = {"query": columns.pop("query")}
+        keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
             self.key_columns(), make_axes(self.product, self.labels), self.indices(), strict=True
         ):
-            frame_columns_[key] = columns.pop(key)
+            keys[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
                 (
-                    frame_columns_[names.make_unique(f"{key}_low")],
-                    frame_columns_[names.make_unique(f"{key}_high")],
+                    keys[names.make_unique(f"{key}_low")],
+                    keys[names.make_unique(f"{key}_high")],
                 ) = (
                     axis.first[index],
                     axis.last[index],
                 )
             elif axis.moments:
-                frame_columns_[names.make_unique(f"{key}_start")] = np.array(
+                keys[names.make_unique(f"{key}_start")] = np.array(
                     axis.moments, dtype="datetime64[ms]"
                 )[index]
-        return frame_columns_ | columns
+        return keys | columns
 
     def rounded(self, to: Exact | None, below: Exact | None = None) -> "RoundedTable":
         """Round to multiples of ``to``, and suppress answers below ``below``.
@@ -281,52 +284,33 @@ class Table(ResultTable):
         """
         step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
         bound = None if below is None else exact_positive("below which answers are left out", below)
-        answers, noise_std, half_step = (
-            self.answer.reshape(-1),
-            self.noise_std.reshape(-1),
-            float(step) / 2,
-        )
-        approximation_std = (
-            0.0
-            if self.approximation_std is None
-            else np.nan_to_num(self.approximation_std.reshape(-1))
-        )
-        below_answer, above_answer = (
-            values.reshape(-1) for values in (self.answer - self.low, self.high - self.answer)
-        )
-        answer, is_published = (
-            round_to_multiples(answers, step),
-            ~np.isnan(answers) if bound is None else answers >= float(bound),
-        )
+        half_step = float(step) / 2
+        answers = self.answer.reshape(-1)
+        high = self.high.reshape(-1)
+        reach_below = answers - self.low.reshape(-1)
+        reach_above = high - answers
+        error = np.sqrt(self.noise_std**2 + self._known_approximation_std**2).reshape(-1)
+        rounded = round_to_multiples(answers, step)
+        is_published = ~np.isnan(answers)
+        if bound is not None:
+            is_published = answers >= float(bound)
+        # The bound of an answer that is suppressed here; an earlier suppression has its own bound.
+        suppressed_high = np.where(np.isnan(answers), high, reach_above + float(bound or 0))
+        margin = np.maximum(reach_below, reach_above) + half_step
+        std_error = error + half_step + float(self.rounded_to) / 2
         return RoundedTable(
             table=self,
-            to=step,
+            step=step,
             below=bound,
-            answer=np.where(is_published, answer, np.nan),
-            margin=np.where(
-                is_published, np.maximum(below_answer, above_answer) + half_step, np.nan
-            ),
-            low=np.where(is_published, answer - (below_answer + half_step), np.nan),
-            high=np.where(
-                np.isnan(answers),
-                self.high.reshape(-1),
-                np.where(
-                    is_published,
-                    answer + (above_answer + half_step),
-                    above_answer + float(bound or 0),
-                ),
-            ),
-            std_error=np.where(
-                is_published,
-                np.sqrt(noise_std**2 + approximation_std**2)
-                + half_step
-                + float(self.rounded_to) / 2,
-                np.nan,
-            ),
+            answer=np.where(is_published, rounded, np.nan),
+            margin=np.where(is_published, margin, np.nan),
+            low=np.where(is_published, rounded - (reach_below + half_step), np.nan),
+            high=np.where(is_published, rounded + (reach_above + half_step), suppressed_high),
+            std_error=np.where(is_published, std_error, np.nan),
         )
 
     def picture(self, catalogue: Catalogue) -> Picture:
-        """What the chart is drawn from."""
+        """Return the picture that the chart is drawn from."""
         return make_picture(
             self.product,
             self.display_labels,
@@ -338,7 +322,7 @@ class Table(ResultTable):
         )
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
-        """The chart as a Vega-Lite specification; None for a single number."""
+        """Return the chart as a Vega-Lite specification; None for one number."""
         return draw_chart(self.picture(catalogue))
 
     def __repr__(self) -> str:
@@ -364,49 +348,50 @@ class Table(ResultTable):
         return html_facts(repr(self), rows)
 
     def cell_names(self) -> list[str]:
-        """One text for each cell, such as ``sex=F, age <= 30``.
+        """Return one text for each cell, such as ``sex=F, age <= 30``.
 
-        ``total`` if there are no attributes.
+        The only cell of a table without attributes is ``total``.
         """
-        texts = [""]
+        if not self.labels:
+            return ["total"]
+        cell_names = [""]
         for name, labels in zip(self.product.keys, self.display_labels, strict=True):
             keys = [
                 f"{name} {label}" if label.startswith("<") else f"{name}={label}"
                 for label in labels
             ]
-            texts = [f"{text}, {key}" if text else key for text in texts for key in keys]
-        return texts if self.labels else ["total"]
+            cell_names = [f"{cell}, {key}" if cell else key for cell in cell_names for key in keys]
+        return cell_names
 
 
 def round_table(table: Table, options: Options) -> Table:
-    """Round a table and suppress small answers, as the options ask.
+    """Round a table and suppress small answers, as the options request.
 
-    Guarantees: as `RoundedTable`; where an answer is left out, no other column tells more than that it
+    Guarantees: those of `RoundedTable`; for a suppressed answer, all other columns say only that it
         is below the bound.
     """
     step, bound = rounding_rule(options)
     if not step and bound is None:
         return table
-    rounded, shape = table.rounded(step or None, bound), table.answer.shape
+    rounded = table.rounded(step or None, bound)
+    shape = table.answer.shape
     is_suppressed = np.isnan(rounded.answer.reshape(shape))
 
-    def shown(values: Array | None, to: Fraction = step) -> FloatArray | None:
-        return (
-            None
-            if values is None
-            else np.where(is_suppressed, np.nan, round_to_multiples(values.astype(np.float64), to))
-        )
+    def round_column(values: Array | None, to: Fraction = step) -> FloatArray | None:
+        if values is None:
+            return None
+        return np.where(is_suppressed, np.nan, round_to_multiples(values.astype(np.float64), to))
 
     return replace(
         table,
         answer=rounded.answer.reshape(shape),
         low=rounded.low.reshape(shape),
         high=rounded.high.reshape(shape),
-        non_negative=shown(table.non_negative),
-        integer=shown(table.integer),
-        nnls=shown(table.nnls),
-        nnls_rmse=shown(table.nnls_rmse, Fraction(0)),
-        local=shown(table.local),
+        non_negative=round_column(table.non_negative),
+        integer=round_column(table.integer),
+        nnls=round_column(table.nnls),
+        nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
+        local=round_column(table.local),
         rounded_to=step,
     )
 
@@ -417,13 +402,13 @@ class RoundedTable:
 
     Arrays are flat, one entry for each answer in row-major order.
 
-    Guarantees: the interval of a cell, or where its answer is left out the bound ``high``, holds
-        the true answer in at least the share of releases that is the table's level, because it
-        fails only where the table's own interval fails.
+    Guarantees: the interval of a cell, or the bound ``high`` of a suppressed answer, holds the true
+        answer in at least the share of releases that is the table's level, because it fails only
+        where the table's own interval fails.
     """
 
     table: Table
-    to: Fraction
+    step: Fraction
     below: Fraction | None
     answer: FloatArray
     margin: FloatArray
@@ -432,9 +417,10 @@ class RoundedTable:
     std_error: FloatArray
 
     def columns(self) -> dict[str, Array]:
-        """The table in long form.
+        """Return the table in long form.
 
-        Columns ``query``, one key for each attribute, answer, std_error, margin, low, high.
+        The columns are ``query``, one key for each attribute, answer, std_error, margin, low and
+        high.
         """
         keys = {
             name: values
@@ -457,21 +443,22 @@ class RoundedTable:
         """
         return to_frame(self.columns(), library or self.table.library)
 
-    def words(self) -> str:
-        """Describe the rounding and what it does to error bars."""
-        sentences, size = [], self.answer.size
-        if self.to:
-            to, half = (load_catalogue().format_value(value) for value in (self.to, self.to / 2))
+    def describe(self) -> str:
+        """Describe the rounding and its effect on error bars."""
+        catalogue = load_catalogue()
+        size = self.answer.size
+        sentences = []
+        if self.step:
+            step = catalogue.format_value(self.step)
+            half = catalogue.format_value(self.step / 2)
             sentences.append(
-                f"Answers are rounded to multiples of {to}, which adds at most {half} to every "
+                f"Answers are rounded to multiples of {step}, which adds at most {half} to every "
                 "margin and standard error."
             )
         suppressed_before = int(np.isnan(self.table.answer).sum())
         if self.below is not None:
-            below, count = (
-                load_catalogue().format_value(self.below),
-                int(np.isnan(self.answer).sum()) - suppressed_before,
-            )
+            below = catalogue.format_value(self.below)
+            count = int(np.isnan(self.answer).sum()) - suppressed_before
             sentences.append(
                 f"{count} of {size} answers are below {below} and are left out. For each of them, "
                 "high is a bound: the true answer is at "
@@ -492,35 +479,33 @@ class RoundedTable:
 
 
 def round_to_multiples(values: FloatArray, step: Fraction) -> FloatArray:
-    """The nearest multiples of a step; the values themselves where it is 0."""
-    return (
-        np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0
-        if step
-        else values
-    )
+    """Return the nearest multiples of a step; the values if the step is 0."""
+    if not step:
+        return values
+    return np.rint(values / float(step)) * float(step.numerator) / float(step.denominator) + 0.0
 
 
 Item = TypeVar("Item", bound=ResultTable)
 
 
 class LazySequence(Sequence[Item], Generic[Item]):
-    """The tables or statistics of a release, each computed when used.
+    """The tables or statistics of a release, each computed on access.
 
-    One by index, id or name, or a list by a slice.
+    An index, an id or a name gives one item, and a slice gives a list.
     """
 
     _item_name: ClassVar[str]
-    """What messages call one part."""
+    """The name of an item in messages."""
     library: str | None
-    """The library of the data frames of the parts: that of the data, if these were a frame."""
+    """The library of the items' data frames: that of the data, if these were a data frame."""
 
     @abstractmethod
     def position(self, key: str) -> int:
-        """The position of a part, by id or name."""
+        """Return the position of the item with this id or name."""
 
     @abstractmethod
     def _compute(self, position: int) -> Item:
-        """The part at a position from 0."""
+        """Compute the item at a position, counted from 0."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)})"
@@ -544,12 +529,10 @@ class LazySequence(Sequence[Item], Generic[Item]):
 
 @dataclass(eq=False, repr=False)
 class Tables(LazySequence[Table]):
-    """All tables of a release, each computed when used.
+    """All tables of a release, each computed on access.
 
-    So a release of any size fits in memory.
-
-    Take them by position, by id (``"q1"``) or by name where only one table has it (``"sex x
-    age"``).
+    So a release of any size fits in memory. A table is found by its position, its id (``"q1"``), or
+    its name (``"sex x age"``) if only one table has that name.
     """
 
     _item_name: ClassVar[str] = "table"
@@ -557,20 +540,22 @@ class Tables(LazySequence[Table]):
     products: tuple[Product, ...]
     options: Options
     interval: IntervalWidth
-    joint: Mapping[str | None, Estimator] = field(default_factory=dict)
-    local: Mapping[str | None, Estimator] = field(default_factory=dict)
+    joint_estimates: Mapping[str | None, Estimator] = field(default_factory=dict)
+    local_estimates: Mapping[str | None, Estimator] = field(default_factory=dict)
     library: str | None = None
     privacy: Privacy | None = None
-    public: Sequence[PublicCounts] = ()
+    public_counts: Sequence[PublicCounts] = ()
 
     def __post_init__(self) -> None:
-        self._texts = display_texts(self.options, self.products[0].domain) if self.products else {}
+        self._code_texts = (
+            display_texts(self.options, self.products[0].domain) if self.products else {}
+        )
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
 
     @cached_property
     def _products_by_measure(self) -> dict[str | None, tuple[list[Product], Product | None]]:
-        """The products by measure, and the product that all others are sums of."""
+        """By measure, the products and the product whose sums all others are."""
         by_measure: dict[str | None, list[Product]] = {}
         for product in self.products:
             by_measure.setdefault(product.measure, []).append(product)
@@ -582,13 +567,16 @@ class Tables(LazySequence[Table]):
             measure: self._find_finest_table(products) for measure, products in with_hidden.items()
         }
         counts = finest.get(None)
-        if counts is not None and public_on(counts, self.public) is None:
+        if counts is not None and public_on(counts, self.public_counts) is None:
             finest[None] = None
         return {measure: (with_hidden[measure], finest[measure]) for measure in with_hidden}
 
     @property
     def not_additive(self) -> tuple[str, ...]:
-        """The names of the tables whose non-negative or whole answers need not add up to those of other tables."""
+        """The names of tables that need not be additive after post-processing.
+
+        Their non-negative or whole answers may differ from the sums over other tables.
+        """
         return tuple(
             product.name
             for products, finest in self._products_by_measure.values()
@@ -597,13 +585,17 @@ class Tables(LazySequence[Table]):
         )
 
     def _find_finest_table(self, products: Sequence[Product]) -> Product | None:
-        """The table of which all tables are sums, with hidden cells; None if there is none."""
+        """Return the table whose sums all tables are, with hidden cells.
+
+        None if there is none.
+        """
         finest = finest_table(products)
         if finest is None or not finest.has_hidden:
             return finest
         try:
             self.estimator.estimate(finest)
-        except InputError:  # the hidden cells are not determined: published ones need not add up
+        except InputError:
+            # The measurements do not determine the hidden cells, so tables need not be additive.
             return None
         return finest
 
@@ -611,7 +603,7 @@ class Tables(LazySequence[Table]):
         return len(self.products)
 
     def position(self, key: str) -> int:
-        """The position of a table, by id or by a name that only one table has."""
+        """Return the position of a table, by its id or a name that is unique."""
         return find_table_position(self.products, key)
 
     def __iter__(self) -> Iterator[Table]:
@@ -629,16 +621,14 @@ class Tables(LazySequence[Table]):
         return self._build_table(position, self.estimator.estimate(self.products[position]))
 
     def projection(self, product: Product) -> str:
-        """The method that makes a table's answers non-negative.
+        """Return the method that makes a table's answers non-negative.
 
-        A key of `PROJECTIONS`.
+        It is a key of `PROJECTIONS`.
         """
         finest = self._products_by_measure[product.measure][1]
-        return (
-            projection_method(product)
-            if finest is None or projection_method(finest) == "none"
-            else "agreed"
-        )
+        if finest is None or projection_method(finest) == "none":
+            return projection_method(product)
+        return "agreed"
 
     def _post_process(
         self, product: Product, values: FloatArray
@@ -647,62 +637,83 @@ class Tables(LazySequence[Table]):
 
         None for those that are not requested.
         """
-        options, public_counts = self.options, self.public if product.measure is None else ()
+        options = self.options
+        public_counts = self.public_counts if product.measure is None else ()
         if not (options.non_negative or options.integer):
             return None, None
         products, finest = self._products_by_measure[product.measure]
         if finest is None:
             biased = non_negative(product, values, public_counts) if options.non_negative else None
-            return biased, whole_numbers(
-                product, values if biased is None else biased, public_counts
-            ) if options.integer else None
+            if not options.integer:
+                return biased, None
+            source = values if biased is None else biased
+            return biased, whole_numbers(product, source, public_counts)
         is_non_negative = options.non_negative and projection_method(finest) != "none"
-        public_counts = public_on(finest, public_counts) or ()
         columns: list[Array | None] = []
         for is_requested, is_whole in ((is_non_negative, False), (options.integer, True)):
+            if not is_requested:
+                columns.append(None)
+                continue
             key = product.measure, is_whole
-            if is_requested and key not in self._consistent_cells:
-                consistent = make_consistent(
-                    self.estimator,
-                    products,
-                    finest,
-                    non_negative=is_non_negative,
-                    whole=is_whole and not public_counts,
+            if key not in self._consistent_cells:
+                self._consistent_cells[key] = self._make_consistent_cells(
+                    products, finest, is_non_negative=is_non_negative, is_whole=is_whole
                 )
-                if public_counts:
-                    cells = (
-                        with_public_sums(consistent.cells, finest, public_counts)
-                        if is_non_negative
-                        else consistent.cells
-                    )
-                    consistent = replace(
-                        consistent,
-                        cells=whole_with_sums(cells, finest, public_counts) if is_whole else cells,
-                    )
-                self._consistent_cells[key] = consistent
-            columns.append(self._consistent_cells[key].values(product) if is_requested else None)
+            columns.append(self._consistent_cells[key].values(product))
         return columns[0], columns[1]
 
+    def _make_consistent_cells(
+        self,
+        products: Sequence[Product],
+        finest: Product,
+        *,
+        is_non_negative: bool,
+        is_whole: bool,
+    ) -> ConsistentCells:
+        """Return cells of the finest table from which all tables of a measure follow.
+
+        They keep the public counts, and are non-negative or whole if requested.
+        """
+        public_counts = self.public_counts if finest.measure is None else ()
+        public_counts = public_on(finest, public_counts) or ()
+        consistent = make_consistent(
+            self.estimator,
+            products,
+            finest,
+            non_negative=is_non_negative,
+            whole=is_whole and not public_counts,
+        )
+        if not public_counts:
+            return consistent
+        cells = consistent.cells
+        if is_non_negative:
+            cells = with_public_sums(cells, finest, public_counts)
+        if is_whole:
+            cells = whole_with_sums(cells, finest, public_counts)
+        return replace(consistent, cells=cells)
+
     def _build_table(self, position: int, estimate: Answer) -> Table:
-        product, interval = self.products[position], self.interval
+        product = self.products[position]
+        interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
-        for name, queries in attribute_queries:  # made once for all tables
+        for name, queries in attribute_queries:  # computed once for all tables
             if (name, queries) not in self._labels:
                 self._labels[name, queries] = queries.labels(name, product.domain.kind(name))
         biased, integers = self._post_process(product, estimate.values)
-        joint, local = self.joint.get(product.measure), self.local.get(product.measure)
+        joint = self.joint_estimates.get(product.measure)
+        local = self.local_estimates.get(product.measure)
         joint_answer = None if joint is None else joint.estimate(product)
         reach_below, reach_above = estimate.reaches(
             interval.multiplier, interval.one_sided, interval.half_step
         )
+        if integers is not None and product.measure is not None:
+            integers = integers.astype(np.float64)
         numbers: dict[str, Array | None] = {
             "answer": estimate.values,
             "noise_std": estimate.noise_std,
             "approximation_std": estimate.approximation_std,
             "non_negative": biased,
-            "integer": integers
-            if integers is None or product.measure is None
-            else integers.astype(np.float64),
+            "integer": integers,
             "nnls": None if joint_answer is None else joint_answer.values,
             "nnls_rmse": None if joint_answer is None else joint_answer.std,
             "local": None if local is None else local.estimate(product).values,
@@ -714,11 +725,11 @@ class Tables(LazySequence[Table]):
         table = Table(
             id=f"q{position + 1}",
             name=product.name,
-            of="units" if product.of_units else product.measure or "",
+            unit_name="units" if product.of_units else product.measure or "",
             attributes=product.attributes,
             product=product,
             labels=tuple(self._labels[pair] for pair in attribute_queries),
-            texts=self._texts,
+            code_texts=self._code_texts,
             library=self.library,
             privacy=self.privacy,
             low=amounts["answer"] - convert_to_amounts(product, reach_below),
@@ -731,7 +742,7 @@ class Tables(LazySequence[Table]):
 def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:
     """Return multiples of a measure's unit as amounts.
 
-    12345 at the unit 0.01 is 123.45, correctly rounded.
+    For example, 12345 at the unit 0.01 is 123.45, correctly rounded.
 
     Guarantees: the nearest double to the exact decimal, while products stay below 2^53: 12345 is
         divided by 100, not multiplied by 0.01.

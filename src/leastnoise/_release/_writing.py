@@ -526,10 +526,10 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
     if cut := sentences.describe_cut_rows(release):
         lines += [escape_markdown(cut), ""]
     for table in release.tables:
-        rule = table.rounded(to, below)
+        rounded = table.rounded(to, below)
         name = f"{make_file_name(table.id, table.name, len(release.tables))}.csv"
-        write_columns(rule.columns(), directory / name)
-        lines.append(f"- `{name}`: {rule.words()}")
+        write_columns(rounded.columns(), directory / name)
+        lines.append(f"- `{name}`: {rounded.describe()}")
     (directory / "README.md").write_text(
         "\n".join(lines) + "\n", encoding="utf-8", errors="replace"
     )
