@@ -44,12 +44,12 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
     Texts are made inert, lists of names are joined by " x ", and NaN is left empty.
     """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-        plain, quoted = (
+        minimal_writer, quoting_writer = (
             csv.writer(file, lineterminator="\n", quoting=rule)
             for rule in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
         )
         for row in chain([header], rows):
-            known = (
+            values = (
                 ""
                 if value != value  # noqa: PLR0124
                 else " x ".join(value)
@@ -57,13 +57,13 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
                 else value
                 for value in row
             )  # noqa: PLR0124, RUF100
-            fields = [make_inert(value) if isinstance(value, str) else value for value in known]
+            fields = [make_inert(value) if isinstance(value, str) else value for value in values]
             # Before Python 3.13 the writer leaves a carriage return bare, where readers end the
             # line.
             (
-                quoted
+                quoting_writer
                 if any(isinstance(field, str) and "\r" in field for field in fields)
-                else plain
+                else minimal_writer
             ).writerow(fields)
 
 
@@ -111,13 +111,13 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
             f"The output directory must not exist yet; got {str(target)!r}, which does. Choose "
             "another name, or move the old release away."
         )
-    above = target.parent
-    while not os.path.lexists(above):
-        above = above.parent
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+    parent = target.parent
+    while not os.path.lexists(parent):
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InputError(
             "The output directory must be in a directory that you can write to; got "
-            f"{str(target)!r}, and {str(above)!r} is not one. "
+            f"{str(target)!r}, and {str(parent)!r} is not one. "
             "Choose another place."
         )
     return target
@@ -147,29 +147,29 @@ class Draft:
         It is made again on first use, so that its times do not tell how long counting took.
         """
         if len(self.locks) == 1:
-            fresh = self.partial.with_name(f"{self.partial.name}.new")
-            shutil.rmtree(fresh, ignore_errors=True)
-            fresh.mkdir()
-            self.locks.append(os.open(fresh, os.O_RDONLY | os.O_DIRECTORY))
+            new_directory = self.partial.with_name(f"{self.partial.name}.new")
+            shutil.rmtree(new_directory, ignore_errors=True)
+            new_directory.mkdir()
+            self.locks.append(os.open(new_directory, os.O_RDONLY | os.O_DIRECTORY))
             fcntl.flock(self.locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fresh.rename(self.partial)  # which is empty, and is replaced in one step
+            new_directory.rename(self.partial)  # which is empty, and is replaced in one step
         return self.partial
 
     def publish(self) -> None:
         """Make everything durable, then give the directory its name, in one step."""
-        path, made = self.path, []
-        for written, _, files in os.walk(path):
+        path, created = self.path, []
+        for directory, _, files in os.walk(path):
             for name in (*files, "."):
-                _sync_to_disk(Path(written, name))
+                _sync_to_disk(Path(directory, name))
         try:
             for folder in reversed(self.target.parents):
                 if not folder.exists():
                     folder.mkdir(exist_ok=True)
-                    made.append(folder)
+                    created.append(folder)
                     _sync_to_disk(folder.parent)
             _rename_draft(path, self.target)
         except BaseException:
-            for folder in reversed(made):
+            for folder in reversed(created):
                 with suppress(OSError):
                     folder.rmdir()
             raise
@@ -185,10 +185,10 @@ def open_draft(target: Path) -> Iterator[Draft]:
     process leaves that dies is taken by the next one for the same target, and removed by the next
     one for a target beside it; without `publish` nothing is left at the end of the block.
     """
-    above = next(folder for folder in target.parents if folder.exists())
+    parent = next(folder for folder in target.parents if folder.exists())
     try:
-        partial, handle = _lock_draft(target, above)
-        _remove_dead_drafts(above)
+        partial, handle = _lock_draft(target, parent)
+        _remove_dead_drafts(parent)
     except OSError as error:
         raise _unusable_target_error(target, error) from None
     locks = [handle]
@@ -200,14 +200,14 @@ def open_draft(target: Path) -> Iterator[Draft]:
             os.close(lock)
 
 
-def _lock_draft(target: Path, above: Path) -> tuple[Path, int]:
+def _lock_draft(target: Path, parent: Path) -> tuple[Path, int]:
     """Create and lock the empty draft of a target in a folder above it.
 
     The system frees the lock when the process ends.
     """
     path = (
-        above
-        / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(above))).hexdigest()[:16]}"
+        parent
+        / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(parent))).hexdigest()[:16]}"
     )
     while True:
         path.mkdir(exist_ok=True)

@@ -54,16 +54,16 @@ def _round_up_to_double(value: Fraction) -> float | int:
     """Return the least double, or above all doubles the least whole number, of at least the value."""
     if value > sys.float_info.max:
         return math.ceil(value)
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def format_deployment(published: Publication) -> str:
+def format_deployment(publication: Publication) -> str:
     """Write the deployment entry as YAML.
 
     Losses are rounded up to doubles; texts are written as in JSON, which YAML reads alike.
     """
-    manifest, budget = published.manifest, published.release.privacy.budget
+    manifest, budget = publication.manifest, publication.release.privacy.budget
     unit, payment, plan = manifest.privacy.unit, manifest.payment, manifest.plan
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."
     facts = {
@@ -84,7 +84,7 @@ def format_deployment(published: Publication) -> str:
         "utility": _describe_utility(manifest),
     }
     return _REGISTRY.read_text(encoding="utf-8") % {
-        "warning": f"# {warning}\n" if (warning := _seed_warning(published)) else "",
+        "warning": f"# {warning}\n" if (warning := _seed_warning(publication)) else "",
         "parameters": "\n".join(
             f"      {name}: {json.dumps(_round_up_to_double(number))}"
             for name, number in parameters(budget).items()
@@ -93,9 +93,9 @@ def format_deployment(published: Publication) -> str:
     }
 
 
-def _seed_warning(published: Publication) -> str:
+def _seed_warning(publication: Publication) -> str:
     """Return the warning of a release whose noise came from a seed; empty for others."""
-    return "" if published.release.private else ENGLISH.say("not_private")
+    return "" if publication.release.private else ENGLISH.say("not_private")
 
 
 def _describe_utility(manifest: Manifest) -> str:
@@ -106,14 +106,14 @@ def _describe_utility(manifest: Manifest) -> str:
     return f"Typical standard errors: {errors}."
 
 
-def format_mbi_measurements(published: Publication) -> str:
+def format_mbi_measurements(publication: Publication) -> str:
     """The counts that were measured, as JSON."""
-    release = published.release
+    release = publication.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
-    measured, values = release.measurements, release.observation.values
+    measurements, values = release.measurements, release.observation.values
     listed = []
-    for counts in equations(measured, None):
-        block, noisy = counts.block, counts.values(values[counts.index]) / measured.grid
+    for counts in equations(measurements, None):
+        block, noisy_counts = counts.block, counts.values(values[counts.index]) / measurements.grid
         if block.limits is not None:
             raise InputError(
                 _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
@@ -123,7 +123,7 @@ def format_mbi_measurements(published: Publication) -> str:
             "clique": list(block.attributes),
             "stddev": math.sqrt(counts.variance),
         }
-        measurement["noisy_measurement"] = (noisy * block.scaling()).tolist()
+        measurement["noisy_measurement"] = (noisy_counts * block.scaling()).tolist()
         if not all(
             factor.operator == Identity(factor.operator.size) and factor.even
             for factor in block.factors
@@ -141,7 +141,7 @@ def format_mbi_measurements(published: Publication) -> str:
         listed.append(measurement)
     if not listed:
         raise InputError(_MBI_REQUIREMENT + "This release measured sums alone; ask for counts too.")
-    domain = measured.domain
+    domain = measurements.domain
     try:
         (table,) = release.answer(queries(release.plan.domain))
         total = {"answer": table.answer.item(), "noise_std": table.noise_std.item()}
@@ -154,7 +154,7 @@ def format_mbi_measurements(published: Publication) -> str:
             "format": _MBI_FORMAT,
             "private": release.private,
             "plan_digest": release.plan_digest,
-            "noise": measured.noise.value,
+            "noise": measurements.noise.value,
             "domain": {name: domain.kind(name).size for name in domain.names},
             "total": total,
             "labels": {
@@ -167,11 +167,11 @@ def format_mbi_measurements(published: Publication) -> str:
     )
 
 
-def format_notebook(published: Publication) -> str:
+def format_notebook(publication: Publication) -> str:
     """Return the notebook as JSON, nbformat 4.5."""
     cells = [
         {"id": f"cell-{number}", **cell}
-        for number, cell in enumerate(_notebook_cells(published), 1)
+        for number, cell in enumerate(_notebook_cells(publication), 1)
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     value = {
@@ -183,14 +183,14 @@ def format_notebook(published: Publication) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
 
-def _notebook_cells(published: Publication) -> Iterator[dict[str, Any]]:
+def _notebook_cells(publication: Publication) -> Iterator[dict[str, Any]]:
     """Yield the cells of the notebook without their ids."""
-    release = published.release
-    manifest: Manifest = escape_manifest(published.manifest)
-    directory = json.dumps(published.directory, ensure_ascii=False)
+    release = publication.release
+    manifest: Manifest = escape_manifest(publication.manifest)
+    directory = json.dumps(publication.directory, ensure_ascii=False)
     first = json.dumps(release.tables[0].id)
     yield _markdown_cell(f"# {FILL_IN}")
-    if warning := _seed_warning(published):
+    if warning := _seed_warning(publication):
         yield _markdown_cell(f"**{warning}**")
     yield _markdown_cell(f"{manifest.privacy.promise}\n\n{manifest.intervals.method}")
     yield _code_cell(f"import leastnoise as ln\n\nrelease = ln.read_release({directory})\nrelease")
@@ -199,9 +199,11 @@ def _notebook_cells(published: Publication) -> Iterator[dict[str, Any]]:
         "`low` to `high` is the interval, `noise_std` the standard error."
     )
     yield _code_cell(f"table = release.frame({first})\ntable")
-    drawn = next((table for table in release.tables[:_MOST_SEARCHED_TABLES] if table.labels), None)
-    if drawn is not None:
-        yield _code_cell(f"release.plot({json.dumps(drawn.id)})")
+    drawn_table = next(
+        (table for table in release.tables[:_MOST_SEARCHED_TABLES] if table.labels), None
+    )
+    if drawn_table is not None:
+        yield _code_cell(f"release.plot({json.dumps(drawn_table.id)})")
     if len(release.statistics):
         yield _markdown_cell("## Means, quantiles, distribution functions")
         yield _code_cell("release.statistics[0].frame()")
@@ -245,18 +247,18 @@ def _describe_cost(manifest: Manifest) -> str:
 
 
 def _describe_unit(unit: UnitFacts) -> str:
-    second = "" if unit.second_table is None else f" {unit.second_table}"
+    second_table = "" if unit.second_table is None else f" {unit.second_table}"
     if unit.column is None:
-        return f"One row; nothing links rows of one person.{second}"
+        return f"One row; nothing links rows of one person.{second_table}"
     limit = unit.max_per_cell
-    in_cells = (
+    cell_limit = (
         ""
         if limit is None
         else f", and at most {limit.rows} in one cell of {' x '.join(limit.attributes)}"
     )
     return (
         f"All rows of one value of the column '{unit.column}', of which at most {unit.max_rows} "
-        f"are used{in_cells}.{second}"
+        f"are used{cell_limit}.{second_table}"
     )
 
 
@@ -291,15 +293,15 @@ def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def format_review(published: Publication) -> str:
+def format_review(publication: Publication) -> str:
     """The questions with their answers, as Markdown."""
-    manifest: Manifest = escape_manifest(published.manifest)
+    manifest: Manifest = escape_manifest(publication.manifest)
     privacy, plan = manifest.privacy, manifest.plan
     times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
-    warning = _seed_warning(published)
-    seeded = "NOT PRIVATE: the noise came from a seed. This release must not be published."
-    looked = (
+    warning = _seed_warning(publication)
+    seed_note = "NOT PRIVATE: the noise came from a seed. This release must not be published."
+    adaptive_note = (
         "Yes, by noisy steps that were paid for within the budget; what they chose is in the "
         "manifest (plan.outcome)."
     )
@@ -313,7 +315,7 @@ def format_review(published: Publication) -> str:
         "number_of_tables": manifest.answers.number_of_tables,
         "note": manifest.post_processing.note,
         "rows_outside": manifest.domain.rows_outside,
-        "digest": published.release.plan_digest,
+        "digest": publication.release.plan_digest,
         "warned": f"\n\n**{warning}**" if warning else "",
         "definition": f"{_capitalize(privacy.definition)}, {budget}",
         "cost": _describe_cost(manifest),
@@ -324,12 +326,12 @@ def format_review(published: Publication) -> str:
         "ledger": _describe_payment(manifest.payment),
         "noise": _capitalize(plan.mechanism_in_words),
         "software": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
-        "randomness": seeded
+        "randomness": seed_note
         if warning
         else "The noise came from the operating system's generator.",
         "chosen": "Not by the program: the plan was made without data."
         if plan.outcome is None
-        else looked,
+        else adaptive_note,
         "rules": "\n".join(f"- {rule}" for rule in manifest.domain.rules),
         "errors": _describe_errors(manifest),
         "least": "Not known for this release."

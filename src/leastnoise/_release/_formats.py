@@ -56,13 +56,13 @@ _STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _columns_with_margins(part: ResultTable) -> Columns:
+def _columns_with_margins(result: ResultTable) -> Columns:
     """Return the columns of a part, of a table with the margins of its answers behind these."""
     columns: Columns = {}
-    for name, values in part.columns().items():
+    for name, values in result.columns().items():
         columns[name] = values
-        if name == "answer" and isinstance(part, Table):
-            columns["margin"] = part.margins.reshape(-1)
+        if name == "answer" and isinstance(result, Table):
+            columns["margin"] = result.margins.reshape(-1)
     return columns
 
 
@@ -76,11 +76,11 @@ class Workbook:
         import xlsxwriter
 
         self._release, self._catalogue = release, load_catalogue(release.options.language)
-        of = describe_row_limit(release, self._catalogue)
+        row_limit = describe_row_limit(release, self._catalogue)
         self._rounding_note = " ".join(
             [
                 describe_rounding(release.options, self._catalogue),
-                self._catalogue.say("beyond", of=of) if of else "",
+                self._catalogue.say("beyond", of=row_limit) if row_limit else "",
             ]
         ).strip()
         self._workbook = xlsxwriter.Workbook(
@@ -100,33 +100,33 @@ class Workbook:
         self._next_index_row = 1
         self._index.set_column(1, 2, 32)
 
-    def add(self, part: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
+    def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table or a statistic to a sheet of its own; tables are in the list too."""
         # Names differ because they begin with the ids.
-        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{part.id} {part.name}")[
+        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {result.name}")[
             :_MOST_SHEET_NAME_CHARACTERS
         ].strip()
         sheet = self._workbook.add_worksheet(name)
-        about, rule = self._describe_result(part, name)
+        about, rule = self._describe_result(result, name)
         # Line by line, because lines that were written are not kept in memory.
-        self._write_line(sheet, 0, (part.name,), bold=True)
+        self._write_line(sheet, 0, (result.name,), bold=True)
         self._write_line(sheet, 1, (about,))
         if not self._release.private:
             self._write_line(sheet, 2, (self._catalogue.say("not_private"),), bold=True)
         if rule:
             self._write_line(sheet, 3, (rule,))
-        self._write_columns(sheet, _columns_with_margins(part))
+        self._write_columns(sheet, _columns_with_margins(result))
 
-    def _describe_result(self, part: ResultTable, sheet: str) -> tuple[str, str]:
+    def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
         """Return what the numbers of a part are, and how they were rounded; list it if a table."""
-        if isinstance(part, StatisticTable):
-            return f"{self._catalogue.say(part.meaning_key)} {self._say('book_statistic')}", ""
-        if not isinstance(part, Table):
+        if isinstance(result, StatisticTable):
+            return f"{self._catalogue.say(result.meaning_key)} {self._say('book_statistic')}", ""
+        if not isinstance(result, Table):
             return self._say("book_statistic"), ""
         unit = name_with_row_limit(
-            name_quantity(part.product, self._catalogue), part.privacy, self._catalogue
+            name_quantity(result.product, self._catalogue), result.privacy, self._catalogue
         )
-        self._list_table(part, sheet, unit)
+        self._list_table(result, sheet, unit)
         return self._say("book_interval", unit=unit), self._rounding_note
 
     def _list_table(self, table: Table, sheet: str, unit: str) -> None:
@@ -171,20 +171,20 @@ def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
     Of letters, digits, ``_`` and ``-``, none of them taken.
     """
-    ids, given = [], UniqueNames({each.lower() for each in taken})
+    ids, unique_names = [], UniqueNames({taken_id.lower() for taken_id in taken})
     for name in names:
-        plain = (
+        upper_name = (
             name.replace("<=", "LE ")
             .replace(">=", "GE ")
             .replace("<", "LT ")
             .replace(">", "GT ")
             .upper()
         )
-        stem = re.sub(r"[^A-Z0-9-]+", "_", plain).strip("_") or "X"
+        stem = re.sub(r"[^A-Z0-9-]+", "_", upper_name).strip("_") or "X"
         stem = (
             stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"
         )  # none that a spreadsheet takes for a formula
-        ids.append(given.make_unique(stem))
+        ids.append(unique_names.make_unique(stem))
     return ids
 
 
@@ -212,43 +212,43 @@ class DataFlow:
     unit: tuple[str, str]
 
 
-def _make_flow(part: ResultTable) -> tuple[DataFlow, list[list[float]]]:
+def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
     """Return the data flow of a part, and its columns of numbers in the order of its values."""
-    numbers = part.numbers()
-    column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": part.value_name}
-    known = {value: numbers[name] for value, name in column_of.items() if name in numbers}
-    values = [value for value in _VALUE_NAMES if value in {*known, *_OBSERVATION_ATTRIBUTES}]
-    (id_of_flow,) = make_ids([f"{part.id} {part.name.replace(' x ', ' by ')}"])
+    numbers = result.numbers()
+    column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
+    columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
+    values = [value for value in _VALUE_NAMES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
+    (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
     flow = DataFlow(
-        id=id_of_flow,
-        name=part.name,
-        dimensions=_make_dimensions(part) or (_ALL_ROWS,),
+        id=flow_id,
+        name=result.name,
+        dimensions=_make_dimensions(result) or (_ALL_ROWS,),
         values=tuple(values),
-        unit=(make_ids([part.unit_name])[0], part.unit_name)
-        if part.unit_name
+        unit=(make_ids([result.unit_name])[0], result.unit_name)
+        if result.unit_name
         else ("ROWS", "rows"),
     )
-    return flow, [known[value].tolist() for value in values if value in known]
+    return flow, [columns[value].tolist() for value in values if value in columns]
 
 
-def _make_dimensions(part: ResultTable) -> tuple[Dimension, ...]:
+def _make_dimensions(result: ResultTable) -> tuple[Dimension, ...]:
     """Return a dimension a key; codes are made of labels, and called by what people read."""
-    keys = part.product.keys if isinstance(part, Table) else part.attributes
+    keys = result.product.keys if isinstance(result, Table) else result.attributes
     ids = [
         f"D{code}" if code[0].isdigit() or code[0] == "-" else code
         for code in make_ids(keys, [*_MESSAGE_COLUMNS, *_VALUE_NAMES])
     ]
-    codes_along = [tuple(make_ids(map(str, labels))) for labels in part.labels]
+    codes_along = [tuple(make_ids(map(str, labels))) for labels in result.labels]
     return tuple(
-        Dimension(id=id_of_key, name=key, codes=along, labels=shown)
-        for id_of_key, key, along, shown in zip(
-            ids, keys, codes_along, part.display_labels, strict=True
+        Dimension(id=key_id, name=key, codes=key_codes, labels=key_labels)
+        for key_id, key, key_codes, key_labels in zip(
+            ids, keys, codes_along, result.display_labels, strict=True
         )
     )
 
 
 def _csv_header(flow: DataFlow) -> list[str]:
-    dimensions = [f"{each.id}: {each.name}" for each in flow.dimensions]
+    dimensions = [f"{dimension.id}: {dimension.name}" for dimension in flow.dimensions]
     return [
         *_MESSAGE_COLUMNS,
         *dimensions,
@@ -270,50 +270,53 @@ class SdmxMessages:
     directory: Path
     flows: list[DataFlow] = field(default_factory=list)
 
-    def add(self, part: ResultTable, stem: str) -> None:
+    def add(self, result: ResultTable, stem: str) -> None:
         """Write a table or a statistic beside its other files."""
-        flow, columns = _make_flow(part)
+        flow, columns = _make_flow(result)
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
             rows = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it
             rows.writerow(_csv_header(flow))
-            rows.writerows(self._observations(flow, part, columns))
+            rows.writerows(self._observations(flow, result, columns))
 
     def _observations(
-        self, flow: DataFlow, part: ResultTable, columns: Sequence[Sequence[float]]
+        self, flow: DataFlow, result: ResultTable, columns: Sequence[Sequence[float]]
     ) -> Iterator[list[str | float]]:
         """Yield a row for each observation; NaN is left empty."""
-        begin = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
-        end = [": ".join(flow.unit), f"{self.release.level:g}"]
+        first_fields = ["dataflow", f"{agency_id(self.release)}:{flow.id}(1.0.0): {flow.name}", "I"]
+        last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
         keys = [
-            [f"{code}: {label}" for code, label in zip(each.codes, each.labels, strict=True)]
-            for each in flow.dimensions
+            [
+                f"{code}: {label}"
+                for code, label in zip(dimension.codes, dimension.labels, strict=True)
+            ]
+            for dimension in flow.dimensions
         ]
-        cells = np.ndindex(part.low.shape or (1,))
+        cells = np.ndindex(result.low.shape or (1,))
         for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
             key = [keys[axis][label] for axis, label in enumerate(cell)]
-            shown = ["" if math.isnan(value) else value for value in values]
+            number_fields = ["" if math.isnan(value) else value for value in values]
             status = ": ".join(_STATUS[math.isnan(values[0])])
-            yield [*begin, *key, *shown, status, *end]
+            yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def close(self) -> None:
         """Write the structures of all flows, every list of labels once.
 
         Concepts, code lists, structures and flows.
         """
-        lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
+        code_lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))
         concepts = dict(zip(names, make_ids(names, _VALUE_NAMES), strict=True))
         for each in dimensions:
             code_list = (
-                f"CL{len(lists) + 1}_{concepts[each.name]}",
+                f"CL{len(code_lists) + 1}_{concepts[each.name]}",
                 each.name,
                 list(zip(each.codes, each.labels, strict=True)),
             )
-            lists.setdefault((each.name, *each.codes, *each.labels), code_list)
-        fixed = {
+            code_lists.setdefault((each.name, *each.codes, *each.labels), code_list)
+        fixed_code_lists = {
             "OBS_STATUS": list(_STATUS),
             "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items()),
         }
@@ -336,11 +339,16 @@ class SdmxMessages:
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUE_NAMES.items()],
             concept_of=concepts,
             lists=[
-                *lists.values(),
-                *((f"CL_{value}", _VALUE_NAMES[value], listed) for value, listed in fixed.items()),
+                *code_lists.values(),
+                *(
+                    (f"CL_{value}", _VALUE_NAMES[value], listed)
+                    for value, listed in fixed_code_lists.items()
+                ),
             ],
-            list_of={each: lists[each.name, *each.codes, *each.labels][0] for each in dimensions},
-            enumerated={value: f"CL_{value}" for value in fixed},
+            list_of={
+                each: code_lists[each.name, *each.codes, *each.labels][0] for each in dimensions
+            },
+            enumerated={value: f"CL_{value}" for value in fixed_code_lists},
         )
         path = self.directory / STRUCTURE_FILE
         path.write_text(

@@ -224,7 +224,7 @@ def read_manifest(directory: Path) -> Manifest:
         InputError: there is none, it is of another format, or something in it is missing or not of
             its type.
     """
-    where = f"The release in {str(directory)!r}"
+    release_name = f"The release in {str(directory)!r}"
     try:
         text = (directory / "manifest.json").read_text(encoding="utf-8")
     except OSError:
@@ -232,13 +232,13 @@ def read_manifest(directory: Path) -> Manifest:
             f"There is no release in {str(directory)!r}, or it cannot be read. {_ADVICE}"
         ) from None
     except ValueError:
-        raise InputError(f"{where} is damaged: its manifest is no text. {_ADVICE}") from None
+        raise InputError(f"{release_name} is damaged: its manifest is no text. {_ADVICE}") from None
     try:
         return read(lambda: _parse_manifest(read_json(text)), "manifest", _ADVICE)
     except OtherFormatError:
         raise
     except InputError as error:
-        raise InputError(f"{where} is damaged. In its manifest: {error}") from None
+        raise InputError(f"{release_name} is damaged. In its manifest: {error}") from None
 
 
 class OtherFormatError(InputError):
@@ -248,8 +248,10 @@ class OtherFormatError(InputError):
 def _parse_manifest(value: object) -> Manifest:
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
-        by = versions.get("leastnoise", "unknown") if isinstance(versions, Mapping) else "unknown"
-        advice = f"It was written by leastnoise {quoted(by)}; read it with that."
+        version = (
+            versions.get("leastnoise", "unknown") if isinstance(versions, Mapping) else "unknown"
+        )
+        advice = f"It was written by leastnoise {quoted(version)}; read it with that."
         raise OtherFormatError(
             str(refuse("the format of a release", value["format"], str(MANIFEST_FORMAT), advice))
         )
@@ -260,7 +262,7 @@ def _parse_manifest(value: object) -> Manifest:
 
 def check_receipt(receipt: Mapping[str, Any]) -> None:
     """Raise InputError where a known entry of a receipt is missing or not of its type."""
-    payment = {each.name for each in fields(Payment)}
+    payment = {payment_field.name for payment_field in fields(Payment)}
     if payment & receipt.keys():
         read_record(Payment, receipt, "receipt")
     for name in {"id", "head"} & receipt.keys():
@@ -301,7 +303,10 @@ def escape_manifest(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {escape_manifest(name): escape_manifest(entry) for name, entry in value.items()}
     if is_dataclass(value) and not isinstance(value, (type, Options)):
-        entries = {each.name: escape_manifest(getattr(value, each.name)) for each in fields(value)}
+        entries = {
+            record_field.name: escape_manifest(getattr(value, record_field.name))
+            for record_field in fields(value)
+        }
         return replace(value, **entries)
     return value
 
@@ -317,11 +322,13 @@ def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
     if not isinstance(value, Mapping):
         raise refuse(place or "the whole", value, "an object with names and values")
     types, entries = get_type_hints(kind), {}
-    for each in fields(kind):  # type: ignore[arg-type] # a dataclass, which has no type of its own
-        name = f"{place}.{each.name}" if place else each.name
-        if each.name in value:
-            entries[each.name] = _read_value(types[each.name], value[each.name], name)
-        elif each.default is MISSING and each.default_factory is MISSING:
+    for record_field in fields(kind):  # type: ignore[arg-type] # a dataclass, which has no type of its own
+        name = f"{place}.{record_field.name}" if place else record_field.name
+        if record_field.name in value:
+            entries[record_field.name] = _read_value(
+                types[record_field.name], value[record_field.name], name
+            )
+        elif record_field.default is MISSING and record_field.default_factory is MISSING:
             raise InputError(f"{name} is missing. Use an intact copy.")
     return kind(**entries)
 
@@ -409,7 +416,7 @@ _SCALAR_READERS = {
 
 def _read_options(value: Any) -> Options:
     """Read what `Options.to_json` wrote; names that no option has are refused."""
-    known = {each.name for each in fields(Options)}
-    if not isinstance(value, Mapping) or not {*value} <= known:
-        raise refuse("options", value, "an object with some of " + ", ".join(sorted(known)))
+    option_names = {option.name for option in fields(Options)}
+    if not isinstance(value, Mapping) or not {*value} <= option_names:
+        raise refuse("options", value, "an object with some of " + ", ".join(sorted(option_names)))
     return Options(**value)

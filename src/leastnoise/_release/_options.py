@@ -119,8 +119,8 @@ class Options:
     below: Exact | None = None
 
     def __post_init__(self) -> None:
-        given = asdict(self)
-        kept: dict[str, Any] = {
+        options = asdict(self)
+        checked: dict[str, Any] = {
             "level": checked_level(self.level),
             "guard": guard_share(self.guard),
             "rows": None if self.rows is None else whole("rows", self.rows, 1, MOST_ROWS),
@@ -136,62 +136,66 @@ class Options:
                 "a list of some of 'csv', 'parquet', 'xlsx' and 'sdmx', at least one of them",
             )
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
-            if not isinstance(given[name], bool):
-                raise refuse(name, given[name], "true or false")
+            if not isinstance(options[name], bool):
+                raise refuse(name, options[name], "true or false")
         for name in ("covariances", "statements"):
-            if not isinstance(given[name], (list, tuple)) or not all(
-                isinstance(entry, str) and entry for entry in given[name]
+            if not isinstance(options[name], (list, tuple)) or not all(
+                isinstance(entry, str) and entry for entry in options[name]
             ):
-                raise refuse(name, given[name], "a list of texts that are not empty")
-        kept |= {
-            name: tuple(dict.fromkeys(given[name]))
+                raise refuse(name, options[name], "a list of texts that are not empty")
+        checked |= {
+            name: tuple(dict.fromkeys(options[name]))
             for name in ("formats", "covariances", "statements")
         }
         one_of("language", self.language, LANGUAGES)
         for name in ("contact", *_PUBLICATION_TEXTS):
-            if not isinstance(given[name], str) or len(given[name].splitlines()) > 1:
-                raise refuse(name, given[name], "a text of one line")
-        along = self.labels.values() if isinstance(self.labels, Mapping) else [None]
+            if not isinstance(options[name], str) or len(options[name].splitlines()) > 1:
+                raise refuse(name, options[name], "a text of one line")
+        label_texts = self.labels.values() if isinstance(self.labels, Mapping) else [None]
         if not all(
-            isinstance(each, Mapping)
-            and all(isinstance(text, str) and text for text in chain(*each.items()))
-            for each in along
+            isinstance(texts_of_codes, Mapping)
+            and all(isinstance(text, str) and text for text in chain(*texts_of_codes.items()))
+            for texts_of_codes in label_texts
         ):
             allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
             raise refuse("labels", self.labels, allowed)
-        kept["labels"] = {name: dict(each) for name, each in self.labels.items()}
-        listed = self.searches if isinstance(self.searches, (list, tuple)) else [None]
+        checked["labels"] = {
+            name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
+        }
+        searches = self.searches if isinstance(self.searches, (list, tuple)) else [None]
         if not all(
-            isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in listed
+            isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in searches
         ):
             raise refuse(
                 "searches",
                 self.searches,
                 "a list of what FoundCategories.search_facts() gives, of searches that were paid",
             )
-        kept["searches"] = tuple(dict(search) for search in self.searches)
-        kept |= {
-            name: None if given[name] is None else _check_publishable_size(name, given[name])
+        checked["searches"] = tuple(dict(search) for search in self.searches)
+        checked |= {
+            name: None if options[name] is None else _check_publishable_size(name, options[name])
             for name in ("round", "below")
         }
-        for name, value in kept.items():
+        for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
         """The names of the chosen options that only some plans can give."""
-        asked = {
+        is_chosen = {
             "nnls": self.nnls,
             "local_non_negative": self.local_non_negative,
             "covariances": bool(self.covariances),
         }
-        return tuple(name for name, wanted in asked.items() if wanted)
+        return tuple(name for name, chosen in is_chosen.items() if chosen)
 
     @property
     def occasional_columns(self) -> tuple[str, ...]:
         """The names of the chosen columns that not every table has."""
-        asked = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
-        return tuple(name for name, wanted in zip(OCCASIONAL_COLUMNS, asked, strict=True) if wanted)
+        is_chosen = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
+        return tuple(
+            name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
+        )
 
     @property
     def has_rounding(self) -> bool:
@@ -219,12 +223,16 @@ class Options:
             for name, value in asdict(self).items()
         }
         exact = {name: values.pop(name) for name in ("guard", "round", "below")}
-        given = {name: str(value) for name, value in exact.items() if value is not None}
-        further = {
+        exact_texts = {name: str(value) for name, value in exact.items() if value is not None}
+        optional = {
             name: values.pop(name)
             for name in (*_PUBLICATION_TEXTS, "labels", "statements", "rows", "searches")
         }
-        return {**values, **given, **{name: value for name, value in further.items() if value}}
+        return {
+            **values,
+            **exact_texts,
+            **{name: value for name, value in optional.items() if value},
+        }
 
 
 def _check_publishable_size(name: str, value: Exact) -> Fraction:
@@ -238,7 +246,7 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 def display_texts(options: Options, domain: Domain) -> CodeTexts:
     """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
     catalogue = load_catalogue(options.language)
-    words = {
+    translations = {
         label: catalogue.say(key)
         for label, key in (
             ("other", "other"),
@@ -248,17 +256,17 @@ def display_texts(options: Options, domain: Domain) -> CodeTexts:
     }
     kinds = {name: domain.kind(name) for name in domain.names}
     labels = {
-        name: [label for label in kind.further_labels if words[label] != label]
+        name: [label for label in kind.further_labels if translations[label] != label]
         for name, kind in kinds.items()
     }
-    others = {
-        name: {label: words[label] for label in translated}
+    texts_of_other_cells = {
+        name: {label: translations[label] for label in translated}
         for name, translated in labels.items()
         if translated
     }
     return {
-        name: {**others.get(name, {}), **options.labels.get(name, {})}
-        for name in {**others, **options.labels}
+        name: {**texts_of_other_cells.get(name, {}), **options.labels.get(name, {})}
+        for name in {**texts_of_other_cells, **options.labels}
     }
 
 
@@ -273,8 +281,8 @@ def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
 
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     """Describe rounding and suppression, and their effect on error bars."""
-    step, least = rounding_rule(options)
-    parts = (
+    step, bound = rounding_rule(options)
+    sentences = (
         [
             catalogue.say(
                 "rounded", to=catalogue.format_value(step), half=catalogue.format_value(step / 2)
@@ -285,11 +293,11 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     )
     return " ".join(
         [
-            *parts,
+            *sentences,
             *(
                 []
-                if least is None
-                else [catalogue.say("left_out", below=catalogue.format_value(least))]
+                if bound is None
+                else [catalogue.say("left_out", below=catalogue.format_value(bound))]
             ),
         ]
     )
@@ -316,17 +324,19 @@ def is_too_large_to_write(product: Product) -> bool:
     return product.rows > MOST_WRITTEN_ANSWERS >= _replace_all_ranges(product, identity()).rows
 
 
-def is_contained_in(question: Product, asked: Product) -> bool:
+def is_contained_in(question: Product, table: Product) -> bool:
     """Whether every query of a table is one of another table."""
-    pairs = zip(question.query_sets, asked.query_sets, strict=False)
-    return (question.measure, question.attributes) == (asked.measure, asked.attributes) and all(
-        queries == other or (other == all_ranges() and queries.form.intervals)
-        for queries, other in pairs
+    pairs = zip(question.query_sets, table.query_sets, strict=False)
+    return (question.measure, question.attributes) == (table.measure, table.attributes) and all(
+        queries == table_queries or (table_queries == all_ranges() and queries.form.intervals)
+        for queries, table_queries in pairs
     )
 
 
-def _replace_all_ranges(product: Product, instead: QuerySet) -> Product:
-    sets = tuple(instead if queries == all_ranges() else queries for queries in product.query_sets)
+def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
+    sets = tuple(
+        replacement if queries == all_ranges() else queries for queries in product.query_sets
+    )
     return replace(product, query_sets=sets)
 
 
@@ -370,17 +380,17 @@ def find_table_position(products: Sequence[Product], key: str) -> int:
         and 1 <= int(key[1:]) <= len(products)
     ):
         return int(key[1:]) - 1
-    named = [position for position, product in enumerate(products) if product.name == key]
-    if len(named) == 1:
-        return named[0]
-    if named:
-        listed = ", ".join(f"q{position + 1}" for position in named[:5]) + ", ..." * (
-            len(named) > 5
+    positions = [position for position, product in enumerate(products) if product.name == key]
+    if len(positions) == 1:
+        return positions[0]
+    if positions:
+        listed = ", ".join(f"q{position + 1}" for position in positions[:5]) + ", ..." * (
+            len(positions) > 5
         )
         raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
-    some = ", ".join(
+    first_tables = ", ".join(
         f"q{number} ({product.name})" for number, product in enumerate(products[:5], 1)
     ) + ", ..." * (len(products) > 5)
     raise InputError(
-        f"A table must be called by its id or name; got {quoted(key)}. This release has {some}."
+        f"A table must be called by its id or name; got {quoted(key)}. This release has {first_tables}."
     )

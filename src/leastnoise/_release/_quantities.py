@@ -50,12 +50,12 @@ def describe_quantity(product: Product) -> str:
     return f"{quantity}, in {describe_unit(measure)}"
 
 
-def describe_columns(part: ResultTable) -> dict[str, str]:
+def describe_columns(result: ResultTable) -> dict[str, str]:
     """Return for every column of numbers of a table or a statistic its quantity and unit."""
-    if isinstance(part, Table):
-        return _describe_table_columns(part)
-    if isinstance(part, StatisticTable):
-        return _describe_statistic_columns(part)
+    if isinstance(result, Table):
+        return _describe_table_columns(result)
+    if isinstance(result, StatisticTable):
+        return _describe_statistic_columns(result)
     return {}
 
 
@@ -63,30 +63,34 @@ def _describe_table_columns(table: Table) -> dict[str, str]:
     product = table.product
     measure = None if product.measure is None else product.domain.measure(product.measure)
     texts = {name: f"{text}, in {describe_unit(measure)}" for name, text in _ANSWER_COLUMNS.items()}
-    known = {"answer": f"estimate of the {describe_quantity(product)}", **texts}
-    return {name: known[name] for name in table.numbers() if name in known}
+    meanings = {"answer": f"estimate of the {describe_quantity(product)}", **texts}
+    return {name: meanings[name] for name in table.numbers() if name in meanings}
 
 
-def _describe_statistic_columns(made: StatisticTable) -> dict[str, str]:
-    statistic, domain = made.statistic, made.domain
+def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
+    statistic, domain = table.statistic, table.domain
     if statistic.form.of_measure:
-        return _describe_mean_columns(made, domain.measure(statistic.of))
+        return _describe_mean_columns(table, domain.measure(statistic.of))
     column = domain.kind(statistic.of).reading.column or statistic.of
     unit = f"the unit of the column {column!r}"
     if statistic.form.at_shares:
-        beyond = {
+        beyond_meanings = {
             "may_be_below": "1 where quantile may lie below low, beyond the bounds, else 0",
             "may_be_above": "1 where quantile may lie above high, beyond the bounds, else 0",
         }
         texts = {
             name: f"{text} of quantile, in {unit}" for name, text in _STATISTIC_COLUMNS.items()
         }
-        known = {"quantile": f"quantile of {statistic.of}, in {unit}", **texts, **beyond}
+        meanings = {
+            "quantile": f"quantile of {statistic.of}, in {unit}",
+            **texts,
+            **beyond_meanings,
+        }
     else:
         texts = {name: f"{text} of share, from 0 to 1" for name, text in _STATISTIC_COLUMNS.items()}
         share = "share of the rows of the group up to the end of the cell, from 0 to 1"
-        known = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
-    return {name: known[name] for name in made.numbers() if name in known}
+        meanings = {"share": share, "up_to": f"end of the cell, in {unit}", **texts}
+    return {name: meanings[name] for name in table.numbers() if name in meanings}
 
 
 def _describe_mean_columns(made: StatisticTable, measure: Measure) -> dict[str, str]:
@@ -96,11 +100,11 @@ def _describe_mean_columns(made: StatisticTable, measure: Measure) -> dict[str, 
         name: f"{text} of mean, in {describe_unit(values)}"
         for name, text in _STATISTIC_COLUMNS.items()
     }
-    known = {
+    meanings = {
         "mean": f"{ENGLISH.say('name_means', of=made.statistic.of)}, in {describe_unit(values)}",
         **texts,
         "sum": f"sum of {made.statistic.of}, in {describe_unit(measure)}",
         "count": "number of rows with a value",
         "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
     }
-    return {name: known[name] for name in made.numbers() if name in known}
+    return {name: meanings[name] for name in made.numbers() if name in meanings}

@@ -93,13 +93,19 @@ class Records:
             self.names, key=lambda name_of: self.domain.kind(name_of).size, reverse=True
         ):
             names_of_columns.setdefault(self.domain.kind(name).reading.column or name, name)
-        written = {name: column for column, name in names_of_columns.items()}
+        column_of_name = {name: column for column, name in names_of_columns.items()}
         return {
-            **{name: values for name, values in self.units.items() if name not in written.values()},
             **{
-                written[name]: _spell_values(self.domain.kind(name), self.codes[:, index], random)
+                name: values
+                for name, values in self.units.items()
+                if name not in column_of_name.values()
+            },
+            **{
+                column_of_name[name]: _spell_values(
+                    self.domain.kind(name), self.codes[:, index], random
+                )
                 for index, name in enumerate(self.names)
-                if name in written
+                if name in column_of_name
             },
         }
 
@@ -111,29 +117,32 @@ def make_records(
 
     By default as many as it counted, and each by itself.
     """
-    a_unit = _mean_rows_per_unit(outcome) if units else 0.0
+    rows_per_unit = _mean_rows_per_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
-    measured, mixture = fitted_model(outcome.estimator(), workload.products)
-    names, stated = measured.names, outcome.plan.details.impossible
+    model, mixture = fitted_model(outcome.estimator(), workload.products)
+    names, stated_cells = model.names, outcome.plan.details.get("impossible", ())
     impossible = [
         {names.index(name): codes for name, codes in cells.items()}
-        for cells in stated
+        for cells in stated_cells
         if set(cells) <= set(names)
     ]
-    public = public_counts_of_plan(outcome.plan)
-    many = whole("rows", round(measured.total) if rows is None else rows, 1, MOST_RECORDS)
+    public_counts = public_counts_of_plan(outcome.plan)
+    count = whole("rows", round(model.total) if rows is None else rows, 1, MOST_RECORDS)
     sums = [
-        table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
+        table.sums.on(tuple(name for name in table.sums.names if name in names))
+        for table in public_counts
     ]
-    held = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
-    codes = draw_records(mixture, many, whole("seed", seed, 0), impossible, held)
-    made = Records(outcome.plan.domain, names, codes, measured.total, seed)
+    fixed_sums = [(tuple(map(names.index, counts.names)), counts) for counts in sums]
+    codes = draw_records(mixture, count, whole("seed", seed, 0), impossible, fixed_sums)
+    records = Records(outcome.plan.domain, names, codes, model.total, seed)
     if not units:
-        return made
+        return records
     # all units have as many rows, but for one more: how they differ was not counted
-    number = min(max(round(many / a_unit), -(-many // outcome.plan.privacy.max_rows)), many)
-    unit_of_row = np.random.default_rng([seed, 4]).permutation(np.arange(many) % number)
-    return replace(made, units={str(outcome.plan.privacy.unit_column): unit_of_row})
+    unit_count = min(
+        max(round(count / rows_per_unit), -(-count // outcome.plan.privacy.max_rows)), count
+    )
+    unit_of_row = np.random.default_rng([seed, 4]).permutation(np.arange(count) % unit_count)
+    return replace(records, units={str(outcome.plan.privacy.unit_column): unit_of_row})
 
 
 def _mean_rows_per_unit(outcome: Outcome) -> float:
@@ -167,16 +176,17 @@ def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> A
     a null.
     """
     null = kind.reading.nulls[0] if kind.reading.nulls else None
-    spelled: dict[int, Any] = {
-        kind.regular + at: null if kind.regular + at == kind.null_cell else label
-        for at, label in enumerate(kind.further_labels)
+    further_values: dict[int, Any] = {
+        kind.regular + position: null if kind.regular + position == kind.null_cell else label
+        for position, label in enumerate(kind.further_labels)
     }
     if kind.hidden:
-        spelled[kind.published] = None
+        further_values[kind.published] = None
     values = _draw_values(kind, np.minimum(codes, kind.regular - 1), random)
-    if spelled:
+    if further_values:
         values = [
-            spelled.get(code, value) for code, value in zip(codes.tolist(), values, strict=True)
+            further_values.get(code, value)
+            for code, value in zip(codes.tolist(), values, strict=True)
         ]
     if any(isinstance(value, str) for value in values):  # a column has one type
         values = [None if value is None else str(value) for value in values]

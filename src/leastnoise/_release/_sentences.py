@@ -100,13 +100,13 @@ def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     else:
         values["times"] = catalogue.say("over_10_300")
         if budget.epsilon < 700:
-            times = math.exp(float(budget.epsilon))
+            factor = math.exp(float(budget.epsilon))
             values["times"] = catalogue.localize(
-                f"{times:.3g}"
-                if times < 1000
-                else f"{times:,.0f}"
-                if times < 1e6
-                else f"{times:.2g}"
+                f"{factor:.3g}"
+                if factor < 1000
+                else f"{factor:,.0f}"
+                if factor < 1e6
+                else f"{factor:.2g}"
             )
     return catalogue.say(
         f"promise_{_DEFINITIONS[type(budget)]}",
@@ -124,11 +124,11 @@ def guessing_chance(privacy: Privacy) -> float:
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
         return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
-    smaller, delta = (
+    inverse_factor, delta = (
         math.exp(-float(budget.epsilon)),
         float(budget.delta) if isinstance(budget, ApproxDP) else 0.0,
     )
-    return min(1.0, (1 + delta * smaller) / (1 + smaller))
+    return min(1.0, (1 + delta * inverse_factor) / (1 + inverse_factor))
 
 
 def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
@@ -220,9 +220,9 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
             names=catalogue.join_names([*measure.attributes]),
         )
     if isinstance(measure, Weighted):
-        of = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
+        factor = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
         return catalogue.say(
-            "measure_weighted", name=name, of=of, weight=repr(measure.weight.column)
+            "measure_weighted", name=name, of=factor, weight=repr(measure.weight.column)
         )
     if isinstance(measure, ValueCount):
         return catalogue.say("measure_values", name=name, column=repr(measure.column))
@@ -238,11 +238,11 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Say which rows are in no table, and which are missing from some tables only."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
-    of_all = [name for name, kind in dropping.items() if not kind.hidden]
-    of_some = [name for name, kind in dropping.items() if kind.hidden]
+    dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
+    hidden_names = [name for name, kind in dropping.items() if kind.hidden]
     return [
         catalogue.say(key, names=catalogue.join_names(names))
-        for key, names in (("dropped", of_all), ("left_out_of_some", of_some))
+        for key, names in (("dropped", dropped_names), ("left_out_of_some", hidden_names))
         if names
     ]
 
@@ -262,8 +262,14 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     And what sums and means do with such values.
     """
     domain = release.plan.domain
-    asked = {name for product in release.workload.products for name in product.attributes}
-    names = [name for name in domain.names if name in asked and domain.kind(name).outside == "clip"]
+    workload_attributes = {
+        name for product in release.workload.products for name in product.attributes
+    }
+    names = [
+        name
+        for name in domain.names
+        if name in workload_attributes and domain.kind(name).outside == "clip"
+    ]
     return [
         *([catalogue.say("clipped", names=catalogue.join_names(names))] if names else []),
         *list_measure_values(release.plan.workload, catalogue),
@@ -275,32 +281,33 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 
     How sums and means clip its values, and how a row without a value counts.
     """
-    known, summed = (
+    measures, summed = (
         workload.domain.measures,
         sorted({str(product.measure) for product in workload.products if product.of_values}),
     )
     columns = {
-        part: name
+        factor: name
         for name in summed
-        for part in factor_measures(known[name])
-        if type(part) is Measure
+        for factor in factor_measures(measures[name])
+        if type(factor) is Measure
     }
     averaged = {
-        part
+        factor
         for statistic in workload.statistics
         if statistic.form.of_measure
-        for part in factor_measures(known[statistic.of])
+        for factor in factor_measures(measures[statistic.of])
     }
     sentences = []
     for measure, name in columns.items():
         low, high = (catalogue.format_exact(value) for value in (measure.low, measure.high))
-        named = next(
-            (known_as for known_as, declared in known.items() if declared == measure), name
+        name_of_measure = next(
+            (name_declared for name_declared, declared in measures.items() if declared == measure),
+            name,
         )
         sentences.append(
             catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
-                name=named,
+                name=name_of_measure,
                 low=low,
                 high=high,
             )
@@ -313,14 +320,17 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
     The noise has to hide that.
     """
-    known, summed = (
+    measures, summed = (
         workload.domain.measures,
         sorted({str(product.measure) for product in workload.products if product.of_values}),
     )
-    most = {name: catalogue.format_exact(known[name].largest * known[name].unit) for name in summed}
+    contributions = {
+        name: catalogue.format_exact(measures[name].largest * measures[name].unit)
+        for name in summed
+    }
     return [
         *list_measure_values(workload, catalogue),
-        *(catalogue.say("row_adds", name=name, most=text) for name, text in most.items()),
+        *(catalogue.say("row_adds", name=name, most=text) for name, text in contributions.items()),
     ]
 
 
@@ -334,27 +344,27 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
 
     And about how many rows it cut; None without a limit.
     """
-    privacy, cut = release.privacy, estimate_cut_share(release.receipt, release.level)
+    privacy, cut_share = release.privacy, estimate_cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
-    words = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
-    if cut is not None:
-        share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut)
-        words.append(catalogue.say("cut_share", share=share, low=low, high=high))
+    parts = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
+    if cut_share is not None:
+        share, low, high = (catalogue.format_percent(round(value, 2)) for value in cut_share)
+        parts.append(catalogue.say("cut_share", share=share, low=low, high=high))
     else:
-        words.append(
+        parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
     if (bound := privacy.max_per_cell) is not None:
-        words.append(
+        parts.append(
             catalogue.say_count(
                 "cut_cell", bound.rows, names=catalogue.join_names([*bound.attributes])
             )
         )
-        words += (
+        parts += (
             [catalogue.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
         )  # under Laplace noise all rows count
-    return " ".join(words)
+    return " ".join(parts)
 
 
 def describe_guard_counts(
@@ -376,8 +386,8 @@ def describe_guard_counts(
     if "guard_used" not in receipt:
         return None
     kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
-    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    surely_unused = kept - used - times * std - 0.5
+    multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    surely_unused = kept - used - multiplier * std - 0.5
     if unused_over is not None and not surely_unused > unused_over * kept:
         return None
     values = {
@@ -385,8 +395,8 @@ def describe_guard_counts(
         "used": catalogue.format_number(used),
     }
     values |= {
-        "kept_margin": catalogue.format_error(times * math.sqrt(2) * std + 0.5),
-        "used_margin": catalogue.format_error(times * std + 0.5),
+        "kept_margin": catalogue.format_error(multiplier * math.sqrt(2) * std + 0.5),
+        "used_margin": catalogue.format_error(multiplier * std + 0.5),
     }
     key = (
         "guard"
@@ -395,12 +405,14 @@ def describe_guard_counts(
         if privacy.max_rows == 1
         else "guard_kept_many"
     )
-    words = catalogue.say(key, count=privacy.max_rows, column=repr(privacy.unit_column), **values)
+    sentence = catalogue.say(
+        key, count=privacy.max_rows, column=repr(privacy.unit_column), **values
+    )
     unused = unused_row_share(release)
     return (
-        f"{words} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
+        f"{sentence} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
         if unused
-        else words
+        else sentence
     )
 
 
@@ -413,8 +425,8 @@ def unused_row_share(release: Release) -> float:
     if "guard_used" not in receipt:
         return 0.0
     kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
-    times = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
-    if not kept - used > times * std + 0.5:
+    multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, release.level)
+    if not kept - used > multiplier * std + 0.5:
         return 0.0
     return max(0.0, round(min(1.0, (kept - used) / max(kept, 1)), 2))
 
@@ -451,13 +463,13 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
     """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
-    before = release.receipt.get("guard_reduced_from")
-    if before is None:
+    earlier_budget = release.receipt.get("guard_reduced_from")
+    if earlier_budget is None:
         return None
     budget = release.privacy.budget
     size = "rho" if isinstance(budget, ZCDP) else "epsilon"
     return catalogue.say(
-        "guard_reduced", before=before, now=f"{size} = {readable(getattr(budget, size))}"
+        "guard_reduced", before=earlier_budget, now=f"{size} = {readable(getattr(budget, size))}"
     )
 
 
@@ -535,14 +547,15 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
             else [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]
         )
 
-    never = "; ".join(
-        " x ".join(map(cells, each, each.values())) for each in plan.details.impossible
+    impossible = "; ".join(
+        " x ".join(map(cells, cell_group, cell_group.values()))
+        for cell_group in plan.details.get("impossible", ())
     )
-    stated = {
-        "stated_impossible": never,
+    facts = {
+        "stated_impossible": impossible,
         "stated_public": "; ".join(table.product.name for table in public_counts_of_plan(plan)),
     }
-    return {key: values for key, values in stated.items() if values}
+    return {key: values for key, values in facts.items() if values}
 
 
 def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
@@ -567,12 +580,12 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
         if cell is None:
             sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, column=column))
         else:
-            limits = {
+            limit_values = {
                 "count": privacy.max_rows,
                 "rows": cell.rows,
                 "names": catalogue.join_names([*cell.attributes]),
             }
-            sentences.append(catalogue.say("limit_unit_cell", column=column, **limits))
+            sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
     sentences.append(catalogue.say("limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(catalogue.say("limit_sums"))
@@ -591,12 +604,16 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
     And how to get the rest of it.
     """
-    asked = release.plan.workload.products
-    large = [position for position, each in enumerate(asked) if is_too_large_to_write(each)]
+    products = release.plan.workload.products
+    large = [
+        position for position, candidate in enumerate(products) if is_too_large_to_write(candidate)
+    ]
     position = next(
-        position for position in large if asked[position] is product or asked[position] == product
+        position
+        for position in large
+        if products[position] is product or products[position] == product
     )
-    cells, prefix = f"q{position + 1}", f"q{len(asked) + large.index(position) + 1}"
+    cells, prefix = f"q{position + 1}", f"q{len(products) + large.index(position) + 1}"
     return catalogue.say(
         "large",
         name=table_title(product, catalogue),
@@ -612,13 +629,13 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
     None if there was no second table.
     """
-    second = release.receipt.get("joined")
-    if not second:
+    second_table = release.receipt.get("joined")
+    if not second_table:
         return None
     return catalogue.say(
-        "joined_public" if second["public"] else "joined",
-        table=second["table"] or "-",
-        column=repr(second["on"]),
+        "joined_public" if second_table["public"] else "joined",
+        table=second_table["table"] or "-",
+        column=repr(second_table["on"]),
     )
 
 
@@ -631,13 +648,13 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     sentences = (
         [catalogue.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
     )
-    for key, in_all in (("units_each", False), ("units_once", True)):
-        once = [
+    for key, is_once_in_all in (("units_each", False), ("units_once", True)):
+        counted_products = [
             product
             for product in units
-            if (product.domain.measure(str(product.measure)) == UnitCount()) is in_all
+            if (product.domain.measure(str(product.measure)) == UnitCount()) is is_once_in_all
         ]
-        tables = [product.attributes for product in once if product.attributes]
+        tables = [product.attributes for product in counted_products if product.attributes]
         names = [
             *map(" x ".join, tables[:_MOST_LISTED_TABLES]),
             *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
@@ -704,12 +721,8 @@ def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) 
     First what holds for all of them, then a sentence or two for each kind.
     """
     options = release.options
-    one_by_one = ["answer_non_negative"] * options.non_negative + [
-        "answer_integer"
-    ] * options.integer
-    names = (
-        one_by_one + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
-    )
+    columns = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
+    names = columns + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
     sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
     sentences += list_non_additive_tables(release, catalogue)
     if options.nnls:

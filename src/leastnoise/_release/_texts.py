@@ -95,11 +95,11 @@ class Catalogue:
 
     def format_exact(self, value: Fraction) -> str:
         """Write a bound or a unit with separators and all of its digits."""
-        whole, mark, rest = readable(value).partition(".")
+        whole, point, decimals = readable(value).partition(".")
         return self.localize(
             (f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole)
-            + mark
-            + rest
+            + point
+            + decimals
         )
 
     def join_names(self, names: list[str]) -> str:
@@ -125,10 +125,10 @@ class Catalogue:
         """Write a margin or standard error in three digits."""
         if math.isnan(value):
             return _SUPPRESSED
-        short = float(f"{value:.3g}")
-        if not short > 0:
+        rounded = float(f"{value:.3g}")
+        if not rounded > 0:
             return "0"
-        return self.localize(f"{short:,.{max(0, 2 - math.floor(math.log10(short)))}f}")
+        return self.localize(f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}")
 
     def format_percent(self, share: float, digits: int = 6) -> str:
         """Write a share as a percentage.
@@ -162,24 +162,24 @@ def load_catalogue(language: str = "en") -> Catalogue:
     )
 
 
-def _translate_message(fault: str, table: Mapping[str, str]) -> str | None:
+def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
     """Translate a message by a table of templates.
 
     Including its values that are messages or words; None if the table lacks one.
     """
-    if not isinstance(fault, Message):
-        return table.get(fault)
-    texts_of = {
-        name: value for name, value in fault.values.items() if isinstance(value, str) and value
+    if not isinstance(sentence, Message):
+        return table.get(sentence)
+    text_values = {
+        name: value for name, value in sentence.values.items() if isinstance(value, str) and value
     }
-    words = {
+    translated = {
         name: _translate_message(text, table)
-        for name, text in texts_of.items()
+        for name, text in text_values.items()
         if name in _TRANSLATED_VALUES or isinstance(text, Message)
     }
-    if fault.template not in table or None in words.values():
+    if sentence.template not in table or None in translated.values():
         return None
-    return message(table[fault.template], **{**fault.values, **words})
+    return message(table[sentence.template], **{**sentence.values, **translated})
 
 
 _TRANSLATED_VALUES = ("what", "allowed", "advice", "part", "fault", "why", "key")
@@ -230,18 +230,18 @@ def display_labels(
 
     The code is appended if several codes share a label.
     """
-    shown = []
-    for along, name in zip_longest(labels, names):
-        known, words = texts.get(str(name), {}), tuple(map(str, along))
-        if known:
-            labelled = [known.get(label, label) for label in words]
-            often = Counter(labelled)
+    labels_by_key = []
+    for codes, name in zip_longest(labels, names):
+        texts_of_codes, words = texts.get(str(name), {}), tuple(map(str, codes))
+        if texts_of_codes:
+            labelled = [texts_of_codes.get(label, label) for label in words]
+            counts = Counter(labelled)
             words = tuple(
-                f"{word} ({label})" if often[word] > 1 else word
+                f"{word} ({label})" if counts[word] > 1 else word
                 for word, label in zip(labelled, words, strict=True)
             )
-        shown.append(words)
-    return tuple(shown)
+        labels_by_key.append(words)
+    return tuple(labels_by_key)
 
 
 def make_picture(
@@ -257,7 +257,7 @@ def make_picture(
 
     All cells, or numbers and dates without their cell of other values.
     """
-    whole = Picture(
+    picture = Picture(
         name=table_title(product, catalogue),
         axes=make_axes(product, labels),
         answer=answer,
@@ -272,38 +272,51 @@ def make_picture(
     # a line or is the only form that can be drawn
     kinds = [product.domain.kind(name) for name in product.attributes]
     further = [
-        _count_further_cells(kind, along) for kind, along in zip(kinds, product.labels, strict=True)
+        _count_further_cells(kind, axis_labels)
+        for kind, axis_labels in zip(kinds, product.labels, strict=True)
     ]
     if any(further):
-        made = []
+        drawn_axes = []
         shorter = make_axes(
             product,
-            [along[: len(along) - count] for along, count in zip(labels, further, strict=True)],
+            [
+                axis_labels[: len(axis_labels) - count]
+                for axis_labels, count in zip(labels, further, strict=True)
+            ],
         )
-        for axis, rest, count in zip(whole.axes, shorter, further, strict=True):
+        for axis, shorter_axis, count in zip(picture.axes, shorter, further, strict=True):
             left_out = catalogue.join_names(list(axis.labels[len(axis.labels) - count :]))
-            called_rest = f"{axis.name}, {catalogue.say('without', label=left_out)}"
-            made.append(replace(rest, name=called_rest) if count and rest.is_numbered else axis)
-        cells = tuple(slice(axis.size) for axis in made)
-        short = replace(
-            whole,
-            axes=tuple(made),
+            shorter_name = f"{axis.name}, {catalogue.say('without', label=left_out)}"
+            drawn_axes.append(
+                replace(shorter_axis, name=shorter_name)
+                if count and shorter_axis.is_numbered
+                else axis
+            )
+        cells = tuple(slice(axis.size) for axis in drawn_axes)
+        shorter_picture = replace(
+            picture,
+            axes=tuple(drawn_axes),
             answer=answer[cells],
-            low=whole.low[cells],
-            high=whole.high[cells],
+            low=picture.low[cells],
+            high=picture.high[cells],
         )
         drawn_short, drawn_whole = (
-            "" if (chart := choose_chart(drawn)) is None else chart.name for drawn in (short, whole)
+            "" if (chart := choose_chart(drawn)) is None else chart.name
+            for drawn in (shorter_picture, picture)
         )
-        whole = (
-            short if drawn_short == "lines" or drawn_whole == "largest" != drawn_short else whole
+        picture = (
+            shorter_picture
+            if drawn_short == "lines" or drawn_whole == "largest" != drawn_short
+            else picture
         )
-    several = (
-        tuple(axis for axis in whole.axes if axis.size > 1) or whole.axes[:1]
+    varying_axes = (
+        tuple(axis for axis in picture.axes if axis.size > 1) or picture.axes[:1]
     )  # a key that is equal in every row tells nothing
-    shape = tuple(axis.size for axis in several)
-    answer, low, high = (values.reshape(shape) for values in (whole.answer, whole.low, whole.high))
-    return replace(whole, axes=several, answer=answer, low=low, high=high)
+    shape = tuple(axis.size for axis in varying_axes)
+    answer, low, high = (
+        values.reshape(shape) for values in (picture.answer, picture.low, picture.high)
+    )
+    return replace(picture, axes=varying_axes, answer=answer, low=low, high=high)
 
 
 def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
@@ -317,11 +330,11 @@ def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
 
     With as many keys as it has labels: ranges of numbers, dates, or else names.
     """
-    made = []
-    for name, attribute, queries, along in zip(
+    result = []
+    for name, attribute, queries, axis_labels in zip(
         product.keys, product.attributes, product.query_sets, labels, strict=True
     ):
-        shown, kind = tuple(map(str, along)), product.domain.kind(attribute)
+        label_texts, kind = tuple(map(str, axis_labels)), product.domain.kind(attribute)
         edges = _cell_bounds(kind)
         ends = (
             interval_ends(queries.operator("", kind))
@@ -329,7 +342,9 @@ def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
             else None
         )
         if edges is not None and ends is not None:
-            low, high = (values[end[: len(shown)]] for values, end in zip(edges, ends, strict=True))
+            low, high = (
+                values[end[: len(label_texts)]] for values, end in zip(edges, ends, strict=True)
+            )
             # a single number is drawn as wide as the step to the next, so that neighbours touch
             step = (
                 1.0
@@ -338,32 +353,36 @@ def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
                 if isinstance(kind, Decimals)
                 else 0.0
             )
-            wide = high + step if queries.form.axis == "cells" else high
-            made.append(
+            drawn_high = high + step if queries.form.axis == "cells" else high
+            result.append(
                 Axis(
                     name=name,
-                    labels=shown,
+                    labels=label_texts,
                     kind=queries.form.axis,
                     low=low,
-                    high=wide,
+                    high=drawn_high,
                     first=low,
                     last=high,
                 )
             )
             continue
-        moments = [*takewhile(bool, (first_moment(label.removeprefix("<= ")) for label in shown))]
-        dates = (
-            queries.form.axis != "spans" and len(moments) == len(shown) > 2 and len(shown[0]) > 4
+        moments = [
+            *takewhile(bool, (first_moment(label.removeprefix("<= ")) for label in label_texts))
+        ]
+        are_dates = (
+            queries.form.axis != "spans"
+            and len(moments) == len(label_texts) > 2
+            and len(label_texts[0]) > 4
         )
-        made.append(
+        result.append(
             Axis(
                 name=name,
-                labels=shown,
-                kind="times" if dates else "names",
-                moments=tuple(map(str, moments)) if dates else (),
+                labels=label_texts,
+                kind="times" if are_dates else "names",
+                moments=tuple(map(str, moments)) if are_dates else (),
             )
         )
-    return tuple(made)
+    return tuple(result)
 
 
 def first_moment(label: str) -> str | None:
@@ -400,8 +419,8 @@ def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
         low = high = np.array([float(value) for value in kind.values])
     else:
         return None
-    rest = np.full(kind.size - len(low), np.nan)
-    return np.concatenate([low, rest]), np.concatenate([high, rest])
+    missing = np.full(kind.size - len(low), np.nan)
+    return np.concatenate([low, missing]), np.concatenate([high, missing])
 
 
 def table_title(product: Product, catalogue: Catalogue) -> str:
@@ -409,21 +428,21 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
     table = catalogue.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
-        for asked in {*product.query_sets}:
-            if asked.kind not in ("identity", "level"):
-                periods = asked.arguments[0][0] if asked.form.numbered else 0
+        for query_set in {*product.query_sets}:
+            if query_set.kind not in ("identity", "level"):
+                periods = query_set.arguments[0][0] if query_set.form.numbered else 0
                 table = table.replace(
-                    f":{asked.word}",
-                    f" ({catalogue.say(f'name_along_{asked.kind}', periods=periods)})",
+                    f":{query_set.word}",
+                    f" ({catalogue.say(f'name_along_{query_set.kind}', periods=periods)})",
                 )
     if product.measure is None:
         return table
-    made = (
+    quantity = (
         catalogue.say("name_sum", measure=product.measure)
         if product.of_values
         else name_measured(product, catalogue, "name")
     )
-    return catalogue.say("name_by", name=made, groups=table) if product.attributes else made
+    return catalogue.say("name_by", name=quantity, groups=table) if product.attributes else quantity
 
 
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
@@ -447,9 +466,11 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
 
 def statistic_title(statistic: Statistic, catalogue: Catalogue) -> str:
     """Return the name of a mean, of quantiles or of a distribution function."""
-    made = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
+    title = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
     return (
-        catalogue.say("name_by", name=made, groups=statistic.groups_name) if statistic.by else made
+        catalogue.say("name_by", name=title, groups=statistic.groups_name)
+        if statistic.by
+        else title
     )
 
 
@@ -475,7 +496,7 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
     """
     if "guard_cut" not in receipt:
         return None
-    cut, kept, s, t = (
+    cut, kept, cut_error, kept_error = (
         float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std")
     )
     cut = max(
@@ -484,12 +505,14 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
         # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at
         # 0
     )
-    times = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
-    s, t = times * s, times * math.sqrt(2) * t
-    square = kept**2 - t**2
+    multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
+    cut_error, kept_error = multiplier * cut_error, multiplier * math.sqrt(2) * kept_error
+    square = kept**2 - kept_error**2
     if kept <= 0 or square <= 0:
         return None
-    root = math.sqrt((kept * s) ** 2 + (cut * t) ** 2 - (s * t) ** 2)
+    root = math.sqrt(
+        (kept * cut_error) ** 2 + (cut * kept_error) ** 2 - (cut_error * kept_error) ** 2
+    )
     share, low, high = (
         max(0.0, ratio) / (1 + max(0.0, ratio))
         for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)

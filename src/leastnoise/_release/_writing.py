@@ -1,6 +1,6 @@
 """Write the files of a release: answers, their index, the manifest.
 
-Answers in batches of bounded size (Parquet by Arrow, CSV by DuckDB).
+Answers are written in batches of bounded size: Arrow writes Parquet, DuckDB writes CSV.
 """
 
 import json
@@ -47,18 +47,18 @@ from leastnoise._trusted.check import Exact, refuse
 from leastnoise._trusted.check.arrays import Array
 from leastnoise._trusted.linop import whole_bytes_text
 from leastnoise._trusted.measurements import Measurements, measurements_value
-from leastnoise._workload import level_names
+from leastnoise._workload import Product, level_names
 
 MOST_TABLE_FILES = 200
 BATCH_CELLS = 1_000_000
-# DuckDB would draw its own on the standard output stream of an interactive program
+# DuckDB would draw a progress bar of its own on the standard output of an interactive program.
 _DISABLE_PROGRESS_BAR = "SET enable_progress_bar = false"
 _ROW_GROUP_ROWS = 2**18
 COLUMNS_KEY = "leastnoise:columns"
 """The key of the metadata of Parquet files with the quantity and unit of each column, as JSON."""
 
 WRITERS = {"xlsx": Workbook, "sdmx": SdmxMessages}
-"""Writers of the formats that hold all tables together; they take the parts one by one."""
+"""Writers of the formats that hold all tables in one file; tables are added one after the other."""
 MOST_LISTED_TABLES = 200
 MOST_LABELS = 100_000  # of all attributes and their levels
 PROJECTIONS = {
@@ -137,14 +137,14 @@ _MEANINGS = {
 def _open_formats(names: Sequence[str]) -> Iterator[tuple[bool, Any]]:
     """Yield whether Parquet is written, and the database that writes CSV.
 
-    None without CSV; creating a database takes longer than writing a small table.
+    The database is None without CSV: creating one takes longer than writing a small table.
     """
-    opened: Any = nullcontext()
+    connection: Any = nullcontext()
     if "csv" in names:
         import duckdb
 
-        opened = duckdb.connect(":memory:")
-    with opened as database:
+        connection = duckdb.connect(":memory:")
+    with connection as database:
         yield "parquet" in names, database
 
 
@@ -155,34 +155,37 @@ def write_answers(
 
     Each table is estimated once, and yielded while a thread writes it.
 
-    Guarantees: memory for one table and one more for each core, or so many batches of about a
-        million answers where tables share files.
+    Guarantees: memory for one table and one more for each core, or for that number of batches of
+        about a million answers if tables share files.
     """
     (directory / "answers").mkdir()
     entries = []
-    others = [
+    format_writers = [
         WRITERS[name](release, directory) for name in release.options.formats if name in WRITERS
     ]
-    with _open_formats(release.options.formats) as formats, BoundedThreadPool() as beside:
-        for table, stem in (
-            _write_table_batches if len(release.tables) > MOST_TABLE_FILES else _write_single_tables
-        )(release, directory, formats, beside):
+    with _open_formats(release.options.formats) as formats, BoundedThreadPool() as pool:
+        write_tables = _write_single_tables
+        if len(release.tables) > MOST_TABLE_FILES:
+            write_tables = _write_table_batches
+        for table, stem in write_tables(release, directory, formats, pool):
             entries.append(_make_entry(release, table, stem))
-            for writer in others:
+            for writer in format_writers:
                 writer.add(table, stem)
             yield table, entries[-1]
-        for made in release.statistics:
-            _write_result(made, directory / statistic_path(release, made), formats)
-            for writer in others:
-                writer.add(made, statistic_path(release, made))
-    for writer in others:
+        for statistic in release.statistics:
+            _write_result(statistic, directory / statistic_path(release, statistic), formats)
+            for writer in format_writers:
+                writer.add(statistic, statistic_path(release, statistic))
+    for writer in format_writers:
         writer.close()
     for number, text in enumerate(release.options.statements, 1):
         answers = release.answer_sql(text)
         for ending in {"csv", *release.options.formats} & {"csv", "parquet"}:
             write_columns(answers, directory / f"{statement_path(number)}.{ending}")
     write_rows(
-        directory / "tables.csv", [each.name for each in fields(TableEntry)], map(astuple, entries)
+        directory / "tables.csv",
+        [entry_field.name for entry_field in fields(TableEntry)],
+        map(astuple, entries),
     )
 
 
@@ -199,9 +202,9 @@ def write_columns(columns: Columns, path: Path) -> None:
 
 
 def write_covariances(release: Release, directory: Path) -> None:
-    """Write the requested covariances of tables.
+    """Write the requested covariances, one file for each table and format.
 
-    One file for each table and format, each pair of answers once.
+    Each pair of answers is written once.
     """
     if not release.options.covariances:
         return
@@ -227,10 +230,17 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
     product = table.product
     unit = None if product.measure is None else product.domain.measures[product.measure].unit
     position = int(table.id[1:]) - 1
-    promised = release.plan.promise.tables if release.plan.promise is not None else ()
-    # In the place of a table too large to write is one of its cells, for which nothing was
-    # promised.
-    is_promised = position < len(promised) and promised[position].queries == table.cells
+    promised_errors = release.plan.promise.tables if release.plan.promise is not None else ()
+    # A table that is too large to write has no promise: the table of its cells is in its place.
+    has_promise = (
+        position < len(promised_errors) and promised_errors[position].queries == table.cells
+    )
+    if product.of_units:
+        unit_text = "unit"
+    elif product.of_values:
+        unit_text = str(unit)
+    else:
+        unit_text = "row"
     return TableEntry(
         query=table.id,
         name=table.name,
@@ -239,131 +249,132 @@ def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
         answers=table.cells,
         measure=product.measure,
         quantity=describe_quantity(product),
-        unit="unit" if product.of_units else str(unit) if product.of_values else "row",
+        unit=unit_text,
         weight=str(product.weight),
         rmse=table.rmse,
         largest_std=float(table.noise_std.max(initial=0.0)),
-        promised_rmse=promised[position].rmse * float(unit or 1) if is_promised else None,
+        promised_rmse=promised_errors[position].rmse * float(unit or 1) if has_promise else None,
         leaves_out=sentences.dropping_attributes(release.plan, product),
         of=sentences.describe_row_limit(release),
     )
 
 
-def statistic_path(release: Release, made: StatisticTable) -> str:
-    """Return the path of a statistic's files, without ending.
-
-    Below the release's directory.
-    """
-    return f"answers/{make_file_name(made.id, made.name, len(release.statistics))}"
+def statistic_path(release: Release, statistic: StatisticTable) -> str:
+    """Return the path of a statistic's files in the release, without ending."""
+    return f"answers/{make_file_name(statistic.id, statistic.name, len(release.statistics))}"
 
 
 def _write_single_tables(
-    release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
+    release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
-    """Write one file for each table and format.
+    """Write one file for each table and format, and yield each table.
 
-    If some table asks for a level, Parquet has a column of levels.
+    Parquet files have a column of levels if some table of the workload has one.
     """
-    leveled = any(product.keys != product.attributes for product in release.workload)
+    has_levels = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
-        stem, product = (
-            f"answers/{make_file_name(table.id, table.name, len(release.tables))}",
-            table.product,
-        )
-        pairs = zip(product.keys, product.attributes, strict=True)
-        levels = [
-            key.removeprefix(f"{name}:")
-            for key, name in pairs
-            if level_names(product.domain.kind(name))
-        ]
-        beside.do(
-            _write_result,
-            table,
-            directory / stem,
-            formats,
-            (" x ".join(levels) or "total") if leveled else None,
-        )
+        stem = f"answers/{make_file_name(table.id, table.name, len(release.tables))}"
+        level = _name_levels(table.product) if has_levels else None
+        pool.do(_write_result, table, directory / stem, formats, level)
         yield table, stem
 
 
+def _name_levels(product: Product) -> str:
+    """Name the levels of a table's keys, such as ``region x band``.
+
+    A table without levels is ``total``.
+    """
+    levels = [
+        key.removeprefix(f"{name}:")
+        for key, name in zip(product.keys, product.attributes, strict=True)
+        if level_names(product.domain.kind(name))
+    ]
+    return " x ".join(levels) or "total"
+
+
 def _write_result(
-    part: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
+    result: ResultTable, stem: Path, formats: tuple[bool, Any], level: str | None = None
 ) -> None:
     """Write a table or statistic, one file for each format.
 
-    Columns query, one for each key, and the numbers.
+    The columns are query, one for each key, and the numbers.
     """
-    texts: dict[str, Sequence[str]] = {"query": [part.id]}
-    columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), part.cells)}
-    for axis, (column, labels) in enumerate(zip(part.key_columns(), part.labels, strict=True)):
+    texts: dict[str, Sequence[str]] = {"query": [result.id]}
+    columns: dict[str, Array] = {"query": np.broadcast_to(np.int32(0), result.cells)}
+    for axis, (column, labels) in enumerate(zip(result.key_columns(), result.labels, strict=True)):
         array = label_array(labels)
         if array.dtype == object:
             texts[column], array = [*map(str, labels)], np.arange(len(labels), dtype=np.int32)
         columns[column] = np.broadcast_to(
-            np.expand_dims(array, [*range(1, part.low.ndim - axis)]), part.low.shape
+            np.expand_dims(array, [*range(1, result.low.ndim - axis)]), result.low.shape
         )
     _write_column_files(
-        {**columns, **part.numbers()}, texts, stem, formats, level, describe_columns(part)
+        {**columns, **result.numbers()}, texts, stem, formats, level, describe_columns(result)
     )
 
 
 def _write_table_batches(
-    release: Release, directory: Path, formats: tuple[bool, Any], beside: BoundedThreadPool
+    release: Release, directory: Path, formats: tuple[bool, Any], pool: BoundedThreadPool
 ) -> Iterator[tuple[Table, str]]:
-    """Write tables with equally many attributes into one folder.
+    """Write tables in files of about a million answers, and yield each table.
 
-    As parts of about a million answers.
+    Tables with the same number of attributes share a folder.
     """
     batches: dict[int, list[Table]] = {}
-    parts: dict[int, int] = {}
+    part_numbers: dict[int, int] = {}
 
     def write(ways: int) -> None:
-        beside.do(
+        pool.do(
             _write_batch,
             batches.pop(ways),
             directory / stem(ways),
             release.options.occasional_columns,
             formats,
         )
-        parts[ways] += 1
+        part_numbers[ways] += 1
 
     def stem(ways: int) -> str:
-        return f"answers/{ways}-way/part-{parts.setdefault(ways, 1):05d}"
+        return f"answers/{ways}-way/part-{part_numbers.setdefault(ways, 1):05d}"
 
     for table in release.tables:
         ways = len(table.labels)
         (directory / stem(ways)).parent.mkdir(exist_ok=True)
         batches.setdefault(ways, []).append(table)
         yield table, stem(ways)
-        if sum(each.cells for each in batches[ways]) >= BATCH_CELLS:
+        if sum(batched_table.cells for batched_table in batches[ways]) >= BATCH_CELLS:
             write(ways)
     for ways in [*batches]:
         write(ways)
 
 
 def _write_batch(
-    tables: Sequence[Table], stem: Path, some: Sequence[str], formats: tuple[bool, Any]
+    tables: Sequence[Table],
+    stem: Path,
+    occasional_columns: Sequence[str],
+    formats: tuple[bool, Any],
 ) -> None:
-    """Write several tables with equally many attributes in long form.
+    """Write tables with the same number of attributes in long form.
 
-    Columns query, attribute_1, value_1, ..., and the numbers.
+    The columns are query, attribute_1, value_1, ..., and the numbers.
     """
     texts: dict[str, list[str]] = {}
     sizes = [table.cells for table in tables]
-    shapes = {table.answer.shape: table.indices() for table in tables}
+    indices_by_shape = {table.answer.shape: table.indices() for table in tables}
 
     def first_positions(column: str, labels: Iterable[tuple[object, ...]]) -> Array:
         """Return for each table the position of its first label in a column.
 
         Equal labels are stored once.
         """
-        distinct: dict[object, int] = {}
-        known = texts.setdefault(column, [])
-        for each in labels:
-            if each not in distinct:
-                distinct[each] = len(known)
-                known.extend(map(str, each))
-        return np.repeat(np.array([distinct[each] for each in labels], np.int32), sizes)
+        first_position: dict[object, int] = {}
+        column_texts = texts.setdefault(column, [])
+        for label_set in labels:
+            if label_set not in first_position:
+                first_position[label_set] = len(column_texts)
+                column_texts.extend(map(str, label_set))
+        return np.repeat(
+            np.array([first_position[label_set] for label_set in labels], np.int32), sizes
+        )
 
     columns = {"query": first_positions("query", [(table.id,) for table in tables])}
     for axis in range(len(tables[0].labels)):
@@ -371,16 +382,19 @@ def _write_batch(
         columns[attribute] = first_positions(
             attribute, [(table.product.keys[axis],) for table in tables]
         )
-        within = np.concatenate([shapes[table.answer.shape][axis] for table in tables])
-        columns[value] = first_positions(value, [table.labels[axis] for table in tables]) + within
+        label_indices = np.concatenate(
+            [indices_by_shape[table.answer.shape][axis] for table in tables]
+        )
+        columns[value] = (
+            first_positions(value, [table.labels[axis] for table in tables]) + label_indices
+        )
     numbers = [table.numbers() for table in tables]
     for name in NUMBER_COLUMNS:
-        # Whole counts and sums in decimals share a column; not every table has those that were
-        # asked for.
-        if name in some or any(name in each for each in numbers):
+        # Whole counts and decimal sums share a column, and some tables lack a requested column.
+        if name in occasional_columns or any(name in label_set for label_set in numbers):
             values = [
-                each.get(name, np.full(table.cells, np.nan))
-                for each, table in zip(numbers, tables, strict=True)
+                label_set.get(name, np.full(table.cells, np.nan))
+                for label_set, table in zip(numbers, tables, strict=True)
             ]
             columns[name] = np.concatenate(values).astype(np.float64, copy=False)
     _write_column_files(columns, texts, stem, formats)
@@ -394,86 +408,116 @@ def _write_column_files(
     level: str | None = None,
     meanings: Mapping[str, str] | None = None,
 ) -> None:
-    """Write columns to files; a column in ``texts`` holds positions there. NaN is left empty.
+    """Write columns as files, one for each format; NaN is left empty.
 
-    Parquet has the level too, and in its metadata the quantity and unit of each column.
+    A column that has ``texts`` holds positions in them. Parquet files also have the level, and the
+    quantity and unit of each column in their metadata.
     """
+    is_parquet, database = formats
+    unique_names = UniqueNames(set())
+    names = {
+        name: unique_names.make_unique(name.encode("utf-8", "replace").decode()) for name in columns
+    }
+    if database is not None:
+        path = stem.with_name(f"{stem.name}.csv")
+        _write_csv(columns, texts, names, path, database)
+    if not is_parquet:
+        return
+    if level is not None:
+        # An attribute may be called "level", but none has an empty name.
+        columns = {"query": columns["query"], "": columns["query"], **columns}
+        texts = {**texts, "": [level]}
+        names = {"query": names["query"], "": unique_names.make_unique("level"), **names}
+    path = stem.with_name(f"{stem.name}.parquet")
+    _write_parquet(columns, texts, names, path, meanings or {})
+
+
+def _write_csv(
+    columns: Mapping[str, Array],
+    texts: Mapping[str, Sequence[str]],
+    names: Mapping[str, str],
+    path: Path,
+    database: Any,
+) -> None:
+    """Write columns as CSV, with texts that no spreadsheet runs."""
     import pyarrow as pa
 
-    (parquet, csv), given = formats, UniqueNames(set())
-    names = {name: given.make_unique(name.encode("utf-8", "replace").decode()) for name in columns}
-    if csv is not None:
-        inert = {name: [make_inert(text) for text in known] for name, known in texts.items()}
-        with csv.cursor() as connection:  # of its own, as parts are written on several threads
-            connection.execute(_DISABLE_PROGRESS_BAR)
-            connection.register(
-                "answers",
-                _read_arrow_batches(
-                    columns, inert, map(make_inert, names.values()), pa.LargeStringArray.take
-                ),
-            )
-            path = str(stem.with_name(f"{stem.name}.csv")).replace("'", "''")
-            connection.execute(f"COPY (SELECT * FROM answers) TO '{path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
-    if parquet:
-        from pyarrow.parquet import ParquetWriter
+    inert_texts = {
+        name: [make_inert(text) for text in column_texts] for name, column_texts in texts.items()
+    }
+    inert_names = map(make_inert, names.values())
+    batches = _read_arrow_batches(columns, inert_texts, inert_names, pa.LargeStringArray.take)
+    quoted_path = str(path).replace("'", "''")
+    with database.cursor() as connection:  # one for each file, as several threads write files
+        connection.execute(_DISABLE_PROGRESS_BAR)
+        connection.register("answers", batches)
+        connection.execute(f"COPY (SELECT * FROM answers) TO '{quoted_path}' (FORMAT csv, HEADER)")  # noqa: S608 - quoted
 
-        if level is not None:  # an attribute may be called so, but none has no name
-            columns = {"query": columns["query"], "": columns["query"], **columns}
-            texts, names = (
-                {**texts, "": [level]},
-                {"query": names["query"], "": given.make_unique("level"), **names},
-            )
-        repeated = [
-            names[name]
-            for name, array in columns.items()
-            if name in texts or name == "noise_std" or array.dtype.kind != "f"
-        ]
-        # Of the other columns the least and the largest value of a row group help no reader, and
-        # take a quarter of the time.
-        facts = {
-            "use_dictionary": repeated,
-            "write_statistics": [names["query"]],
-            "store_schema": False,
-        }
-        batches = _read_arrow_batches(columns, texts, names.values(), _dictionary_array)
-        target = stem.with_name(f"{stem.name}.parquet")
-        with ParquetWriter(target, batches.schema, compression="zstd", **facts) as writer:
-            writer.add_key_value_metadata({COLUMNS_KEY: json.dumps(meanings or {})})
-            for batch in batches:
-                writer.write_batch(batch)
+
+def _write_parquet(
+    columns: Mapping[str, Array],
+    texts: Mapping[str, Sequence[str]],
+    names: Mapping[str, str],
+    path: Path,
+    meanings: Mapping[str, str],
+) -> None:
+    """Write columns as Parquet, with their meanings in the metadata."""
+    from pyarrow.parquet import ParquetWriter
+
+    dictionary_columns = [
+        names[name]
+        for name, array in columns.items()
+        if name in texts or name == "noise_std" or array.dtype.kind != "f"
+    ]
+    # The smallest and largest values of row groups help readers only for the query column, and for
+    # all columns would take a quarter of the time.
+    parquet_options = {
+        "use_dictionary": dictionary_columns,
+        "write_statistics": [names["query"]],
+        "store_schema": False,
+    }
+    batches = _read_arrow_batches(columns, texts, names.values(), _dictionary_array)
+    with ParquetWriter(path, batches.schema, compression="zstd", **parquet_options) as writer:
+        writer.add_key_value_metadata({COLUMNS_KEY: json.dumps(meanings)})
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _read_arrow_batches(
     columns: Mapping[str, Array],
     texts: Mapping[str, Sequence[str]],
     names: Iterable[str],
-    labelled: Callable[..., Any],
+    take_texts: Callable[..., Any],
 ) -> Any:
-    """Return columns as a reader of Arrow batches, created on demand.
-
-    One row group each.
-    """
+    """Return a reader of Arrow batches, each created on demand for a row group."""
     import pyarrow as pa
 
-    known, named = {name: _string_array(each) for name, each in texts.items()}, [*names]
+    arrow_texts, column_names = (
+        {name: _string_array(each) for name, each in texts.items()},
+        [*names],
+    )
 
     def batch(start: int) -> Any:
         parts = {
             name: array.flat[start : start + _ROW_GROUP_ROWS] for name, array in columns.items()
         }
         arrays = [
-            labelled(known[name], _number_array(part)) if name in known else _number_array(part)
+            take_texts(arrow_texts[name], _number_array(part))
+            if name in arrow_texts
+            else _number_array(part)
             for name, part in parts.items()
         ]
-        return pa.record_batch(arrays, names=named)
+        return pa.record_batch(arrays, names=column_names)
 
     first, *starts = range(0, columns["query"].size, _ROW_GROUP_ROWS)
-    begun = batch(first)
-    return pa.RecordBatchReader.from_batches(begun.schema, chain([begun], map(batch, starts)))
+    first_batch = batch(first)
+    return pa.RecordBatchReader.from_batches(
+        first_batch.schema, chain([first_batch], map(batch, starts))
+    )
 
 
 def _dictionary_array(texts: Any, codes: Any) -> Any:
-    """Return a dictionary-encoded column, with the texts of this batch alone."""
+    """Return a dictionary-encoded column that has only the texts of its batch."""
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
@@ -486,45 +530,47 @@ def _dictionary_array(texts: Any, codes: Any) -> Any:
 def _number_array(values: Array) -> Any:
     """Return an Arrow array with NaN as null.
 
-    Made from buffers, because ``pyarrow.array`` imports pandas.
+    It is built from buffers, because ``pyarrow.array`` imports pandas.
     """
     import pyarrow as pa
 
-    gone = np.isnan(values)
-    known = pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
+    is_missing = np.isnan(values)
+    validity = (
+        pa.py_buffer(np.packbits(~is_missing, bitorder="little")) if is_missing.any() else None
+    )
     return pa.Array.from_buffers(
         pa.from_numpy_dtype(values.dtype),
         len(values),
-        [known, pa.py_buffer(np.ascontiguousarray(values))],
+        [validity, pa.py_buffer(np.ascontiguousarray(values))],
     )
 
 
 def _string_array(texts: Sequence[str]) -> Any:
-    """Return texts as an Arrow array, without what UTF-8 cannot hold.
+    """Return texts as an Arrow array, with "?" for what UTF-8 cannot hold.
 
-    After the payment nothing may fail because of a label.
+    So no label makes a release fail after the payment.
     """
     import pyarrow as pa
 
-    coded = [text.encode("utf-8", "replace") for text in texts]
-    ends = np.cumsum([0, *map(len, coded)], dtype=np.int64)
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return pa.Array.from_buffers(
-        pa.large_string(), len(coded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(coded))]
+        pa.large_string(), len(encoded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
     )
 
 
 def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | None = None) -> None:
-    """Write every table, rounded, as CSV, with a README.
+    """Write every table, rounded, as CSV.
 
-    The README says what rounding does to error bars.
+    A README explains the effect of rounding on error bars.
     """
     dataset = release.receipt.get("dataset")
     title = f"# {escape_markdown(dataset)}: rounded tables" if dataset else "# Rounded tables"
     lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
-    if cut := sentences.describe_cut_rows(release):
-        lines += [escape_markdown(cut), ""]
+    if cut_note := sentences.describe_cut_rows(release):
+        lines += [escape_markdown(cut_note), ""]
     for table in release.tables:
         rounded = table.rounded(to, below)
         name = f"{make_file_name(table.id, table.name, len(release.tables))}.csv"
@@ -536,56 +582,53 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
 
 
 def check_records_file(path: Path) -> None:
-    """Raise for a file of records with an unknown ending.
-
-    Before anything is computed.
-    """
+    """Raise if the name of a file of records has an unknown ending."""
     if path.suffix not in (".csv", ".parquet"):
         raise refuse("the file of records", path.name, "a name that ends in .csv or .parquet")
 
 
-def write_records(made: Records, path: Path) -> None:
+def write_records(records: Records, path: Path) -> None:
     """Write records as CSV or Parquet, by the ending of the file's name."""
     check_records_file(path)
-    write_columns(made.columns(), path)
+    write_columns(records.columns(), path)
 
 
 def fill_draft(release: Release, draft: Draft) -> None:
-    """Write the files of a release into a draft, which is then published."""
+    """Write the files of a release into a draft."""
     _write_measurements(release, draft.path / "measurements")
     with closing(
         write_answers(release, draft.path)
-    ) as written:  # whatever happens, no thread writes into a draft that is removed
-        seen = collect_content(release, written, catalogue(release.options.language))
+    ) as written_tables:  # whatever happens, no thread writes into a draft that is removed
+        content = collect_content(release, written_tables, catalogue(release.options.language))
     write_covariances(release, draft.path)
-    page = render_report(release, seen)
+    page = render_report(release, content)
     (draft.path / "report.html").write_text(
         page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
     )
-    value = build_manifest(release, seen.entries, list_files(draft.path))
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    manifest = build_manifest(release, content.entries, list_files(draft.path))
+    text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (draft.path / "manifest.json").write_text(
         text, encoding="utf-8", errors="replace", newline="\n"
     )
 
 
 def _write_measurements(release: Release, directory: Path) -> None:
-    """Write the plan and the observation, and of many measured tables their list."""
+    """Write the plan and the observation, and a list of many measured tables."""
     directory.mkdir()
     observation = release.observation
     (directory / "plan.json").write_text(release.plan.to_json(), encoding="utf-8")
-    head: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "plan_digest": release.plan_digest,
         "receipt": observation.receipt,
         "private": observation.private,
     }
     if release.plan.measurements is None:  # what was decided on the way
-        head |= {
+        facts |= {
             "measurements": measurements_value(observation.measurements),
             "outcome": release.finding.facts(),
         }
     with (directory / "observation.json").open("w", encoding="utf-8") as file:
-        file.write(json.dumps(head)[:-1] + ', "values": [')
+        file.write(json.dumps(facts)[:-1] + ', "values": [')
         for number, values in enumerate(observation.values):
             file.write((", " if number else "") + whole_bytes_text(values))
         file.write("]}")
@@ -597,7 +640,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
 def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> float:
     """Estimate the CPU seconds of measuring, estimating and writing.
 
-    0 for a plan whose measurements depend on the data.
+    The estimate is 0 for a plan whose measurements depend on the data.
     """
     if plan.measurements is None:
         return 0.0
@@ -622,10 +665,7 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
 
 
 def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
-    """Return the facts about every measured block.
-
-    Attributes, number of queries, scale and variance.
-    """
+    """Return attributes, queries, scale and variance of every measured block."""
     return [
         {
             "attributes": list(block.attributes),
@@ -644,8 +684,10 @@ def build_manifest(
     release: Release, entries: Sequence[TableEntry], files: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return the manifest of a release as a JSON value."""
-    plan, noise, outcome = release.plan, release.measurements.noise.value, release.finding.facts()
-    few = len(plan.workload.products) <= MOST_LISTED_TABLES
+    plan = release.plan
+    noise = release.measurements.noise.value
+    outcome = release.finding.facts()
+    is_short = len(plan.workload.products) <= MOST_LISTED_TABLES
     return {
         "format": MANIFEST_FORMAT,
         **({} if release.private else {"warning": ENGLISH.say("not_private")}),
@@ -654,7 +696,7 @@ def build_manifest(
         "versions": versions(),
         **_privacy_facts(release),
         "workload": plan.workload.to_json()
-        if few
+        if is_short
         else "listed in measurements/plan.json under 'questions'",
         "plan": {
             "digest": release.plan_digest,
@@ -683,52 +725,34 @@ def build_manifest(
 
 def _privacy_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's parts on the promise, the payment and the domain."""
-    privacy, domain, spent, second = (
-        release.privacy,
-        release.plan.domain,
-        release.plan.cost(),
-        sentences.describe_second_table(release),
-    )
-    name, parameters = sentences.describe_definition(privacy)
+    privacy = release.privacy
+    domain = release.plan.domain
+    cost = release.plan.cost()
+    definition, parameters = sentences.describe_definition(privacy)
     kinds = {name: domain.kind(name) for name in domain.names}
-    long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
+    is_long = sum(kind.size * (1 + len(kind.levels)) for kind in kinds.values()) > MOST_LABELS
+    domain_facts = domain.to_json()
+    if is_long:
+        domain_facts = {"attributes": "listed in measurements/plan.json under 'domain'"}
+    receipt = None
+    if release.observation.receipt or release.receipt:
+        receipt = {**release.receipt, "id": release.observation.receipt}
     return {
         "privacy": {
-            "definition": name,
+            "definition": definition,
             "parameters": parameters,
             "promise": sentences.describe_promise(privacy),
             "neighbours": privacy.neighbours,
-            "unit": {
-                "column": privacy.unit_column,
-                "max_rows": privacy.max_rows,
-                **(
-                    {}
-                    if privacy.max_per_cell is None
-                    else {"max_per_cell": privacy.max_per_cell.to_json()}
-                ),
-                **(
-                    {}
-                    if privacy.unit_reading == READ_AS_IT_IS
-                    else {"reading": privacy.unit_reading.to_json()}
-                ),
-                "in_words": sentences.describe_neighbours(privacy),
-                **({} if second is None else {"second_table": second}),
-            },
+            "unit": _unit_facts(release),
             "cost": {
-                **spent.to_json(),
-                "in_words": sentences.format_cost(spent),
-                "within_budget": covers(release.plan.privacy.budget, spent),
+                **cost.to_json(),
+                "in_words": sentences.format_cost(cost),
+                "within_budget": covers(release.plan.privacy.budget, cost),
             },
         },
-        "receipt": {**release.receipt, "id": release.observation.receipt}
-        if release.observation.receipt or release.receipt
-        else None,
+        "receipt": receipt,
         "domain": {
-            **(
-                {"attributes": "listed in measurements/plan.json under 'domain'"}
-                if long
-                else domain.to_json()
-            ),
+            **domain_facts,
             "rules": [
                 *(sentences.describe_attribute(name, kind) for name, kind in kinds.items()),
                 *(
@@ -741,16 +765,32 @@ def _privacy_facts(release: Release) -> dict[str, Any]:
     }
 
 
+def _unit_facts(release: Release) -> dict[str, Any]:
+    """Return the manifest's part on the privacy unit."""
+    privacy = release.privacy
+    facts: dict[str, Any] = {"column": privacy.unit_column, "max_rows": privacy.max_rows}
+    if privacy.max_per_cell is not None:
+        facts["max_per_cell"] = privacy.max_per_cell.to_json()
+    if privacy.unit_reading != READ_AS_IT_IS:
+        facts["reading"] = privacy.unit_reading.to_json()
+    facts["in_words"] = sentences.describe_neighbours(privacy)
+    second_table = sentences.describe_second_table(release)
+    if second_table is not None:
+        facts["second_table"] = second_table
+    return facts
+
+
 def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's parts on the measurements and the promised errors."""
-    measurements, promise = release.measurements, release.plan.promise
-    known = [
+    measurements = release.measurements
+    promise = release.plan.promise
+    errors = [
         (entry.rmse, entry.promised_rmse) for entry in entries if entry.promised_rmse is not None
     ]
-    as_promised = bool(known or release.large_tables) and all(
-        math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in known
+    as_promised = bool(errors or release.large_tables) and all(
+        math.isclose(rmse, promised, rel_tol=1e-6) for rmse, promised in errors
     )
-    few = len(measurements.blocks) <= MOST_LISTED_TABLES
+    is_short = len(measurements.blocks) <= MOST_LISTED_TABLES
     return {
         "measurements": {
             "plan": "measurements/plan.json",
@@ -762,7 +802,7 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
             "variance": "of a query of weight 1, in squared rows (or squared units of the "
             "measure); a row of weight w has 1/w^2 of it",
             "tables": list_measured_blocks(measurements)
-            if few
+            if is_short
             else "listed in measurements/tables.csv",
         },
         "expected_error": {
@@ -780,35 +820,31 @@ def _measurement_facts(release: Release, entries: Sequence[TableEntry]) -> dict[
 
 def _post_processing_facts(release: Release) -> dict[str, Any]:
     """Return the manifest's part on optional columns and on rounding."""
-    options, (step, least) = release.options, rounding_rule(release.options)
-    used = (
-        {release.tables.projection(product) for product in release.workload}
-        if options.non_negative
-        else ()
-    )
+    options = release.options
+    step, bound = rounding_rule(options)
     columns: dict[str, Any] = {}
     if options.non_negative:
+        methods = {release.tables.projection(product) for product in release.workload}
         columns["answer_non_negative"] = {
-            method: text for method, text in PROJECTIONS.items() if method in used
+            method: text for method, text in PROJECTIONS.items() if method in methods
         }
     if options.integer:
-        source = (
-            "answer_non_negative where that is there, else answer"
-            if options.non_negative
-            else "answer"
-        )
+        source = "answer"
+        if options.non_negative:
+            source = "answer_non_negative where that is there, else answer"
         columns["answer_integer"] = _MEANINGS["answer_integer"] % source
     columns |= {
         name: _MEANINGS[name]
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
         if name in options.occasional_columns
     }
-    made = f"rounded to multiples of {step}" if step else "not rounded"
-    note = f"answer is unbiased least squares; it is {made}{', and it may be negative' * (least is None)}."
+    rounding = f"rounded to multiples of {step}" if step else "not rounded"
+    negative = ", and it may be negative" if bound is None else ""
+    note = f"answer is unbiased least squares; it is {rounding}{negative}."
     if options.has_biased_columns:
         note = " ".join(sentences.describe_optional_columns(release))
     elif not release.finding.linear:
-        note = _ADAPTIVE_POST_PROCESSING % made
+        note = _ADAPTIVE_POST_PROCESSING % rounding
     value: dict[str, Any] = {"columns": columns or [], "note": note}
     if not options.has_rounding:
         return value
@@ -818,8 +854,8 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         facts["standard_error_of_rounding"] = round(
             float(step) / math.sqrt(12), 3 - math.floor(math.log10(float(step)))
         )
-    if least is not None:
-        facts["left_out_below"] = str(least)
+    if bound is not None:
+        facts["left_out_below"] = str(bound)
     facts["note"] = (
         "post-processing, which protects nobody further; noise_std is of the noise alone; low and "
         "high hold both, and of an answer "
@@ -831,7 +867,8 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
 
 def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's part on answers, statistics, SQL, covariances."""
-    options, of, plan = release.options, sentences.describe_row_limit(release), release.plan
+    options = release.options
+    row_limit = sentences.describe_row_limit(release)
     layout = (
         "one folder for every number of attributes, with parts of many tables each: query, "
         "attribute_1, value_1, ..., and the numbers"
@@ -842,69 +879,58 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
     for product, entry in zip(
         release.workload.products[:MOST_LISTED_TABLES], entries, strict=False
     ):
-        biased = (
-            {"answer_non_negative": release.tables.projection(product)}
-            if options.non_negative
-            else {}
-        )
-        tables.append(
-            {
-                **asdict(entry),
-                "key_columns": name_key_columns(product.keys, NUMBER_COLUMNS),
-                **biased,
-            }
-        )
+        key_columns = name_key_columns(product.keys, NUMBER_COLUMNS)
+        table_facts = {**asdict(entry), "key_columns": key_columns}
+        if options.non_negative:
+            table_facts["answer_non_negative"] = release.tables.projection(product)
+        tables.append(table_facts)
+    large_tables = [
+        sentences.describe_large_table(release, product) for product in release.large_tables
+    ]
     answers = {
         "index": "tables.csv",
         "layout": layout,
         "formats": list(options.formats),
         "unit": "rows; a sum in the measure's own unit (the whole multiples that were measured, "
         "times its unit)",
-        **({"of": of} if of else {}),
+        **({"of": row_limit} if row_limit else {}),
         "columns": {
             **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
             "low": f"lower end of the {ENGLISH.format_percent(release.level)} interval",
             "high": f"upper end of the {ENGLISH.format_percent(release.level)} interval",
         },
-        **(
-            {
-                "too_large_to_write": [
-                    sentences.describe_large_table(release, product)
-                    for product in release.large_tables
-                ]
-            }
-            if release.large_tables
-            else {}
-        ),
+        **({"too_large_to_write": large_tables} if large_tables else {}),
         "number_of_tables": len(entries),
         "number_of_answers": sum(entry.answers for entry in entries),
         "tables": tables if len(entries) <= MOST_LISTED_TABLES else "listed in tables.csv",
     }
-    statistics = [
-        {
-            "query": made.id,
-            "name": made.name,
-            "asked": made.statistic.to_json(),
-            "tables": [product.name for product in plan.workload.tables_of(made.statistic)],
-            "files": statistic_path(release, made),
-            "key_columns": made.key_columns(),
-            "values": made.cells,
-            "meaning": f"{ENGLISH.say(made.meaning_key)} {_MEAN_INTERVALS}"
-            if made.statistic.form.of_measure
-            else _MEANINGS[made.statistic.kind],
-            "columns": describe_columns(made),
-        }
-        for made in release.statistics
-    ]
+    statistics = [_statistic_facts(release, statistic) for statistic in release.statistics]
     statements = [
         {"sql": text, "files": statement_path(number)}
         for number, text in enumerate(options.statements, 1)
     ]
     covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]
-    beside: dict[str, Any] = {"statistics": statistics, "statements": statements}
-    beside |= (
-        {"covariances": {"tables": covariances, "meaning": _MEANINGS["covariances"]}}
-        if covariances
-        else {}
-    )
-    return {"answers": answers, **{name: value for name, value in beside.items() if value}}
+    further_facts: dict[str, Any] = {"statistics": statistics, "statements": statements}
+    if covariances:
+        meaning = _MEANINGS["covariances"]
+        further_facts["covariances"] = {"tables": covariances, "meaning": meaning}
+    return {"answers": answers, **{name: value for name, value in further_facts.items() if value}}
+
+
+def _statistic_facts(release: Release, table: StatisticTable) -> dict[str, Any]:
+    """Return the manifest's entry of a statistic."""
+    statistic = table.statistic
+    meaning = f"{ENGLISH.say(table.meaning_key)} {_MEAN_INTERVALS}"
+    if not statistic.form.of_measure:
+        meaning = _MEANINGS[statistic.kind]
+    return {
+        "query": table.id,
+        "name": table.name,
+        "asked": statistic.to_json(),
+        "tables": [product.name for product in release.plan.workload.tables_of(statistic)],
+        "files": statistic_path(release, table),
+        "key_columns": table.key_columns(),
+        "values": table.cells,
+        "meaning": meaning,
+        "columns": describe_columns(table),
+    }
