@@ -373,7 +373,9 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
     assert not (
         np.isin(made.codes[:, held[0]], (0, 1, 2)) & np.isin(made.codes[:, held[1]], (3, 5))
     ).any()
-    assert format_public_facts(plan) == {"stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"}
+    assert format_public_facts(plan) == {
+        "stated_impossible": "a0 0, 1, 2 x a1 3, 5; a3 1 x a4 0, 4"
+    }
     broken = replace(plan, details=replace(plan.details, impossible=({"a0": (12,)},)))
     with pytest.raises(InputError, match="impossible values of a0 that the domain does not have"):
         mechanism_of(broken).prepare(broken)

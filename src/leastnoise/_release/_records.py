@@ -120,7 +120,7 @@ def make_records(
     rows_per_unit = _mean_rows_per_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     model, mixture = fitted_model(outcome.estimator(), workload.products)
-    names, stated_cells = model.names, outcome.plan.details.get("impossible", ())
+    names, stated_cells = model.names, outcome.plan.details.impossible
     impossible = [
         {names.index(name): codes for name, codes in cells.items()}
         for cells in stated_cells

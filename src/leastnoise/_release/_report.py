@@ -397,7 +397,7 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
     if not release.finding.linear:
         summary = catalogue.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
-        objective = release.plan.details.get("objective")
+        objective = release.plan.details.objective
         key = f"chosen_{objective}" if objective in _OBJECTIVES else "chosen_total"
         squared = catalogue.say(
             "squared", total=promise.total_squared_error, bound=promise.lower_bound
@@ -476,9 +476,9 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     neighbours = sentences.describe_neighbours(privacy, catalogue)
     cost = sentences.format_cost(plan.cost(), catalogue)
     spending = [(catalogue.say("s_budget"), f"{budget} ({definition})")]
-    series = plan.details.get("series")
+    series = plan.details.series
     if series:
-        text = catalogue.say(f"series_{series['late']}", **series)
+        text = catalogue.say(f"series_{series.late}", **series.to_json())
         spending.append((catalogue.say("s_series"), text))
     spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
     if "guard_charge" in receipt:

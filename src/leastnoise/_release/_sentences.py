@@ -549,7 +549,7 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
 
     impossible = "; ".join(
         " x ".join(map(cells, cell_group, cell_group.values()))
-        for cell_group in plan.details.get("impossible", ())
+        for cell_group in plan.details.impossible
     )
     facts = {
         "stated_impossible": impossible,
