@@ -1,8 +1,7 @@
 """Texts for readers of a release.
 
-Sentences and numbers by language, templates, names of tables and statistics, axes of charts.
-
-In files and commands, tables, statistics and keys have one name in every language.
+They are the sentences and numbers of a language, templates, titles of tables and statistics, and
+axes of charts. In files and commands, tables, statistics and keys have one name in all languages.
 """
 
 import datetime as dt
@@ -28,11 +27,11 @@ from leastnoise._families import interval_ends
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import Product, Statistic
+from leastnoise._workload import Product, QuerySet, Statistic
 
 LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
-_SUPPRESSED = "\u2013"  # in the place of an answer that is not published
+_SUPPRESSED = "\u2013"  # shown for an answer that is not published
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +46,7 @@ class Catalogue:
     faults: Mapping[str, str]
 
     def say(self, key: str, **values: object) -> str:
-        """Fill in a sentence; numbers are written as the language does."""
+        """Return the sentence of a key, with values in the language's notation."""
         return self.sentences[key] % {
             name: self.format_value(value) for name, value in values.items()
         }
@@ -55,29 +54,27 @@ class Catalogue:
     def translate(self, sentence: str) -> str:
         """Translate an error message.
 
-        One that the catalogue lacks, which no form can cause, stays in English and is marked so.
+        The catalogue has the messages that forms of the studio can cause. Any other message stays
+        in English, with a note that it does.
         """
-        return (
-            str(sentence)
-            if self.language == "en"
-            else _translate_message(sentence, self.faults) or self.say("st_english", text=sentence)
-        )
+        if self.language == "en":
+            return str(sentence)
+        translated = _translate_message(sentence, self.faults)
+        return translated or self.say("st_english", text=sentence)
 
     def say_count(self, key: str, count: int, **values: object) -> str:
-        """Fill in ``key_one`` or ``key_many``, by the count."""
+        """Return the sentence ``key_one`` or ``key_many``, by the count."""
         return self.say(f"{key}_one" if count == 1 else f"{key}_many", count=count, **values)
 
     def format_value(self, value: object) -> str:
-        """Write a number with separators and all significant digits.
+        """Return a number with separators and all significant digits.
 
         A text stays as it is.
         """
         if isinstance(value, Fraction):
-            return (
-                self.format_value(int(value))
-                if value.denominator == 1
-                else self.localize(format_digits(float(value)))
-            )
+            if value.denominator == 1:
+                return self.format_value(int(value))
+            return self.localize(format_digits(float(value)))
         if isinstance(value, int):
             return self.localize(f"{value:,}")
         if isinstance(value, float):
@@ -86,34 +83,30 @@ class Catalogue:
         return str(value)
 
     def localize(self, text: str) -> str:
-        """Localise a formatted number.
+        """Return a formatted number in the notation of the language.
 
-        Without leading zeros in a power of ten.
+        Powers of ten lose their leading zeros.
         """
         text = text.replace("e-0", "e-").replace("e+0", "e+")
         return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
 
     def format_exact(self, value: Fraction) -> str:
-        """Write a bound or a unit with separators and all of its digits."""
+        """Return a bound or a unit with separators and all of its digits."""
         whole, point, decimals = readable(value).partition(".")
-        return self.localize(
-            (f"{int(whole):,}" if whole.lstrip("-").isdecimal() and int(whole) else whole)
-            + point
-            + decimals
-        )
+        if whole.lstrip("-").isdecimal() and int(whole):
+            whole = f"{int(whole):,}"
+        return self.localize(whole + point + decimals)
 
     def join_names(self, names: list[str]) -> str:
-        """Join names: a, b and c."""
-        return (
-            self.say("and", first=", ".join(names[:-1]), last=names[-1])
-            if len(names) > 1
-            else "".join(names)
-        )
+        """Return names in one text, such as ``a, b and c``."""
+        if len(names) <= 1:
+            return "".join(names)
+        return self.say("and", first=", ".join(names[:-1]), last=names[-1])
 
     def format_number(self, value: float, spread: float = 1.0) -> str:
-        """Write a number with the digits that its margin leaves meaningful.
+        """Return a number with the digits that its margin leaves meaningful.
 
-        With thousands separators.
+        It has thousands separators.
         """
         if math.isnan(value):
             return _SUPPRESSED
@@ -122,7 +115,7 @@ class Catalogue:
         return self.localize(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
     def format_error(self, value: float) -> str:
-        """Write a margin or standard error in three digits."""
+        """Return a margin or standard error in three digits."""
         if math.isnan(value):
             return _SUPPRESSED
         rounded = float(f"{value:.3g}")
@@ -131,9 +124,9 @@ class Catalogue:
         return self.localize(f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}")
 
     def format_percent(self, share: float, digits: int = 6) -> str:
-        """Write a share as a percentage.
+        """Return a share as a percentage of at most ``digits`` digits.
 
-        With more than ``digits`` digits if six would round a share below 100 up to 100.
+        A share below 1 that six digits would round to 100% keeps all its digits.
         """
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
@@ -141,7 +134,7 @@ class Catalogue:
         return self.localize(text) + ("%" if self.language == "en" else "\u00a0%")
 
     def format_answer(self, answer: float, margin: float) -> str:
-        """Write an answer with its margin."""
+        """Return an answer with its margin, such as ``120 ± 7``."""
         if math.isnan(answer):
             return _SUPPRESSED
         return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
@@ -149,7 +142,7 @@ class Catalogue:
 
 @cache
 def load_catalogue(language: str = "en") -> Catalogue:
-    """The catalogue of a language."""
+    """Load the catalogue of a language."""
     folder = Path(__file__).with_name("texts")
     sentences: dict[str, str] = {}
     for path in (folder / f"{language}.toml", *sorted(folder.glob(f"*.{language}.toml"))):
@@ -163,9 +156,9 @@ def load_catalogue(language: str = "en") -> Catalogue:
 
 
 def _translate_message(sentence: str, table: Mapping[str, str]) -> str | None:
-    """Translate a message by a table of templates.
+    """Translate a message by a table of templates, and so its values.
 
-    Including its values that are messages or words; None if the table lacks one.
+    None if the table lacks the message, or one of its values that need a translation.
     """
     if not isinstance(sentence, Message):
         return table.get(sentence)
@@ -191,8 +184,8 @@ def fill_template(template: str, **values: Any) -> str:
 
     Every text is escaped, and a missing value is an error.
     """
-    # Readers of HTML and XML take a bare carriage return for the end of a line; here only texts
-    # have one.
+    # Readers of HTML and XML treat a bare carriage return as the end of a line; only texts, not
+    # templates, have carriage returns.
     return str(load_templates(TEMPLATES).get_template(template).render(**values)).replace(
         "\r", "&#13;"
     )
@@ -200,7 +193,7 @@ def fill_template(template: str, **values: Any) -> str:
 
 @cache
 def load_templates(folder: Path) -> Any:
-    """Return the templates of a folder; see `fill_template`."""
+    """Load the templates of a folder, as `fill_template` uses them."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     return Environment(
@@ -219,8 +212,8 @@ _PERIOD = re.compile(
     r"(\d{4})(?:-(?:Q([1-4])|W(\d\d)|(\d\d)(?:-(\d\d)(?: (\d\d):00)?)?))?", flags=re.ASCII
 )
 MANY_ROWS_SHARE = 0.1
-"""Readers are warned first of missing rows if these are more than this share of all rows."""
-_WIDEST_SHARE = 0.5  # an interval longer than this tells nothing
+"""The page begins with a warning if more than this share of all rows is missing."""
+_WIDEST_SHARE = 0.5  # a longer interval of a share says nothing
 
 
 def display_labels(
@@ -232,16 +225,22 @@ def display_labels(
     """
     labels_by_key = []
     for codes, name in zip_longest(labels, names):
-        texts_of_codes, words = texts.get(str(name), {}), tuple(map(str, codes))
+        shown = tuple(map(str, codes))
+        texts_of_codes = texts.get(str(name), {})
         if texts_of_codes:
-            labelled = [texts_of_codes.get(label, label) for label in words]
-            counts = Counter(labelled)
-            words = tuple(
-                f"{word} ({label})" if counts[word] > 1 else word
-                for word, label in zip(labelled, words, strict=True)
-            )
-        labels_by_key.append(words)
+            shown = _replace_codes(shown, texts_of_codes)
+        labels_by_key.append(shown)
     return tuple(labels_by_key)
+
+
+def _replace_codes(codes: Sequence[str], texts_of_codes: Mapping[str, str]) -> tuple[str, ...]:
+    """Return codes with their texts in place; equal texts keep their code."""
+    texts = [texts_of_codes.get(code, code) for code in codes]
+    counts = Counter(texts)
+    return tuple(
+        f"{text} ({code})" if counts[text] > 1 else text
+        for text, code in zip(texts, codes, strict=True)
+    )
 
 
 def make_picture(
@@ -255,7 +254,8 @@ def make_picture(
 ) -> Picture:
     """Return the picture that the chart of a table is drawn from.
 
-    All cells, or numbers and dates without their cell of other values.
+    It has all cells; or numbers and dates in their order, without the cells of nulls and other
+    values, if that makes a line or is the only form that can be drawn.
     """
     picture = Picture(
         name=table_title(product, catalogue),
@@ -268,121 +268,127 @@ def make_picture(
         format_number=catalogue.format_number,
         up_to=catalogue.say("up_to"),
     )
-    # numbers and dates in their order, without the cells of nulls and other values, if that makes
-    # a line or is the only form that can be drawn
-    kinds = [product.domain.kind(name) for name in product.attributes]
-    further = [
-        _count_further_cells(kind, axis_labels)
-        for kind, axis_labels in zip(kinds, product.labels, strict=True)
-    ]
-    if any(further):
-        drawn_axes = []
-        shorter = make_axes(
-            product,
-            [
-                axis_labels[: len(axis_labels) - count]
-                for axis_labels, count in zip(labels, further, strict=True)
-            ],
-        )
-        for axis, shorter_axis, count in zip(picture.axes, shorter, further, strict=True):
-            left_out = catalogue.join_names(list(axis.labels[len(axis.labels) - count :]))
-            shorter_name = f"{axis.name}, {catalogue.say('without', label=left_out)}"
-            drawn_axes.append(
-                replace(shorter_axis, name=shorter_name)
-                if count and shorter_axis.is_numbered
-                else axis
-            )
-        cells = tuple(slice(axis.size) for axis in drawn_axes)
-        shorter_picture = replace(
-            picture,
-            axes=tuple(drawn_axes),
-            answer=answer[cells],
-            low=picture.low[cells],
-            high=picture.high[cells],
-        )
-        drawn_short, drawn_whole = (
-            "" if (chart := choose_chart(drawn)) is None else chart.name
-            for drawn in (shorter_picture, picture)
-        )
-        picture = (
-            shorter_picture
-            if drawn_short == "lines" or drawn_whole == "largest" != drawn_short
-            else picture
-        )
-    varying_axes = (
-        tuple(axis for axis in picture.axes if axis.size > 1) or picture.axes[:1]
-    )  # a key that is equal in every row tells nothing
+    shorter_picture = _without_further_cells(picture, product, labels, catalogue)
+    if shorter_picture is not None:
+        name = _chart_name(picture)
+        shorter_name = _chart_name(shorter_picture)
+        if shorter_name == "lines" or (name == "largest" and shorter_name != "largest"):
+            picture = shorter_picture
+    # A key that is equal in every row says nothing.
+    varying_axes = tuple(axis for axis in picture.axes if axis.size > 1) or picture.axes[:1]
     shape = tuple(axis.size for axis in varying_axes)
-    answer, low, high = (
-        values.reshape(shape) for values in (picture.answer, picture.low, picture.high)
+    return replace(
+        picture,
+        axes=varying_axes,
+        answer=picture.answer.reshape(shape),
+        low=picture.low.reshape(shape),
+        high=picture.high.reshape(shape),
     )
-    return replace(picture, axes=varying_axes, answer=answer, low=low, high=high)
+
+
+def _chart_name(picture: Picture) -> str:
+    """Return the name of the chart that suits a picture; empty for none."""
+    chart = choose_chart(picture)
+    return "" if chart is None else chart.name
+
+
+def _without_further_cells(
+    picture: Picture, product: Product, labels: Labels, catalogue: Catalogue
+) -> Picture | None:
+    """Return a picture without the cells behind the regular ones.
+
+    Only axes of numbers or dates lose these cells. None if no axis has such cells.
+    """
+    counts = [
+        _count_further_cells(product.domain.kind(name), axis_labels)
+        for name, axis_labels in zip(product.attributes, product.labels, strict=True)
+    ]
+    if not any(counts):
+        return None
+    regular_labels = [
+        axis_labels[: len(axis_labels) - count]
+        for axis_labels, count in zip(labels, counts, strict=True)
+    ]
+    regular_axes = make_axes(product, regular_labels)
+    axes = []
+    for axis, regular_axis, count in zip(picture.axes, regular_axes, counts, strict=True):
+        if not (count and regular_axis.is_numbered):
+            axes.append(axis)
+            continue
+        missing = catalogue.join_names(list(axis.labels[axis.size - count :]))
+        name = f"{axis.name}, {catalogue.say('without', label=missing)}"
+        axes.append(replace(regular_axis, name=name))
+    cells = tuple(slice(axis.size) for axis in axes)
+    return replace(
+        picture,
+        axes=tuple(axes),
+        answer=picture.answer[cells],
+        low=picture.low[cells],
+        high=picture.high[cells],
+    )
 
 
 def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
-    """Return how many labels at the end are of cells behind the regular ones."""
+    """Return the number of labels of cells behind the regular ones."""
     count = len(kind.further_labels)
     return count if count and tuple(labels[-count:]) == kind.further_labels else 0
 
 
 def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
-    """Return one axis for each attribute.
+    """Return one axis for each attribute: ranges of numbers, dates, or names.
 
-    With as many keys as it has labels: ranges of numbers, dates, or else names.
+    An axis has as many keys as the attribute has labels.
     """
-    result = []
+    axes = []
     for name, attribute, queries, axis_labels in zip(
         product.keys, product.attributes, product.query_sets, labels, strict=True
     ):
-        label_texts, kind = tuple(map(str, axis_labels)), product.domain.kind(attribute)
-        edges = _cell_bounds(kind)
-        ends = (
-            interval_ends(queries.operator("", kind))
-            if edges is not None and queries.form.intervals
-            else None
-        )
-        if edges is not None and ends is not None:
-            low, high = (
-                values[end[: len(label_texts)]] for values, end in zip(edges, ends, strict=True)
-            )
-            # a single number is drawn as wide as the step to the next, so that neighbours touch
-            step = (
-                1.0
-                if isinstance(kind, Integers)
-                else float(kind.step)
-                if isinstance(kind, Decimals)
-                else 0.0
-            )
-            drawn_high = high + step if queries.form.axis == "cells" else high
-            result.append(
-                Axis(
-                    name=name,
-                    labels=label_texts,
-                    kind=queries.form.axis,
-                    low=low,
-                    high=drawn_high,
-                    first=low,
-                    last=high,
-                )
-            )
-            continue
-        moments = [
-            *takewhile(bool, (first_moment(label.removeprefix("<= ")) for label in label_texts))
-        ]
-        are_dates = (
-            queries.form.axis != "spans"
-            and len(moments) == len(label_texts) > 2
-            and len(label_texts[0]) > 4
-        )
-        result.append(
-            Axis(
-                name=name,
-                labels=label_texts,
-                kind="times" if are_dates else "names",
-                moments=tuple(map(str, moments)) if are_dates else (),
-            )
-        )
-    return tuple(result)
+        kind = product.domain.kind(attribute)
+        label_texts = tuple(map(str, axis_labels))
+        axis = _make_number_axis(name, kind, queries, label_texts)
+        axes.append(axis or _make_label_axis(name, queries, label_texts))
+    return tuple(axes)
+
+
+def _make_number_axis(
+    name: str, kind: Kind, queries: QuerySet, labels: tuple[str, ...]
+) -> Axis | None:
+    """Return the axis of ranges of numbers; None if the keys are no ranges."""
+    bounds = _cell_bounds(kind)
+    if bounds is None or not queries.form.intervals:
+        return None
+    ends = interval_ends(queries.operator("", kind))
+    if ends is None:
+        return None
+    low, high = (values[end[: len(labels)]] for values, end in zip(bounds, ends, strict=True))
+    # A single number is drawn as wide as the step to the next, so that neighbours touch.
+    step = 0.0
+    if isinstance(kind, Integers):
+        step = 1.0
+    elif isinstance(kind, Decimals):
+        step = float(kind.step)
+    drawn_high = high + step if queries.form.axis == "cells" else high
+    return Axis(
+        name=name,
+        labels=labels,
+        kind=queries.form.axis,
+        low=low,
+        high=drawn_high,
+        first=low,
+        last=high,
+    )
+
+
+def _make_label_axis(name: str, queries: QuerySet, labels: tuple[str, ...]) -> Axis:
+    """Return the axis of dates if all labels are periods, else of names."""
+    possible_moments = (first_moment(label.removeprefix("<= ")) for label in labels)
+    moments = [*takewhile(bool, possible_moments)]
+    are_dates = (
+        queries.form.axis != "spans" and len(moments) == len(labels) > 2 and len(labels[0]) > 4
+    )
+    if not are_dates:
+        return Axis(name=name, labels=labels, kind="names")
+    return Axis(name=name, labels=labels, kind="times", moments=tuple(map(str, moments)))
 
 
 def first_moment(label: str) -> str | None:
@@ -408,7 +414,7 @@ def first_moment(label: str) -> str | None:
 def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     """Return the first and the last number of every cell.
 
-    NaN for the cell of other values; None if cells are no numbers.
+    They are NaN for the cell of other values. None if the cells are not numbers.
     """
     if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
@@ -424,7 +430,7 @@ def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
 
 
 def table_title(product: Product, catalogue: Catalogue) -> str:
-    """Return the name of a table."""
+    """Return the title of a table in the catalogue's language."""
     table = catalogue.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
@@ -437,18 +443,19 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
                 )
     if product.measure is None:
         return table
-    quantity = (
-        catalogue.say("name_sum", measure=product.measure)
-        if product.of_values
-        else name_measured(product, catalogue, "name")
-    )
-    return catalogue.say("name_by", name=quantity, groups=table) if product.attributes else quantity
+    if product.of_values:
+        quantity = catalogue.say("name_sum", measure=product.measure)
+    else:
+        quantity = name_measured(product, catalogue, "name")
+    if not product.attributes:
+        return quantity
+    return catalogue.say("name_by", name=quantity, groups=table)
 
 
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
-    """Return the name of what a table sums or counts.
+    """Name what a table sums or counts.
 
-    A measure, rows, units, or values of a measure.
+    That is a measure, rows, units, or the values of a measure.
     """
     if product.of_values:
         return str(product.measure)
@@ -458,27 +465,22 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
 
 
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
-    """Name the quantity of every answer of a table, such as ``rows`` or ``sum of pay``."""
+    """Name the quantity of a table's answers, such as ``sum of pay``."""
     if product.of_values:
         return catalogue.say("name_sum", measure=product.measure)
     return name_measured(product, catalogue)
 
 
 def statistic_title(statistic: Statistic, catalogue: Catalogue) -> str:
-    """Return the name of a mean, of quantiles or of a distribution function."""
+    """Return the title of means, quantiles or a distribution function."""
     title = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
-    return (
-        catalogue.say("name_by", name=title, groups=statistic.groups_name)
-        if statistic.by
-        else title
-    )
+    if not statistic.by:
+        return title
+    return catalogue.say("name_by", name=title, groups=statistic.groups_name)
 
 
 class ShareInterval(NamedTuple):
-    """The share of rows that a limit cut, with its interval.
-
-    At the level of the release.
-    """
+    """The share of rows that a limit cut, with its interval."""
 
     share: float
     low: float
@@ -486,27 +488,25 @@ class ShareInterval(NamedTuple):
 
 
 def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterval | None:
-    """Return the share of rows that the row limit of units cut.
+    """Estimate the share of rows that the row limit of units cut.
 
-    By the guard's noisy counts; None if the noise hides it.
+    It follows from the guard's noisy counts; None if the noise hides it.
 
-    Of C rows cut and K kept, both with independent noise of standard errors s and t, |C - r K| <= z
-    sqrt(s^2 + r^2 t^2) holds for the true r = cut / kept at the level. The interval has all r for
-    which it does (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
+    Let C rows be cut and K be kept, with independent noise of standard errors s and t. Then |C - r
+    K| <= z sqrt(s^2 + r^2 t^2) holds at the level for the true ratio r = cut / kept. The interval
+    has all r for which it holds (Fieller 1954), and cut / (cut + kept) is r / (1 + r).
     """
     if "guard_cut" not in receipt:
         return None
     cut, kept, cut_error, kept_error = (
         float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std")
     )
-    cut = max(
-        0.0,
-        cut,
-        # around 0 an interval has all numbers of at least 0 that one around less has, and never ends at
-        # 0
-    )
+    # An interval around 0 has all non-negative numbers of an interval around a negative number, and
+    # never ends at 0.
+    cut = max(0.0, cut)
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
-    cut_error, kept_error = multiplier * cut_error, multiplier * math.sqrt(2) * kept_error
+    cut_error = multiplier * cut_error
+    kept_error = multiplier * math.sqrt(2) * kept_error
     square = kept**2 - kept_error**2
     if kept <= 0 or square <= 0:
         return None
@@ -523,30 +523,22 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
 def format_row_limit(
     privacy: Privacy, receipt: Mapping[str, Any], level: float, catalogue: Catalogue
 ) -> str:
-    """Say that the answers count at most so many rows of a unit.
+    """Say how many rows of a unit the answers count at most.
 
-    And about how many rows were cut; empty without a limit.
+    It also says about how many rows were cut. Empty without a limit.
     """
     if privacy.unit_column is None:
         return ""
-    share, limit = (
-        estimate_cut_share(receipt, level),
-        catalogue.say_count("of", privacy.max_rows, column=repr(privacy.unit_column)),
-    )
-    return (
-        limit
-        if share is None or share.share < 0.005
-        else catalogue.say(
-            "of_share", of=limit, share=catalogue.format_percent(round(share.share, 2))
-        )
-    )
+    limit = catalogue.say_count("of", privacy.max_rows, column=repr(privacy.unit_column))
+    cut_share = estimate_cut_share(receipt, level)
+    if cut_share is None or cut_share.share < 0.005:
+        return limit
+    share = catalogue.format_percent(round(cut_share.share, 2))
+    return catalogue.say("of_share", of=limit, share=share)
 
 
 def name_with_row_limit(unit: str, privacy: Privacy | None, catalogue: Catalogue) -> str:
-    """Name what a table counts or sums.
-
-    And the limit on the rows of a unit if there is one.
-    """
+    """Return the unit of a table with the limit on the rows of a privacy unit."""
     if privacy is None or privacy.unit_column is None:
         return unit
     return catalogue.say_count("unit_of", privacy.max_rows, unit=unit, column=privacy.unit_column)
