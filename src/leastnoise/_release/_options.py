@@ -1,10 +1,10 @@
 """The options of a release besides its plan, and their checks.
 
-Checked before anything is paid.
+Options are checked before the plan is paid. After the payment nothing here may fail or take hours:
+sizes are bounded by the plan only, and iterations stop after a bounded number of rounds.
 
-In the place of a table of all ranges that is too large to write, its cells and its prefix sums are
-written, from which every range follows. After the payment nothing here may fail or take hours:
-sizes are bounded from the plan alone, and iterations stop after a bounded number of rounds.
+A table of all ranges may be too large to write. Then its cells and its prefix sums are written
+instead, from which every range follows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,16 +30,18 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
-"""Of the files with answers."""
+"""The formats of the files with answers."""
 DEFAULT_FORMATS = ("csv", "parquet")
 OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
-"""Columns that not every table of a release has."""
+"""Columns that only some tables of a release have."""
 _PUBLICATION_TEXTS = ("title", "source", "agency")
 _SEARCH_FACTS = {"attribute", "dataset", "charge", "number", "ledger"}
 MOST_WRITTEN_ANSWERS = 10_000_000
-"""Answers of one table that are written; public."""
-_SMALLEST_STEP, _LARGEST_STEP = Fraction(1, 10**12), Fraction(10**18)  # of rounding
-_MOST_TABLES, _MOST_ANSWERS = 200, 1_000_000  # of a workbook, or of SDMX messages
+"""The largest number of answers of one table that is written; public."""
+_SMALLEST_STEP = Fraction(1, 10**12)  # of rounding, in rows or the unit of a measure
+_LARGEST_STEP = Fraction(10**18)
+_MOST_TABLES = 200  # tables of a workbook, or of SDMX messages
+_MOST_ANSWERS = 1_000_000  # answers of a workbook, or of SDMX messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +183,7 @@ class Options:
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
-        """The names of the chosen options that only some plans can give."""
+        """The names of the chosen options that only some plans can fulfil."""
         is_chosen = {
             "nnls": self.nnls,
             "local_non_negative": self.local_non_negative,
@@ -191,7 +193,7 @@ class Options:
 
     @property
     def occasional_columns(self) -> tuple[str, ...]:
-        """The names of the chosen columns that not every table has."""
+        """The names of the chosen columns that only some tables have."""
         is_chosen = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
         return tuple(
             name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
@@ -199,10 +201,7 @@ class Options:
 
     @property
     def has_rounding(self) -> bool:
-        """Whether answers are rounded or suppressed.
-
-        Then tables no longer add up.
-        """
+        """Whether answers are rounded or suppressed, so tables are not additive."""
         return self.round is not None or self.below is not None
 
     @property
@@ -211,9 +210,9 @@ class Options:
         return self.non_negative or self.integer or self.nnls or self.local_non_negative
 
     def to_json(self) -> dict[str, Any]:
-        """Return JSON values from which the same options are made.
+        """Return JSON values that `Options` reads back.
 
-        Some that are not set are left out.
+        Some options that are not set are left out.
 
         >>> Options(**Options(guard="1/100").to_json()) == Options(guard="1/100")
         True
@@ -236,7 +235,7 @@ class Options:
 
 
 def _check_publishable_size(name: str, value: Exact) -> Fraction:
-    """Read a step of rounding or a least answer, of a size that answers can have."""
+    """Return a rounding step or suppression bound of a size answers can have."""
     number = exact_positive(name, value)
     if not _SMALLEST_STEP <= number <= _LARGEST_STEP:
         raise refuse(name, value, "a number between 1e-12 and 1e18")
@@ -244,7 +243,10 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
 
 
 def display_texts(options: Options, domain: Domain) -> CodeTexts:
-    """Return the texts of codes by attribute, with the words for nulls and other values in the language of the release."""
+    """Return the texts of codes by attribute, also for nulls and other values.
+
+    The words for nulls and other values are in the language of the release.
+    """
     catalogue = load_catalogue(options.language)
     translations = {
         label: catalogue.say(key)
@@ -271,16 +273,16 @@ def display_texts(options: Options, domain: Domain) -> CodeTexts:
 
 
 def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
-    """Return the rounding step and the suppression bound.
+    """Return the rounding step, 0 for none, and the suppression bound.
 
-    A step of 0 for none; a bound of None for none.
+    The bound is None if no answer is suppressed.
     """
     step = Fraction(0) if options.round is None else exact_positive("round", options.round)
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
-    """Describe rounding and suppression, and their effect on error bars."""
+    """Return sentences about rounding, suppression and their effect on errors."""
     step, bound = rounding_rule(options)
     sentences = (
         [
@@ -304,9 +306,9 @@ def describe_rounding(options: Options, catalogue: Catalogue) -> str:
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
-    """Return the tables that are written.
+    """Return the tables that are written for a workload.
 
-    The cells of tables that are too large, and last their prefix sums.
+    A table that is too large is replaced by its cells; its prefix sums come last.
     """
     cells = tuple(
         _replace_all_ranges(product, identity()) if is_too_large_to_write(product) else product
@@ -320,12 +322,12 @@ def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
 
 
 def is_too_large_to_write(product: Product) -> bool:
-    """Whether a table has too many answers to be written, and few enough cells."""
+    """Return whether a table has too many answers but few enough cells."""
     return product.rows > MOST_WRITTEN_ANSWERS >= _replace_all_ranges(product, identity()).rows
 
 
 def is_contained_in(question: Product, table: Product) -> bool:
-    """Whether every query of a table is one of another table."""
+    """Return whether every query of a table is a query of another table."""
     pairs = zip(question.query_sets, table.query_sets, strict=False)
     return (question.measure, question.attributes) == (table.measure, table.attributes) and all(
         queries == table_queries or (table_queries == all_ranges() and queries.form.intervals)
@@ -341,7 +343,7 @@ def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:
 
 
 def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
-    """Refuse formats that cannot hold a release."""
+    """Raise for formats that cannot hold the tables."""
     for name in formats:
         if name == "xlsx":
             try:
@@ -372,7 +374,7 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
 
 
 def find_table_position(products: Sequence[Product], key: str) -> int:
-    """The position of a table, by id or by a name that only one table has."""
+    """Return the position of a table, by its id or a name that is unique."""
     if (
         key[:1] == "q"
         and key[1:].isdecimal()

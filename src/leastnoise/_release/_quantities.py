@@ -1,6 +1,7 @@
-"""The quantity and the unit of every column of numbers, in English, for manifests and Parquet files.
+"""The quantity and the unit of every column of numbers, in English.
 
-The unit of a sum, a mean or a quantile is that in which its column is written.
+Manifests and Parquet files have them. The unit of a sum, a mean or a quantile is the unit of the
+values in its column.
 """
 
 from leastnoise._domain import Measure, UnitCount, ValueCount, Weighted
@@ -42,7 +43,10 @@ def describe_unit(measure: Measure | None) -> str:
 
 
 def describe_quantity(product: Product) -> str:
-    """Name what every answer of a table is, with its unit, such as ``sum of pay, in ...``."""
+    """Return the quantity and unit of a table's answers.
+
+    An example is ``sum of pay, in the unit of the column 'pay'``.
+    """
     quantity = name_quantity(product, ENGLISH)
     measure = None if product.measure is None else product.domain.measure(product.measure)
     if not product.of_values:
@@ -51,7 +55,7 @@ def describe_quantity(product: Product) -> str:
 
 
 def describe_columns(result: ResultTable) -> dict[str, str]:
-    """Return for every column of numbers of a table or a statistic its quantity and unit."""
+    """Return the quantity and unit of every column of numbers."""
     if isinstance(result, Table):
         return _describe_table_columns(result)
     if isinstance(result, StatisticTable):
@@ -93,7 +97,7 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
     return {name: meanings[name] for name in table.numbers() if name in meanings}
 
 
-def _describe_mean_columns(made: StatisticTable, measure: Measure) -> dict[str, str]:
+def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
     values = measure.of if isinstance(measure, Weighted) else measure
     weight = measure.weight if isinstance(measure, Weighted) else None
     texts = {
@@ -101,10 +105,10 @@ def _describe_mean_columns(made: StatisticTable, measure: Measure) -> dict[str, 
         for name, text in _STATISTIC_COLUMNS.items()
     }
     meanings = {
-        "mean": f"{ENGLISH.say('name_means', of=made.statistic.of)}, in {describe_unit(values)}",
+        "mean": f"{ENGLISH.say('name_means', of=table.statistic.of)}, in {describe_unit(values)}",
         **texts,
-        "sum": f"sum of {made.statistic.of}, in {describe_unit(measure)}",
+        "sum": f"sum of {table.statistic.of}, in {describe_unit(measure)}",
         "count": "number of rows with a value",
         "sum_of_weights": f"sum of the weights of rows with a value, in {describe_unit(weight)}",
     }
-    return {name: meanings[name] for name in made.numbers() if name in meanings}
+    return {name: meanings[name] for name in table.numbers() if name in meanings}

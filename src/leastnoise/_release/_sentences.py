@@ -1,6 +1,4 @@
-"""The sentences of manifest and report about a release.
-
-Its privacy, noise, intervals and their limits.
+"""The sentences of manifest and report about privacy, noise and intervals.
 
 The catalogue has the texts; the functions here choose sentences and fill in their numbers.
 """
@@ -56,7 +54,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
-_COMMON_DELTA = Fraction(1, 10**9)
+_COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP is stated as an epsilon
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
 _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
@@ -65,7 +63,7 @@ _DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
 def describe_definition(
     privacy: Privacy, catalogue: Catalogue = ENGLISH
 ) -> tuple[str, dict[str, str]]:
-    """Return the name and the exact parameters of the definition of privacy."""
+    """Return the name of the privacy definition and its exact parameters."""
     budget = privacy.budget
     return catalogue.say(_DEFINITIONS[type(budget)]), {
         name: str(number) for name, number in parameters(budget).items()
@@ -73,7 +71,7 @@ def describe_definition(
 
 
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Write the budget in short form, such as ``epsilon = 1``."""
+    """Return the budget in short form, such as ``epsilon = 1``."""
     return ", ".join(
         f"{name} = {catalogue.format_value(number)}"
         for name, number in parameters(privacy.budget).items()
@@ -81,7 +79,7 @@ def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Describe the difference of two neighbouring tables, as a clause."""
+    """Return a clause about the difference of two neighbouring tables."""
     if privacy.unit_column is None:
         return catalogue.say(f"change_row_{privacy.neighbours}")
     return catalogue.say_count(
@@ -90,8 +88,9 @@ def describe_neighbours(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str
 
 
 def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain what the budget means, in one sentence."""
-    budget, values = privacy.budget, dict[str, object](parameters(privacy.budget))
+    """Return a sentence about the guarantee of the budget."""
+    budget = privacy.budget
+    values = dict[str, object](parameters(budget))
     if isinstance(budget, ZCDP):
         values |= {
             "epsilon": catalogue.localize(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
@@ -101,13 +100,7 @@ def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
         values["times"] = catalogue.say("over_10_300")
         if budget.epsilon < 700:
             factor = math.exp(float(budget.epsilon))
-            values["times"] = catalogue.localize(
-                f"{factor:.3g}"
-                if factor < 1000
-                else f"{factor:,.0f}"
-                if factor < 1e6
-                else f"{factor:.2g}"
-            )
+            values["times"] = catalogue.localize(_format_factor(factor))
     return catalogue.say(
         f"promise_{_DEFINITIONS[type(budget)]}",
         change=describe_neighbours(privacy, catalogue),
@@ -115,10 +108,19 @@ def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     )
 
 
+def _format_factor(factor: float) -> str:
+    """Return a factor in three digits, or as a whole number up to a million."""
+    if factor < 1000:
+        return f"{factor:.3g}"
+    if factor < 1e6:
+        return f"{factor:,.0f}"
+    return f"{factor:.2g}"
+
+
 def guessing_chance(privacy: Privacy) -> float:
     """Return the largest chance to guess which of two tables is the true one.
 
-    By the results, for neighbouring and equally likely tables.
+    The tables are neighbours and equally likely, and the guess is based on the results.
     """
     budget = privacy.budget
     if isinstance(budget, ZCDP):
@@ -132,7 +134,7 @@ def guessing_chance(privacy: Privacy) -> float:
 
 
 def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
-    """Explain the budget as the chance to win a bet, without formulas."""
+    """Explain the budget by the chance to guess right, without formulas."""
     share = math.ceil(100 * guessing_chance(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
     difference = catalogue.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
@@ -146,7 +148,7 @@ def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -
 
 
 def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
-    """Write what the plan spends, as computed from its integer queries."""
+    """Return the cost of a plan, as computed from its integer queries."""
     if isinstance(cost, GaussianCost):
         return catalogue.say("gaussian_cost", value=cost.mu_squared)
     if isinstance(cost, SeriesCost):
@@ -157,15 +159,15 @@ def format_cost(cost: Cost, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def error_over_bound(plan: Plan) -> float | None:
-    """Return how many times the least possible error the plan's error is.
+    """Return the ratio of the plan's error to the least possible error.
 
-    The root of the total of squared errors over its lower bound.
+    It is the root of the total squared error divided by its lower bound.
     """
     return None if plan.promise is None else plan.promise.times_least
 
 
 def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
-    """Describe the cells of an attribute, and what happens to all other values."""
+    """Describe the cells of an attribute, and the handling of other values."""
     if isinstance(kind, Categories):
         cells = catalogue.say("kind_categories", count=len(kind.values))
     elif isinstance(kind, Integers):
@@ -207,7 +209,7 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
 
 
 def _row_policy_key(kind: Kind, policy: str) -> str:
-    """Return the key of the words for what a policy does with a row."""
+    """Return the key of the words for the effect of a policy on a row."""
     return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
 
 
@@ -235,7 +237,7 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
 
 
 def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Say which rows are in no table, and which are missing from some tables only."""
+    """List the rows that are in no table or missing from some tables."""
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     dropping = {name: kind for name, kind in kinds.items() if "drop" in (kind.null, kind.outside)}
     dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
@@ -248,7 +250,7 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
 
 
 def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say whether rows were left out, and without a guard that nobody counted how many."""
+    """Say which rows are missing, and whether their number was counted."""
     sentences = list_dropped_rows(release.plan, catalogue)
     if not sentences:
         return catalogue.say("not_dropped")
@@ -257,10 +259,7 @@ def describe_dropped_rows(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Say for which attributes values beyond the bounds were clipped.
-
-    And what sums and means do with such values.
-    """
+    """Return sentences about clipped values of attributes and measures."""
     domain = release.plan.domain
     workload_attributes = {
         name for product in release.workload.products for name in product.attributes
@@ -277,14 +276,12 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 
 
 def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for every measure.
+    """Return a sentence for every measure about its values.
 
-    How sums and means clip its values, and how a row without a value counts.
+    It says how sums and means clip them, and how a row without a value counts.
     """
-    measures, summed = (
-        workload.domain.measures,
-        sorted({str(product.measure) for product in workload.products if product.of_values}),
-    )
+    measures = workload.domain.measures
+    summed = sorted({str(product.measure) for product in workload.products if product.of_values})
     columns = {
         factor: name
         for name in summed
@@ -316,14 +313,12 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
 
 
 def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return `list_measure_values`, and the most that one row may add to each sum.
+    """Return `list_measure_values`, and the largest amount of one row in a sum.
 
-    The noise has to hide that.
+    The noise has to hide this amount.
     """
-    measures, summed = (
-        workload.domain.measures,
-        sorted({str(product.measure) for product in workload.products if product.of_values}),
-    )
+    measures = workload.domain.measures
+    summed = sorted({str(product.measure) for product in workload.products if product.of_values})
     contributions = {
         name: catalogue.format_exact(measures[name].largest * measures[name].unit)
         for name in summed
@@ -335,16 +330,17 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
 
 
 def describe_row_limit(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say which rows the answers count, if a unit has a limit of rows."""
+    """Say which rows the answers count; empty if units have no row limit."""
     return format_row_limit(release.privacy, release.receipt, release.level, catalogue)
 
 
 def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say what the row limit of units does to all answers.
+    """Describe the effect of the row limit of units on all answers.
 
-    And about how many rows it cut; None without a limit.
+    It says about how many rows were cut. None without a limit.
     """
-    privacy, cut_share = release.privacy, estimate_cut_share(release.receipt, release.level)
+    privacy = release.privacy
+    cut_share = estimate_cut_share(release.receipt, release.level)
     if privacy.unit_column is None:
         return None
     parts = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
@@ -355,15 +351,13 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
-    if (bound := privacy.max_per_cell) is not None:
-        parts.append(
-            catalogue.say_count(
-                "cut_cell", bound.rows, names=catalogue.join_names([*bound.attributes])
-            )
-        )
-        parts += (
-            [catalogue.say("cut_cell_saves")] if release.measurements.noise.norm == 2 else []
-        )  # under Laplace noise all rows count
+    cell_limit = privacy.max_per_cell
+    if cell_limit is not None:
+        names = catalogue.join_names([*cell_limit.attributes])
+        parts.append(catalogue.say_count("cut_cell", cell_limit.rows, names=names))
+        # Under Laplace noise all rows of a unit count, so the limit saves nothing.
+        if release.measurements.noise.norm == 2:
+            parts.append(catalogue.say("cut_cell_saves"))
     return " ".join(parts)
 
 
@@ -372,17 +366,18 @@ def describe_guard_counts(
 ) -> str | None:
     """Say how many rows the guard counted as kept (or read) and as used.
 
-    Read if each row is a unit; None without a guard.
+    The rows are read rows if each row is a unit. None without a guard.
 
-    Rows used are among those kept: where noise makes them more, their count is shown for both.
-    Where surely some rows were not used, at least about a percent, that is catalogue too.
+    The used rows are among the kept rows: if noise makes their count larger, it is shown for both.
+    A note follows if surely some rows were not used, at least about a percent.
 
     Args:
-        release: whose receipt has the counts.
-        catalogue: the catalogue.
+        release: the release whose receipt has the counts.
+        catalogue: the catalogue of the language.
         unused_over: return None unless surely more than this share of the rows was not used.
     """
-    receipt, privacy = release.receipt, release.privacy
+    receipt = release.receipt
+    privacy = release.privacy
     if "guard_used" not in receipt:
         return None
     kept, used, std = (float(receipt[f"guard_{name}"]) for name in ("kept", "used", "noise_std"))
@@ -398,13 +393,12 @@ def describe_guard_counts(
         "kept_margin": catalogue.format_error(multiplier * math.sqrt(2) * std + 0.5),
         "used_margin": catalogue.format_error(multiplier * std + 0.5),
     }
-    key = (
-        "guard"
-        if privacy.unit_column is None
-        else "guard_kept_one"
-        if privacy.max_rows == 1
-        else "guard_kept_many"
-    )
+    if privacy.unit_column is None:
+        key = "guard"
+    elif privacy.max_rows == 1:
+        key = "guard_kept_one"
+    else:
+        key = "guard_kept_many"
     sentence = catalogue.say(
         key, count=privacy.max_rows, column=repr(privacy.unit_column), **values
     )
@@ -417,9 +411,9 @@ def describe_guard_counts(
 
 
 def unused_row_share(release: Release) -> float:
-    """Return about which share of the rows no table uses, by a guard's counts.
+    """Estimate the share of rows that no table uses, from a guard's counts.
 
-    It is 0 without a guard, and where the noise of the counts explains the difference.
+    It is 0 without a guard, and if the noise of the counts explains the difference.
     """
     receipt = release.receipt
     if "guard_used" not in receipt:
@@ -432,13 +426,13 @@ def unused_row_share(release: Release) -> float:
 
 
 def has_weights(release: Release) -> bool:
-    """Return whether a table is weighted, as those of surveys are."""
+    """Return whether a table is weighted, as in surveys."""
     measures = filter(None, release.plan.workload.measures)
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 
 def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Say what limits the use of the numbers, and is in none of their margins."""
+    """Return sentences about errors that no margin contains."""
     unused = unused_row_share(release)
     sentences = (
         [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))] if unused else []
@@ -447,10 +441,10 @@ def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH)
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
-    """Return the attributes whose missing or outside values a table leaves out, by the plan.
+    """Return the attributes whose missing or outside values a table lacks.
 
-    A row that an attribute drops is in no table, so they are the same for all tables, but for
-    attributes with a hidden cell, which drop a row from their own tables only.
+    A row that an attribute drops is in no table. So all tables have the same such attributes,
+    except that an attribute with a hidden cell drops a row only from its own tables.
     """
     kinds = {name: plan.domain.kind(name) for name in plan.used()[0]}
     return tuple(
@@ -462,7 +456,10 @@ def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
 
 
 def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say that guards which stopped earlier releases took a part of the budget; None if none did."""
+    """Say that guards that stopped earlier releases used part of the budget.
+
+    None if no guard did.
+    """
     earlier_budget = release.receipt.get("guard_reduced_from")
     if earlier_budget is None:
         return None
@@ -474,9 +471,10 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
 
 
 def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the warnings that come before any number.
+    """Return the warnings that the page shows before any number.
 
-    A limit may have cut over a tenth of the rows, or values dropped as many.
+    They say that the row limit may have cut over a tenth of the rows, or that as many rows were not
+    used.
     """
     share = estimate_cut_share(release.receipt, release.level)
     cut = (
@@ -498,10 +496,8 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
         "half": catalogue.localize(f"{release.interval.half_step:.4g}"),
         "percent": catalogue.format_percent(release.level),
     }
-    step, sentences = (
-        rounding_rule(release.options)[0],
-        [catalogue.say(release.finding.interval, **values)],
-    )
+    step = rounding_rule(release.options)[0]
+    sentences = [catalogue.say(release.finding.interval, **values)]
     if step:
         sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
     if not release.finding.linear:
@@ -517,7 +513,7 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
-    """Say whether least squares answers are rounded, negative, additive."""
+    """Say whether answers may be fractions or negative, and are additive."""
     options = release.options
     keys = []
     if not options.round:
@@ -534,22 +530,16 @@ def describe_answers(release: Release, catalogue: Catalogue = ENGLISH) -> str:
 
 
 def format_public_facts(plan: Plan) -> dict[str, str]:
-    """Return the public facts that a spec states about cells.
+    """Return the public facts about cells, by the key of their sentence."""
 
-    Values by the key of a sentence.
-    """
-
-    def cells(name: str, codes: Sequence[int]) -> str:
+    def list_cells(name: str, codes: Sequence[int]) -> str:
         labels = [str(plan.domain.kind(name).labels[code]) for code in codes]
-        return f"{name} " + ", ".join(
-            labels
-            if len(labels) <= _MOST_LISTED_LABELS
-            else [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]
-        )
+        if len(labels) > _MOST_LISTED_LABELS:
+            labels = [*labels[: _MOST_LISTED_LABELS - 1], "...", labels[-1]]
+        return f"{name} {', '.join(labels)}"
 
     impossible = "; ".join(
-        " x ".join(map(cells, cell_group, cell_group.values()))
-        for cell_group in plan.details.impossible
+        " x ".join(map(list_cells, cells, cells.values())) for cells in plan.details.impossible
     )
     facts = {
         "stated_impossible": impossible,
@@ -559,9 +549,10 @@ def format_public_facts(plan: Plan) -> dict[str, str]:
 
 
 def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return a sentence for every source of error outside the intervals."""
+    """Return a sentence for every error that the intervals do not cover."""
     plan = release.plan
-    privacy, domain = plan.privacy, plan.domain
+    privacy = plan.privacy
+    domain = plan.domain
     sentences = [catalogue.say("limit_noise_rounded" if release.options.round else "limit_noise")]
     if not release.finding.linear:
         sentences = [
@@ -576,14 +567,15 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
             f"{describe_dropped_rows(release, catalogue)} {catalogue.say('not_covered_dropped')}"
         )
     if privacy.unit_column is not None:
-        column, cell = repr(privacy.unit_column), privacy.max_per_cell
-        if cell is None:
+        column = repr(privacy.unit_column)
+        cell_limit = privacy.max_per_cell
+        if cell_limit is None:
             sentences.append(catalogue.say_count("limit_unit", privacy.max_rows, column=column))
         else:
             limit_values = {
                 "count": privacy.max_rows,
-                "rows": cell.rows,
-                "names": catalogue.join_names([*cell.attributes]),
+                "rows": cell_limit.rows,
+                "names": catalogue.join_names([*cell_limit.attributes]),
             }
             sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
     sentences.append(catalogue.say("limit_sample"))
@@ -602,7 +594,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
 def describe_large_table(release: Release, product: Product, catalogue: Catalogue = ENGLISH) -> str:
     """Say what is written in place of a table that is too large.
 
-    And how to get the rest of it.
+    It also says how to compute its other answers.
     """
     products = release.plan.workload.products
     large = [
@@ -625,10 +617,7 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
 
 
 def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
-    """Say whose rows the second table held, or that it was public.
-
-    None if there was no second table.
-    """
+    """Say how the second table of a join is protected; None without one."""
     second_table = release.receipt.get("joined")
     if not second_table:
         return None
@@ -640,42 +629,39 @@ def describe_second_table(release: Release, catalogue: Catalogue = ENGLISH) -> s
 
 
 def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return the notices for readers of any answer, later ones included.
+    """Return the notices for readers of any answer, also of later ones.
 
-    Limits of rows, counts of units, a second table.
+    They are about the row limit, counts of units, and a second table.
     """
-    units = [product for product in release.workload if product.of_units]
-    sentences = (
-        [catalogue.say("unit_is", column=repr(release.privacy.unit_column))] if units else []
-    )
+    unit_counts = [product for product in release.workload if product.of_units]
+    unit_sentences = []
+    if unit_counts:
+        unit_column = repr(release.privacy.unit_column)
+        unit_sentences.append(catalogue.say("unit_is", column=unit_column))
     for key, is_once_in_all in (("units_each", False), ("units_once", True)):
         counted_products = [
             product
-            for product in units
+            for product in unit_counts
             if (product.domain.measure(str(product.measure)) == UnitCount()) is is_once_in_all
         ]
         tables = [product.attributes for product in counted_products if product.attributes]
-        names = [
-            *map(" x ".join, tables[:_MOST_LISTED_TABLES]),
-            *(["..."] if len(tables) > _MOST_LISTED_TABLES else []),
-        ]
-        sentences += [catalogue.say(key, names=catalogue.join_names(names))] if names else []
-    return [
-        *filter(
-            None,
-            [
-                describe_cut_rows(release, catalogue),
-                " ".join(sentences),
-                describe_second_table(release, catalogue),
-            ],
-        )
+        names = [*map(" x ".join, tables[:_MOST_LISTED_TABLES])]
+        if len(tables) > _MOST_LISTED_TABLES:
+            names.append("...")
+        if names:
+            unit_sentences.append(catalogue.say(key, names=catalogue.join_names(names)))
+    notices = [
+        describe_cut_rows(release, catalogue),
+        " ".join(unit_sentences),
+        describe_second_table(release, catalogue),
     ]
+    return [notice for notice in notices if notice]
 
 
 def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return the notices for readers of the files.
 
-    Rounding, `list_answer_notices`, and tables that are not written.
+    They are about the budget, rounding and tables that are not written, with `list_answer_notices`.
     """
     large = [describe_large_table(release, product, catalogue) for product in release.large_tables]
     return [
@@ -693,7 +679,10 @@ def list_file_notices(release: Release, catalogue: Catalogue = ENGLISH) -> list[
 
 
 def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Say which tables need not add up in the columns of non-negative and whole answers; nothing if all of them do."""
+    """Name tables that need not be additive in non-negative or whole answers.
+
+    The list has one sentence; it is empty if all tables are additive.
+    """
     chosen = {
         "answer_non_negative": release.options.non_negative,
         "answer_integer": release.options.integer,
@@ -718,11 +707,16 @@ def list_non_additive_tables(release: Release, catalogue: Catalogue = ENGLISH) -
 def describe_optional_columns(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Explain the optional columns.
 
-    First what holds for all of them, then a sentence or two for each kind.
+    The first sentence holds for all of them; then each kind has a sentence or two.
     """
     options = release.options
-    columns = ["answer_non_negative"] * options.non_negative + ["answer_integer"] * options.integer
-    names = columns + ["answer_nnls"] * options.nnls + ["answer_local"] * options.local_non_negative
+    is_chosen = {
+        "answer_non_negative": options.non_negative,
+        "answer_integer": options.integer,
+        "answer_nnls": options.nnls,
+        "answer_local": options.local_non_negative,
+    }
+    names = [name for name, chosen in is_chosen.items() if chosen]
     sentences = [catalogue.say_count("biased", len(names), columns=catalogue.join_names(names))]
     sentences += list_non_additive_tables(release, catalogue)
     if options.nnls:
