@@ -1,11 +1,11 @@
 """Directories that are published atomically, and their CSV files.
 
-Also that of categories that were found privately.
+One of them holds categories that were found privately.
 
-A directory is written beside its place under another name, made durable, then renamed. What is
-published is made when the first file is written, so after counting: the times of directories and
-files, birth included, do not tell how long counting took. What is made before counting is the lock,
-which is never published.
+A directory is written under another name next to its target, synced to disk, then renamed. It is
+created when the first file is written, after counting, so the times of directories and files (also
+their creation times) do not reveal how long counting took. Only the lock is created before
+counting, and it is never published.
 """
 
 import csv
@@ -30,9 +30,9 @@ from leastnoise._release._manifest import check_receipt, read_record
 from leastnoise._trusted.check import InputError, refuse
 
 _MOST_NAME_CHARACTERS = 60
-# Texts that a spreadsheet may run as a formula, or take for the end of a field: they begin with
-# such a sign, full-width ones included, perhaps after blanks or controls that a program leaves out.
-# Numbers and dates are harmless. ``report.js`` has the same two patterns.
+# Texts that a spreadsheet may run as a formula, or read as the end of a field. They begin with such
+# a sign, which may be full-width, and may follow blanks or controls that a program ignores. Numbers
+# and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
 _NEW_DRAFT_SECONDS = 60  # seconds
@@ -41,7 +41,7 @@ _NEW_DRAFT_SECONDS = 60  # seconds
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """Write a CSV file.
 
-    Texts are made inert, lists of names are joined by " x ", and NaN is left empty.
+    No spreadsheet runs its texts; lists of names are joined by " x ", and NaN is left empty.
     """
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         minimal_writer, quoting_writer = (
@@ -70,7 +70,7 @@ def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object
 def make_file_name(table_id: str, name: str, tables: int) -> str:
     """Return the name of a table's files without ending.
 
-    Its id, padded so that names sort, and its name.
+    It has the id, padded so that names sort, and the name of the table.
     """
     words = (
         re.sub(r"[^a-z0-9_]+", "-", name.lower().replace(" x ", "-by-"))
@@ -84,7 +84,7 @@ def make_file_name(table_id: str, name: str, tables: int) -> str:
 def make_inert(text: str) -> str:
     """Put an apostrophe before a text that a spreadsheet could run.
 
-    As a formula (OWASP, CSV injection).
+    This prevents CSV injection (OWASP).
     """
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
@@ -95,10 +95,7 @@ def restore_inert(text: str) -> str:
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
-    """Check that a release can be written to a directory.
-
-    Before anything is spent.
-    """
+    """Raise unless a release can be written to a directory; return its path."""
     target = Path(os.path.abspath(Path(directory).expanduser()))  # noqa: PTH100 - resolve() would follow a link
     try:
         target.lstat()
@@ -125,15 +122,13 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A directory for this process only, renamed to its target at the end.
-
-    `publish` renames it.
+    """A directory that only this process writes, until `publish` renames it.
 
     Attributes:
         partial: its path before it is published.
-        target: its path afterwards.
-        locks: open descriptors with a lock: of the empty directory made before counting, and of the
-            one that replaces it.
+        target: its path when it is published.
+        locks: open descriptors with a lock, of the empty directory created before counting, and of
+            the directory that replaces it.
     """
 
     partial: Path
@@ -144,7 +139,7 @@ class Draft:
     def path(self) -> Path:
         """The directory to write into.
 
-        It is made again on first use, so that its times do not tell how long counting took.
+        The first access creates it anew, so that its times do not reveal how long counting took.
         """
         if len(self.locks) == 1:
             new_directory = self.partial.with_name(f"{self.partial.name}.new")
@@ -156,8 +151,9 @@ class Draft:
         return self.partial
 
     def publish(self) -> None:
-        """Make everything durable, then give the directory its name, in one step."""
-        path, created = self.path, []
+        """Sync all files to disk, then rename the directory to its target."""
+        path = self.path
+        created = []
         for directory, _, files in os.walk(path):
             for name in (*files, "."):
                 _sync_to_disk(Path(directory, name))
@@ -178,12 +174,12 @@ class Draft:
 
 @contextmanager
 def open_draft(target: Path) -> Iterator[Draft]:
-    """Take a directory to write into, beside its target.
+    """Open a draft: a directory to write into, next to its target.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
-        time has a draft of one target. What a
-    process leaves that dies is taken by the next one for the same target, and removed by the next
-    one for a target beside it; without `publish` nothing is left at the end of the block.
+        time has a draft of one target. If a process dies, the next process with the same target
+        takes over its draft, and the next process with a neighbouring target removes it. Without
+        `publish` nothing is left at the end of the block.
     """
     parent = next(folder for folder in target.parents if folder.exists())
     try:
@@ -245,7 +241,7 @@ def _lock_draft(target: Path, parent: Path) -> tuple[Path, int]:
 def _remove_dead_drafts(folder: Path) -> None:
     """Remove old drafts that dead processes left for other targets.
 
-    New ones stay: their processes may not have locked them yet.
+    New drafts stay, because their processes may not have locked them yet.
     """
     for path in folder.glob(".leastnoise-*"):
         with suppress(OSError):
@@ -296,10 +292,7 @@ def _sync_to_disk(path: Path) -> None:
 
 
 def list_files(directory: Path) -> list[dict[str, object]]:
-    """Return path, size in bytes and SHA-256 of every file below a directory.
-
-    Sorted by path.
-    """
+    """Return path, size in bytes and SHA-256 of every file, sorted by path."""
     return [
         {
             "path": path.relative_to(directory).as_posix(),
@@ -312,7 +305,7 @@ def list_files(directory: Path) -> list[dict[str, object]]:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -329,8 +322,8 @@ class FoundCategories:
 
     Attributes:
         plan: the plan of the search.
-        texts: the categories as they stand in the data, those of the most units first.
-        units: the noisy number of units of each category, with noise of ``plan.std``; small ones
+        texts: the categories as the data spell them, beginning with the most units.
+        units: the noisy number of units of each category, with noise of ``plan.std``. Small numbers
             are too large, because only categories with at least ``plan.threshold`` are kept.
         private: False if the noise came from a seed.
         receipt: the ledger's facts about the payment; empty if nothing was paid.
@@ -343,19 +336,19 @@ class FoundCategories:
     receipt: Mapping[str, Any] = field(default_factory=dict)
 
     def kind(self) -> Categories:
-        """The attribute with these categories, for a `Domain`."""
+        """Return the attribute with these categories, for a `Domain`."""
         return self.plan.kind.found(self.texts)
 
     def search_facts(self) -> dict[str, Any]:
-        """The facts about the search for the manifest of a release.
+        """Return the facts about the search, for `Options.searches`.
 
-        `Options.searches` is a list of them.
+        The manifest of a release lists them.
         """
         return {"attribute": self.plan.attribute, "plan": self.plan.digest(), **self.receipt}
 
 
 def describe_search(plan: CategoryPlan) -> str:
-    """Describe what a search promises."""
+    """Return sentences about the chances of a search to find a category."""
     return (
         f"A search finds a category of {plan.often:,} units in 95 of 100 cases, one of "
         f"{plan.threshold:,} units in about half of them, and "
@@ -388,7 +381,7 @@ def write_categories(categories: FoundCategories, draft: Draft) -> None:
 
 
 def holds_categories(directory: Path) -> bool:
-    """Whether a directory holds found categories rather than a release."""
+    """Return whether a directory holds found categories, not a release."""
     return (directory / CATEGORY_FILE).exists()
 
 
@@ -429,7 +422,7 @@ def read_categories_manifest(directory: Path) -> CategoriesManifest:
 
 
 def read_categories(directory: str | os.PathLike[str]) -> FoundCategories:
-    """Read what `write_categories` wrote."""
+    """Read the categories that `write_categories` wrote."""
     folder = Path(directory)
     manifest = read_categories_manifest(folder)
     try:

@@ -1,8 +1,10 @@
-"""The forms of a finished release, each a text made of what was published.
+"""The exports of a finished release, each a text computed from published files.
 
-A file for reviewers, after the topics of NIST SP 800-226 in our own words; an entry for the
-registry of deployments of differential privacy (github.com/opendp/deployments-registry-data);
-measurements as mbi (private-pgm) takes them, which docs/measurements.md reads; a notebook.
+- a file for reviewers, with the topics of NIST SP 800-226 in our own words;
+- an entry for the registry of deployments of differential privacy
+  (github.com/opendp/deployments-registry-data);
+- measurements in the format of mbi (private-pgm), as in docs/measurements.md;
+- a notebook.
 """
 
 import json
@@ -34,8 +36,8 @@ FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
 _FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
 _MBI_FORMAT = 1
-_MOST_SEARCHED_TABLES = 200  # tables of a notebook that are looked at for one to draw
-_MOST_MATRIX_ENTRIES = 2**22  # of the matrices of one table
+_MOST_SEARCHED_TABLES = 200  # tables that are searched for one that a notebook draws
+_MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table
 _MBI_REQUIREMENT = (
     "mbi fits a distribution of rows, which needs measurements with noise of a known size. "
 )
@@ -43,7 +45,7 @@ _MBI_REQUIREMENT = (
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A release with what was published about it."""
+    """A release with its manifest and the name of its directory."""
 
     release: Release
     manifest: Manifest
@@ -51,7 +53,10 @@ class Publication:
 
 
 def _round_up_to_double(value: Fraction) -> float | int:
-    """Return the least double, or above all doubles the least whole number, of at least the value."""
+    """Return the smallest double that is at least the value.
+
+    Above the largest double, return the smallest such whole number.
+    """
     if value > sys.float_info.max:
         return math.ceil(value)
     nearest = float(value)
@@ -59,9 +64,9 @@ def _round_up_to_double(value: Fraction) -> float | int:
 
 
 def format_deployment(publication: Publication) -> str:
-    """Write the deployment entry as YAML.
+    """Return the entry for the registry of deployments, as YAML.
 
-    Losses are rounded up to doubles; texts are written as in JSON, which YAML reads alike.
+    Losses are rounded up to doubles. Texts are written as JSON, which is also YAML.
     """
     manifest, budget = publication.manifest, publication.release.privacy.budget
     unit, payment, plan = manifest.privacy.unit, manifest.payment, manifest.plan
@@ -94,7 +99,7 @@ def format_deployment(publication: Publication) -> str:
 
 
 def _seed_warning(publication: Publication) -> str:
-    """Return the warning of a release whose noise came from a seed; empty for others."""
+    """Return the warning about noise from a seed; empty for secret noise."""
     return "" if publication.release.private else ENGLISH.say("not_private")
 
 
@@ -107,7 +112,7 @@ def _describe_utility(manifest: Manifest) -> str:
 
 
 def format_mbi_measurements(publication: Publication) -> str:
-    """The counts that were measured, as JSON."""
+    """Return the measured counts in the format of mbi, as JSON."""
     release = publication.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
     measurements, values = release.measurements, release.observation.values
@@ -294,7 +299,7 @@ def _capitalize(text: str) -> str:
 
 
 def format_review(publication: Publication) -> str:
-    """The questions with their answers, as Markdown."""
+    """Return the questions of reviewers with their answers, as Markdown."""
     manifest: Manifest = escape_manifest(publication.manifest)
     privacy, plan = manifest.privacy, manifest.plan
     times = manifest.expected_error.times_the_least_possible

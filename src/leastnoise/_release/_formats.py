@@ -1,10 +1,10 @@
 """Answers as an Excel workbook, and as SDMX-CSV with SDMX-ML.
 
-SDMX-CSV 2.0 data messages (SDMX 3.0), with their structures as one SDMX-ML 3.0 message.
+Data messages are SDMX-CSV 2.0 (SDMX 3.0), and their structures are one SDMX-ML 3.0 message.
 
-In SDMX every table is a data flow ``LEASTNOISE:Q7_SEX(1.0.0)`` of its own: its attributes are the
-dimensions, the answer is ``OBS_VALUE``, and attributes of the observation say how exact it is. In
-the files each component has its id and name (``labels=both``).
+In SDMX every table is a data flow of its own, such as ``LEASTNOISE:Q7_SEX(1.0.0)``. Its attributes
+are the dimensions, the answer is ``OBS_VALUE``, and attributes of the observation have its errors.
+In the files each component has its id and name (``labels=both``).
 """
 
 import csv
@@ -57,7 +57,7 @@ _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _columns_with_margins(result: ResultTable) -> Columns:
-    """Return the columns of a part, of a table with the margins of its answers behind these."""
+    """Return the columns of a result, with margins after a table's answers."""
     columns: Columns = {}
     for name, values in result.columns().items():
         columns[name] = values
@@ -69,7 +69,7 @@ def _columns_with_margins(result: ResultTable) -> Columns:
 class Workbook:
     """The Excel workbook of a release.
 
-    A label is always written as a text, so that none becomes a formula.
+    A label is always written as a text, so that no label becomes a formula.
     """
 
     def __init__(self, release: Release, directory: Path) -> None:
@@ -86,7 +86,7 @@ class Workbook:
         self._workbook = xlsxwriter.Workbook(
             str(directory / WORKBOOK), {"constant_memory": True, "tmpdir": str(directory)}
         )
-        # Only the day is told, as in the manifest.
+        # The time of day stays secret, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
         self._workbook.set_properties(
             {"title": release.options.title or self._catalogue.say("book_title"), "created": day}
@@ -101,14 +101,14 @@ class Workbook:
         self._index.set_column(1, 2, 32)
 
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
-        """Write a table or a statistic to a sheet of its own; tables are in the list too."""
+        """Write a table or a statistic to a sheet of its own."""
         # Names differ because they begin with the ids.
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {result.name}")[
             :_MOST_SHEET_NAME_CHARACTERS
         ].strip()
         sheet = self._workbook.add_worksheet(name)
         about, rule = self._describe_result(result, name)
-        # Line by line, because lines that were written are not kept in memory.
+        # Lines are written in order, because the workbook does not keep them in memory.
         self._write_line(sheet, 0, (result.name,), bold=True)
         self._write_line(sheet, 1, (about,))
         if not self._release.private:
@@ -118,7 +118,10 @@ class Workbook:
         self._write_columns(sheet, _columns_with_margins(result))
 
     def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
-        """Return what the numbers of a part are, and how they were rounded; list it if a table."""
+        """Return a sentence about the numbers and one about their rounding.
+
+        A table is added to the list of tables.
+        """
         if isinstance(result, StatisticTable):
             return f"{self._catalogue.say(result.meaning_key)} {self._say('book_statistic')}", ""
         if not isinstance(result, Table):
@@ -137,7 +140,7 @@ class Workbook:
         self._next_index_row += 1
 
     def _write_columns(self, sheet: Any, columns: Columns) -> None:
-        """Write the columns below the lines about them."""
+        """Write the columns below the lines that describe them."""
         sheet.freeze_panes(_HEADER_LINES + 1, 0)
         self._write_line(sheet, _HEADER_LINES, list(columns), bold=True)
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
@@ -167,9 +170,9 @@ class Workbook:
 
 
 def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
-    """Return unique SDMX ids for names.
+    """Return unique SDMX ids for names, none of them in ``taken``.
 
-    Of letters, digits, ``_`` and ``-``, none of them taken.
+    They have capital letters, digits, ``_`` and ``-``.
     """
     ids, unique_names = [], UniqueNames({taken_id.lower() for taken_id in taken})
     for name in names:
@@ -213,7 +216,7 @@ class DataFlow:
 
 
 def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
-    """Return the data flow of a part, and its columns of numbers in the order of its values."""
+    """Return the data flow of a result, and its columns of numbers in order."""
     numbers = result.numbers()
     column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
@@ -232,7 +235,7 @@ def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
 
 
 def _make_dimensions(result: ResultTable) -> tuple[Dimension, ...]:
-    """Return a dimension a key; codes are made of labels, and called by what people read."""
+    """Return a dimension for each key, whose codes have display labels."""
     keys = result.product.keys if isinstance(result, Table) else result.attributes
     ids = [
         f"D{code}" if code[0].isdigit() or code[0] == "-" else code
@@ -257,21 +260,21 @@ def _csv_header(flow: DataFlow) -> list[str]:
 
 
 def agency_id(release: Release) -> str:
-    """The id of the agency that publishes."""
+    """Return the id of the agency that publishes."""
     (code,) = make_ids([release.options.agency or DEFAULT_AGENCY])
     return code if code[0].isalpha() else f"A{code}"
 
 
 @dataclass(slots=True)
 class SdmxMessages:
-    """The messages of a release."""
+    """The SDMX messages of a release."""
 
     release: Release
     directory: Path
     flows: list[DataFlow] = field(default_factory=list)
 
     def add(self, result: ResultTable, stem: str) -> None:
-        """Write a table or a statistic beside its other files."""
+        """Write a table or a statistic as one message."""
         flow, columns = _make_flow(result)
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
@@ -301,9 +304,9 @@ class SdmxMessages:
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def close(self) -> None:
-        """Write the structures of all flows, every list of labels once.
+        """Write the structures of all flows: concepts, code lists and flows.
 
-        Concepts, code lists, structures and flows.
+        Equal lists of labels are one code list.
         """
         code_lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]

@@ -1,7 +1,7 @@
-"""The manifest of a release as a typed value: the one place where the file is read and checked.
+"""The manifest of a release as a typed value.
 
-`_writing` writes it. Everything that reads a manifest takes it from here, so that a damaged file
-ends in one sentence, whatever is damaged.
+`_writing` writes the file; only this module reads and checks it, so that any damage ends in one
+sentence.
 """
 
 import datetime as dt
@@ -26,7 +26,7 @@ _ADVICE = "Name the directory that leastnoise release wrote, the one with manife
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellLimit:
-    """At most so many rows of a unit in one cell of some attributes."""
+    """The limit on the rows of a unit in one cell of some attributes."""
 
     rows: int
     attributes: tuple[str, ...]
@@ -45,7 +45,7 @@ class UnitFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanCost:
-    """What the queries cost, in words, and whether the budget of the plan covers it."""
+    """The cost of the queries, and whether the plan's budget covers it."""
 
     in_words: str
     within_budget: bool
@@ -53,7 +53,7 @@ class PlanCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivacyFacts:
-    """The promise of a release."""
+    """The privacy of a release: definition, parameters, unit and cost."""
 
     definition: str
     parameters: Mapping[str, str]
@@ -65,7 +65,7 @@ class PrivacyFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainFacts:
-    """How values become cells, and which rows are in no table."""
+    """The rules that map values to cells, and the rows in no table."""
 
     rules: tuple[str, ...]
     rows_outside: str
@@ -73,7 +73,7 @@ class DomainFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """The plan; ``outcome`` is what a data-dependent mechanism chose."""
+    """The plan; ``outcome`` has the choices of a data-dependent mechanism."""
 
     digest: str
     strategy: str
@@ -83,7 +83,7 @@ class PlanFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
-    """A table: its number of answers, and their typical standard error in rows or a unit."""
+    """A table: its number of answers, and their typical standard error."""
 
     name: str
     answers: int
@@ -93,7 +93,7 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerFacts:
-    """The answers; ``tables`` is a text that names another file where there are very many."""
+    """The answers; ``tables`` may be a text that names another file."""
 
     tables: tuple[TableFacts, ...] | str
     number_of_tables: int
@@ -102,7 +102,7 @@ class AnswerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalFacts:
-    """How intervals are made, and what they do not cover."""
+    """The method of intervals, and the errors they do not cover."""
 
     level: float
     method: str
@@ -111,14 +111,14 @@ class IntervalFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorFacts:
-    """The error over the least possible; None where no lower bound is known."""
+    """The error over the least possible; None without a lower bound."""
 
     times_the_least_possible: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostProcessing:
-    """What happened to the answers after they were estimated."""
+    """A note about the post-processing of the answers."""
 
     note: str
 
@@ -144,7 +144,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardCounts:
-    """The payment and the noisy counts of a guard; ``cut`` where a unit has a limit of rows."""
+    """The payment and noisy counts of a guard; ``cut`` with a row limit."""
 
     share: str
     charge: str
@@ -174,12 +174,12 @@ class SecondTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a manifest says, every value of its type.
+    """A manifest, every value of its type.
 
     Attributes:
-        receipt: the facts about the payment, flat as they stand in the file: those of `Payment` and
-            an ``id``, those of `GuardCounts` after ``guard_``, a `SecondTable` under ``joined``,
-            and perhaps more; None where nothing was paid or counted.
+        receipt: the facts about the payment, flat as in the file: the fields of `Payment` and an
+            ``id``, the fields of `GuardCounts` after ``guard_``, a `SecondTable` under ``joined``,
+            and perhaps more; None if nothing was paid or counted.
     """
 
     format: int
@@ -204,13 +204,13 @@ class Manifest:
 
     @property
     def payment(self) -> Payment | None:
-        """The payment in a ledger; None where nothing was paid."""
+        """The payment in a ledger; None if nothing was paid."""
         receipt = self.receipt or {}
         return read_record(Payment, receipt) if "ledger" in receipt else None
 
     @property
     def guard(self) -> GuardCounts | None:
-        """What a guard counted; None without one."""
+        """The counts of the guard; None without one."""
         return _parse_guard_counts(self.receipt or {})
 
 
@@ -218,11 +218,11 @@ def read_manifest(directory: Path) -> Manifest:
     """Read and check the manifest of a release.
 
     Args:
-        directory: that of the release.
+        directory: the directory of the release.
 
     Raises:
-        InputError: there is none, it is of another format, or something in it is missing or not of
-            its type.
+        InputError: there is no manifest, its format is another, or a value is missing or not of its
+            type.
     """
     release_name = f"The release in {str(directory)!r}"
     try:
@@ -242,7 +242,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 
 class OtherFormatError(InputError):
-    """A release of another format, which another version of the program can read."""
+    """A release has a format that another version of the program reads."""
 
 
 def _parse_manifest(value: object) -> Manifest:
@@ -261,7 +261,7 @@ def _parse_manifest(value: object) -> Manifest:
 
 
 def check_receipt(receipt: Mapping[str, Any]) -> None:
-    """Raise InputError where a known entry of a receipt is missing or not of its type."""
+    """Raise if an entry of a receipt is missing or not of its type."""
     payment = {payment_field.name for payment_field in fields(Payment)}
     if payment & receipt.keys():
         read_record(Payment, receipt, "receipt")
@@ -286,7 +286,7 @@ _MARKDOWN_CHARACTERS = re.compile(r"([\\`*\[\]])")
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text as one line of Markdown that shows it as it is.
+    """Return a text as one line of Markdown that displays it unchanged.
 
     >>> markdown_text("a <b> & c")
     'a &lt;b&gt; &amp; c'
@@ -295,7 +295,10 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_manifest(value: Any) -> Any:
-    """Return a manifest, or a part of it, with every text but those of the options as Markdown."""
+    """Return a manifest or a value of it with its texts as Markdown.
+
+    The texts of the options stay as they are.
+    """
     if isinstance(value, str):
         return escape_markdown(value)
     if isinstance(value, tuple):
@@ -312,12 +315,12 @@ def escape_manifest(value: Any) -> Any:
 
 
 def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
-    """Read a JSON object as a dataclass; entries that the class does not have are ignored.
+    """Read a JSON object as a dataclass, ignoring unknown entries.
 
     Args:
         kind: a dataclass with fields of the types that `_read_value` knows.
         value: the object.
-        place: where it stands, for messages.
+        place: its place in the file, for messages.
     """
     if not isinstance(value, Mapping):
         raise refuse(place or "the whole", value, "an object with names and values")
@@ -334,7 +337,7 @@ def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
 
 
 def _read_value(kind: Any, value: Any, place: str) -> Any:
-    """Read a JSON value as a type: a plain one, a union, a tuple, a mapping or a dataclass."""
+    """Read a JSON value as a scalar, union, tuple, mapping or dataclass."""
     if kind is Any:
         return value
     if isinstance(kind, UnionType):
@@ -351,7 +354,10 @@ def _read_value(kind: Any, value: Any, place: str) -> Any:
 
 
 def _read_union(kind: UnionType, value: Any, place: str) -> Any:
-    """Read None and texts as themselves where the union has them, else as its other member."""
+    """Read a JSON value as a member of a union.
+
+    None and texts stay if the union has them; other values are read as its other member.
+    """
     members = get_args(kind)
     if type(value) in members and type(value) in (NoneType, str):
         return _read_value(str, value, place) if isinstance(value, str) else None
@@ -415,7 +421,7 @@ _SCALAR_READERS = {
 
 
 def _read_options(value: Any) -> Options:
-    """Read what `Options.to_json` wrote; names that no option has are refused."""
+    """Read the result of `Options.to_json`; raise for unknown names."""
     option_names = {option.name for option in fields(Options)}
     if not isinstance(value, Mapping) or not {*value} <= option_names:
         raise refuse("options", value, "an object with some of " + ", ".join(sorted(option_names)))

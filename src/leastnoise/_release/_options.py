@@ -127,6 +127,26 @@ class Options:
             "guard": guard_share(self.guard),
             "rows": None if self.rows is None else whole("rows", self.rows, 1, MOST_ROWS),
         }
+        self._check_lists_and_texts()
+        checked |= {
+            name: tuple(dict.fromkeys(options[name]))
+            for name in ("formats", "covariances", "statements")
+        }
+        self._check_labels_and_searches()
+        checked["labels"] = {
+            name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
+        }
+        checked["searches"] = tuple(dict(search) for search in self.searches)
+        checked |= {
+            name: None if options[name] is None else _check_publishable_size(name, options[name])
+            for name in ("round", "below")
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    def _check_lists_and_texts(self) -> None:
+        """Raise for an option that is not the list, truth value or text it must be."""
+        options = asdict(self)
         if (
             not isinstance(self.formats, (list, tuple))
             or not self.formats
@@ -145,14 +165,13 @@ class Options:
                 isinstance(entry, str) and entry for entry in options[name]
             ):
                 raise refuse(name, options[name], "a list of texts that are not empty")
-        checked |= {
-            name: tuple(dict.fromkeys(options[name]))
-            for name in ("formats", "covariances", "statements")
-        }
         one_of("language", self.language, LANGUAGES)
         for name in ("contact", *_PUBLICATION_TEXTS):
             if not isinstance(options[name], str) or len(options[name].splitlines()) > 1:
                 raise refuse(name, options[name], "a text of one line")
+
+    def _check_labels_and_searches(self) -> None:
+        """Raise for labels or searches that are not the mappings they must be."""
         label_texts = self.labels.values() if isinstance(self.labels, Mapping) else [None]
         if not all(
             isinstance(texts_of_codes, Mapping)
@@ -161,9 +180,6 @@ class Options:
         ):
             allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
             raise refuse("labels", self.labels, allowed)
-        checked["labels"] = {
-            name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
-        }
         searches = self.searches if isinstance(self.searches, (list, tuple)) else [None]
         if not all(
             isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in searches
@@ -173,13 +189,6 @@ class Options:
                 self.searches,
                 "a list of what FoundCategories.search_facts() gives, of searches that were paid",
             )
-        checked["searches"] = tuple(dict(search) for search in self.searches)
-        checked |= {
-            name: None if options[name] is None else _check_publishable_size(name, options[name])
-            for name in ("round", "below")
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     @property
     def plan_dependent_options(self) -> tuple[str, ...]:
@@ -249,27 +258,20 @@ def display_texts(options: Options, domain: Domain) -> CodeTexts:
     """
     catalogue = load_catalogue(options.language)
     translations = {
-        label: catalogue.say(key)
-        for label, key in (
-            ("other", "other"),
-            ("(null)", "null_cell"),
-            ("(outside)", "outside_cell"),
-        )
+        "other": catalogue.say("other"),
+        "(null)": catalogue.say("null_cell"),
+        "(outside)": catalogue.say("outside_cell"),
     }
-    kinds = {name: domain.kind(name) for name in domain.names}
-    labels = {
-        name: [label for label in kind.further_labels if translations[label] != label]
-        for name, kind in kinds.items()
-    }
-    texts_of_other_cells = {
-        name: {label: translations[label] for label in translated}
-        for name, translated in labels.items()
-        if translated
-    }
-    return {
-        name: {**texts_of_other_cells.get(name, {}), **options.labels.get(name, {})}
-        for name in {**texts_of_other_cells, **options.labels}
-    }
+    texts: dict[str, Mapping[str, str]] = {}
+    for name in domain.names:
+        labels = domain.kind(name).further_labels
+        translated = {label: translations[label] for label in labels}
+        changed = {label: text for label, text in translated.items() if text != label}
+        if changed:
+            texts[name] = changed
+    for name, texts_of_codes in options.labels.items():
+        texts[name] = {**texts.get(name, {}), **texts_of_codes}
+    return texts
 
 
 def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
@@ -284,25 +286,13 @@ def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
 def describe_rounding(options: Options, catalogue: Catalogue) -> str:
     """Return sentences about rounding, suppression and their effect on errors."""
     step, bound = rounding_rule(options)
-    sentences = (
-        [
-            catalogue.say(
-                "rounded", to=catalogue.format_value(step), half=catalogue.format_value(step / 2)
-            )
-        ]
-        if step
-        else []
-    )
-    return " ".join(
-        [
-            *sentences,
-            *(
-                []
-                if bound is None
-                else [catalogue.say("left_out", below=catalogue.format_value(bound))]
-            ),
-        ]
-    )
+    sentences = []
+    if step:
+        half_step = catalogue.format_value(step / 2)
+        sentences.append(catalogue.say("rounded", to=catalogue.format_value(step), half=half_step))
+    if bound is not None:
+        sentences.append(catalogue.say("left_out", below=catalogue.format_value(bound)))
+    return " ".join(sentences)
 
 
 def tables_to_write(products: Sequence[Product]) -> tuple[Product, ...]:
@@ -373,6 +363,12 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                 )
 
 
+def _list_first_five(texts: Sequence[str]) -> str:
+    """Return the first five texts in one, with "..." if there are more."""
+    more = ["..."] if len(texts) > 5 else []
+    return ", ".join([*texts[:5], *more])
+
+
 def find_table_position(products: Sequence[Product], key: str) -> int:
     """Return the position of a table, by its id or a name that is unique."""
     if (
@@ -386,13 +382,11 @@ def find_table_position(products: Sequence[Product], key: str) -> int:
     if len(positions) == 1:
         return positions[0]
     if positions:
-        listed = ", ".join(f"q{position + 1}" for position in positions[:5]) + ", ..." * (
-            len(positions) > 5
-        )
+        listed = _list_first_five([f"q{position + 1}" for position in positions])
         raise InputError(f"Several tables are named {key!r}; take one by its id: {listed}.")
-    first_tables = ", ".join(
-        f"q{number} ({product.name})" for number, product in enumerate(products[:5], 1)
-    ) + ", ..." * (len(products) > 5)
+    first_tables = _list_first_five(
+        [f"q{number} ({product.name})" for number, product in enumerate(products, 1)]
+    )
     raise InputError(
         f"A table must be called by its id or name; got {quoted(key)}. This release has {first_tables}."
     )

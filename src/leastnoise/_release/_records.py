@@ -1,10 +1,8 @@
-"""Synthetic records that agree with a release.
+"""Synthetic records that agree with a release, as a data frame or a file.
 
-In the columns and spellings of its description, as a data frame or a file.
-
-A record holds one value for every attribute that counts were asked of: a category, a whole number,
-a date. Where an attribute is a bin or a period, a value is drawn evenly from within it; nothing was
-measured inside. Post-processing: it costs nothing.
+A record has one value for every attribute with counts, in the column and spelling of the data: a
+category, a whole number or a date. In a bin or a period the value is drawn uniformly, because
+nothing was measured inside. Records are post-processing and cost nothing.
 """
 
 import datetime as dt
@@ -38,14 +36,14 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - a clock's reading, as dates o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Made-up rows.
+    """Synthetic rows.
 
     Attributes:
-        domain: of the release.
+        domain: the domain of the release.
         names: the attributes that have values.
         codes: the cell of every row along every attribute, shape (rows, attributes).
-        counted: how many rows the release counted.
-        seed: of the values within cells.
+        counted: the number of rows that the release counted.
+        seed: the seed of the values within cells.
         units: the unit of each row, by the column of units; empty if rows are not grouped.
     """
 
@@ -57,7 +55,7 @@ class Records:
     units: Mapping[str, IntArray] = field(default_factory=dict)
 
     def counts(self, product: Product) -> FloatArray:
-        """The answers to a table of queries on these records."""
+        """Return the answers of these records to the queries of a table."""
         sizes = [self.domain.kind(name).size for name in product.attributes]
         codes = [self.codes[:, self.names.index(name)] for name in product.attributes]
         flat = (
@@ -75,17 +73,17 @@ class Records:
         return np.asarray(cells)
 
     def distance(self, table: Table) -> float:
-        """The RMS difference between a table's answers and these counts.
+        """Return the RMS difference between a table's answers and these counts.
 
-        Scaled to the rows that the release counted.
+        The counts are scaled to the number of rows that the release counted.
         """
         scaled = self.counts(table.product) * self.counted / len(self.codes)
         return float(np.sqrt(np.mean((scaled.reshape(-1) - table.answer.reshape(-1)) ** 2)))
 
     def columns(self) -> dict[str, Array]:
-        """Values by column name.
+        """Return the values by column name.
 
-        If several attributes are made from one column, the one with most cells is written.
+        If several attributes come from one column, the attribute with the most cells is written.
         """
         random = np.random.default_rng([self.seed, 1])
         names_of_columns: dict[str, str] = {}
@@ -115,15 +113,15 @@ def make_records(
 ) -> Records:
     """Draw records from a release.
 
-    By default as many as it counted, and each by itself.
+    By default their number is the number of counted rows, and they are not grouped into units.
     """
     rows_per_unit = _mean_rows_per_unit(outcome) if units else 0.0
     workload = outcome.plan.workload
     model, mixture = fitted_model(outcome.estimator(), workload.products)
-    names, stated_cells = model.names, outcome.plan.details.impossible
+    names = model.names
     impossible = [
         {names.index(name): codes for name, codes in cells.items()}
-        for cells in stated_cells
+        for cells in outcome.plan.details.impossible
         if set(cells) <= set(names)
     ]
     public_counts = public_counts_of_plan(outcome.plan)
@@ -146,10 +144,7 @@ def make_records(
 
 
 def _mean_rows_per_unit(outcome: Outcome) -> float:
-    """Return the mean number of rows of a unit.
-
-    By noisy counts of rows and of units.
-    """
+    """Return the mean number of rows of a unit, from noisy counts of both."""
     total = marginals(outcome.plan.domain, ways=0).products[0]
     for product in outcome.plan.workload:
         if not product.attributes and isinstance(
@@ -170,9 +165,9 @@ def _mean_rows_per_unit(outcome: Outcome) -> float:
 
 
 def _spell_values(kind: Kind, codes: IntArray, random: np.random.Generator) -> Array:
-    """Return a value for every code as it would stand in the data.
+    """Return a value for every code, as the data would spell it.
 
-    For a cell behind the regular ones it is a null, or a text that no cell has; for the hidden cell
+    A cell behind the regular cells gives a null, or a text that no cell has. The hidden cell gives
     a null.
     """
     null = kind.reading.nulls[0] if kind.reading.nulls else None
@@ -254,7 +249,7 @@ def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
 
 
 def _format_moment(moment: dt.datetime, written_as: str) -> str:
-    """A moment as a text, by the directives that a column of dates may have."""
+    """Return a moment as a text, by the format of a column of dates."""
     parts = {"Y": f"{moment.year:04}", "m": f"{moment.month:02}", "d": f"{moment.day:02}", "%": "%"}
     parts |= {"H": f"{moment.hour:02}", "M": f"{moment.minute:02}", "S": f"{moment.second:02}"}
     return re.sub("%(.)", lambda match: parts[match[1]], written_as)
