@@ -22,16 +22,16 @@ from typing import Any
 from leastnoise._trusted.check import InputError, exact
 
 BLANK = "FILL IN"
-"""What a draft has wherever a public value is needed."""
+"""The text of a draft in the place of a public value that is not known."""
 MOST_INTEGER_CELLS = 1000  # of whole numbers that get a cell each; more are drafted as bins
-_DRAFT_BINS = 100
+_DRAFT_BINS = 100  # bins of a drafted attribute of numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
     """A table as another tool describes it.
 
-    The parts [domain] and [measures] of a spec, and the unit of privacy.
+    It has the entries of [domain] and [measures] of a spec, and the privacy unit.
     """
 
     tool: str
@@ -45,9 +45,10 @@ class Description:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedColumn:
-    """A described column: its type and what is public of its values.
+    """A described column: its type and the public facts about its values.
 
-    The type is whole, number, date, truth or text; or why the column is left out.
+    The type is whole, number, date, truth or text; it is empty for a column that is left out, with
+    the reason in ``left_out``.
     """
 
     name: str
@@ -60,20 +61,20 @@ class DescribedColumn:
     left_out: str = "of a type which cannot be published"
 
     def to_attribute(self) -> dict[str, Any]:
-        """Return the table [domain.NAME] of a spec.
+        """Return the table [domain.NAME] of a spec, with blanks for unknown values.
 
-        With blanks for what is unknown. Numbers are clipped, as the tools clamp them.
+        Numbers are clipped, as the tools clamp them.
         """
-        rest = {} if self.complete else {"outside": "other"}
+        outside = {} if self.complete else {"outside": "other"}
         if self.values and self.value_type in {"text", "whole"}:
-            return {"categories": list(self.values), **rest}
+            return {"categories": list(self.values), **outside}
         if self.value_type in {"text", "truth"}:
             return {"categories": [True, False] if self.value_type == "truth" else [BLANK]}
         if self.value_type == "date":
             days = (str(day)[:10] if day else BLANK for day in (self.low, self.high))
             return {"dates": {**dict(zip(("from", "to"), days, strict=True)), "by": "month"}}
         if self.edges is not None:
-            return {"edges": list(self.edges), **rest}
+            return {"edges": list(self.edges), **outside}
         ends = _exact_bounds(self.low, self.high)
         if ends is None and self.value_type == "whole":
             return {"integers": [BLANK, BLANK]}
@@ -92,10 +93,10 @@ class DescribedColumn:
         }
 
     def to_measure(self) -> dict[str, Any] | None:
-        """Return the table [measures.NAME], clipped to the bounds; None without bounds.
+        """Return the table [measures.NAME] of a spec; None without bounds.
 
-        The unit is the coarsest that both bounds are multiples of, and for numbers in a narrow
-        range, such as shares, a hundredth of it.
+        Values are clipped to the bounds. The unit is the coarsest one of which both bounds are
+        multiples; for numbers in a narrow range, such as shares, it is a hundredth of that.
         """
         ends = (
             _exact_bounds(self.low, self.high) if self.value_type in {"whole", "number"} else None
@@ -111,25 +112,29 @@ class DescribedColumn:
         }
 
 
-def _make_description(tool: str, columns: Iterable[DescribedColumn], **further: Any) -> Description:
-    listed = list(columns)
+def _make_description(tool: str, columns: Iterable[DescribedColumn], **facts: Any) -> Description:
+    described_columns = list(columns)
     return Description(
         tool=tool,
-        attributes={column.name: column.to_attribute() for column in listed if column.value_type},
+        attributes={
+            column.name: column.to_attribute() for column in described_columns if column.value_type
+        },
         measures={
             column.name: measure
-            for column in listed
+            for column in described_columns
             if (measure := column.to_measure()) is not None
         },
-        left_out={column.name: column.left_out for column in listed if not column.value_type},
-        **further,
+        left_out={
+            column.name: column.left_out for column in described_columns if not column.value_type
+        },
+        **facts,
     )
 
 
 def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """Return both bounds exactly.
 
-    None if one is missing or they are in the wrong order.
+    None if a bound is missing or they are in the wrong order.
     """
     if low is None or high is None:
         return None
@@ -168,13 +173,13 @@ def from_csvw(value: Any) -> Description | None:
     if not (isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)):
         return None
     columns = [_read_csvw_column(column, value.get("privacyUnit")) for column in schema["columns"]]
-    named = [column.name for column in columns if column.left_out == _PERSON_REASON]
-    per_person = value.get("maxContributions")
+    person_columns = [column.name for column in columns if column.left_out == _PERSON_REASON]
+    most_contributions = value.get("maxContributions")
     return _make_description(
         "CSVW-EO",
         columns,
-        unit=named[-1] if named else value.get("privacyUnit"),
-        max_rows=per_person if type(per_person) is int else BLANK,
+        unit=person_columns[-1] if person_columns else value.get("privacyUnit"),
+        max_rows=most_contributions if type(most_contributions) is int else BLANK,
         notes=(
             (
                 "Metadata that were generated from the data must be reviewed: what is not public "
@@ -187,47 +192,58 @@ def from_csvw(value: Any) -> Description | None:
 def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColumn:
     """Read a column, whose datatype is a text or an object with bounds.
 
-    Public values are listed, or are partitions of one value each; partitions that follow each other
+    Public values are a list, or partitions with one value each. Partitions that follow each other
     without a gap give edges.
     """
-    name, given = (
-        str(column.get("name") or column.get("titles") or ""),
-        column.get("datatype", "string"),
-    )
+    name = str(column.get("name") or column.get("titles") or "")
+    declared_type = column.get("datatype", "string")
     if column.get("privacyId") is True or (unit is not None and name == unit):
         return DescribedColumn(name=name, left_out=_PERSON_REASON)
-    inner = given if isinstance(given, Mapping) else {}
-    datatype = str(inner.get("base", "string") if inner else given)
-    low, high = (column.get(key, inner.get(key)) for key in ("minimum", "maximum"))
-    listed = [
+    type_facts = declared_type if isinstance(declared_type, Mapping) else {}
+    datatype = str(type_facts.get("base", "string") if type_facts else declared_type)
+    low, high = (column.get(key, type_facts.get(key)) for key in ("minimum", "maximum"))
+    predicates = [
         entry.get("predicate")
         for entry in column.get("partitions") or []
         if isinstance(entry, Mapping)
     ]
-    parts = [predicate for predicate in listed if isinstance(predicate, Mapping)]
-    values, edges = column.get("keyValues"), None
-    if parts and all(
-        part.get(end) is not None for part in parts for end in ("lowerBound", "upperBound")
-    ):
-        bound = partial(exact, "a bound of a partition")
-        lows, highs = (
-            sorted((part[end] for part in parts), key=bound) for end in ("lowerBound", "upperBound")
-        )
-        if [*map(bound, lows[1:])] == [*map(bound, highs[:-1])]:
-            edges = [str(lows[0]), *map(str, highs)]
+    partitions = [predicate for predicate in predicates if isinstance(predicate, Mapping)]
+    values = column.get("keyValues")
+    if not isinstance(values, list):
+        values = [
+            partition["partitionValue"] for partition in partitions if "partitionValue" in partition
+        ]
     return DescribedColumn(
         name=name,
         value_type=_CSVW_VALUE_TYPES.get(datatype, ""),
         low=low,
         high=high,
-        values=values
-        if isinstance(values, list)
-        else [part["partitionValue"] for part in parts if "partitionValue" in part],
-        edges=edges,
+        values=values,
+        edges=_join_partitions(partitions),
         complete=column.get("exhaustiveKeys") is not False
         and column.get("exhaustivePartitions") is not False,
         left_out=f"of type {datatype}, which cannot be published",
     )
+
+
+def _join_partitions(partitions: Sequence[Mapping[str, Any]]) -> list[str] | None:
+    """Return the edges of partitions that follow each other without a gap.
+
+    None if there are no partitions with bounds, or if they have gaps or overlap.
+    """
+    has_bounds = all(
+        partition.get(end) is not None
+        for partition in partitions
+        for end in ("lowerBound", "upperBound")
+    )
+    if not partitions or not has_bounds:
+        return None
+    bound = partial(exact, "a bound of a partition")
+    lows = sorted((partition["lowerBound"] for partition in partitions), key=bound)
+    highs = sorted((partition["upperBound"] for partition in partitions), key=bound)
+    if [*map(bound, lows[1:])] != [*map(bound, highs[:-1])]:
+        return None
+    return [str(lows[0]), *map(str, highs)]
 
 
 def from_mbi(value: Any) -> Description | None:
@@ -261,29 +277,25 @@ def from_opendp(value: Any) -> Description | None:
 
 
 def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
-    name, element = str(column.get("name")), column.get("element_domain")
+    name = str(column.get("name"))
+    element = column.get("element_domain")
     for call in (*_find_calls(element, "enum_domain"), *_find_calls(element, "categorical_domain")):
-        listed = call.get("categories")
+        categories = call.get("categories")
         return DescribedColumn(
-            name=name, value_type="text", values=listed if isinstance(listed, list) else ()
+            name=name, value_type="text", values=categories if isinstance(categories, list) else ()
         )
     for call in _find_calls(element, "atom_domain"):
-        kind, bounds = str(call.get("T")), call.get("bounds")
+        rust_type = str(call.get("T"))
+        bounds = call.get("bounds")
         pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
         low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
-        number = (
-            "whole"
-            if kind[:1] in "iu" and kind[1:].isdecimal()
-            else "number"
-            if kind.startswith("f")
-            else ""
-        )
-        return DescribedColumn(
-            name=name,
-            value_type=number or {"bool": "truth", "String": "text"}.get(kind, ""),
-            low=low,
-            high=high,
-        )
+        if rust_type[:1] in "iu" and rust_type[1:].isdecimal():
+            value_type = "whole"
+        elif rust_type.startswith("f"):
+            value_type = "number"
+        else:
+            value_type = {"bool": "truth", "String": "text"}.get(rust_type, "")
+        return DescribedColumn(name=name, value_type=value_type, low=low, high=high)
     return DescribedColumn(
         name=name,
         value_type="date" if any(True for _ in _find_calls(element, "datetime_domain")) else "",
@@ -291,10 +303,7 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
 
 
 def _find_calls(value: Any, function: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of all calls of a constructor.
-
-    In a serialized value.
-    """
+    """Yield the arguments of all calls of a constructor in a serialized value."""
     if isinstance(value, list):
         for inner in value:
             yield from _find_calls(inner, function)
@@ -317,10 +326,7 @@ _SMARTNOISE_VALUE_TYPES = {
 
 
 def from_smartnoise(value: Any) -> Description | None:
-    """Read SmartNoise metadata.
-
-    They must have exactly one table whose columns have types.
-    """
+    """Read SmartNoise metadata, which must have one table with typed columns."""
     tables = list(_find_tables(value))
     if not tables:
         return None
@@ -344,7 +350,7 @@ def from_smartnoise(value: Any) -> Description | None:
         ),
         None,
     )
-    per_person, listed_columns = table.get("max_ids", BLANK), []
+    most_rows, listed_columns = table.get("max_ids", BLANK), []
     for name, column in columns.items():
         facts: dict[str, Any] = {
             "value_type": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),
@@ -363,7 +369,7 @@ def from_smartnoise(value: Any) -> Description | None:
         "SmartNoise",
         listed_columns,
         unit=None if str(table.get("row_privacy")).lower() == "true" else unit,
-        max_rows=int(per_person) if str(per_person).isdecimal() else BLANK,
+        max_rows=int(most_rows) if str(most_rows).isdecimal() else BLANK,
         notes=(
             (
                 "SmartNoise says nothing about which categories there are; a code list or a "
@@ -376,7 +382,7 @@ def from_smartnoise(value: Any) -> Description | None:
 def _find_tables(
     value: Any, path: str = "", depth: int = 0
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield each mapping of columns with types, with its path."""
+    """Yield the path and the columns of each table with typed columns."""
     if not isinstance(value, Mapping) or depth > 4:
         return
     columns = [
@@ -402,7 +408,7 @@ _KNOWN_TOOLS = "CSVW-EO (JSON), SmartNoise metadata (YAML), domain.json of mbi, 
 
 
 def read_description(path: Path) -> Description:
-    """Read a description; the tool is recognised by the file's contents."""
+    """Read a description of any known tool, recognized by its contents."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -434,7 +440,7 @@ def read_description(path: Path) -> Description:
             ) from None
     for read in READERS:
         try:
-            made = read(value)
+            description = read(value)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
@@ -442,6 +448,6 @@ def read_description(path: Path) -> Description:
                 f"The description {str(path)!r} looks like one for {read.__name__}, and is "
                 "damaged. Mend it."
             ) from None
-        if made is not None:
-            return made
+        if description is not None:
+            return description
     raise InputError(f"The description {str(path)!r} is none that is known: {_KNOWN_TOOLS}.")

@@ -28,19 +28,20 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def find_library(kind: type) -> str | None:
-    """The library of a class of data frames; None for anything else."""
+    """Return the library of a class of data frames; None for other classes."""
     name = kind.__module__.partition(".")[0]
     return name if name in LIBRARIES else None
 
 
 def to_frame(columns: Columns, library: str | None = None) -> Any:
-    """Columns as a data frame of a library; None for the first that is installed."""
-    # PyArrow always is: the library needs it itself.
-    name = (
-        one_of("library", library, LIBRARIES)
-        if library
-        else next(filter(importlib.util.find_spec, LIBRARIES))
-    )
+    """Return columns as a data frame of a library.
+
+    None means the first library that is installed. PyArrow always is, as leastnoise needs it.
+    """
+    if library:
+        name = one_of("library", library, LIBRARIES)
+    else:
+        name = next(filter(importlib.util.find_spec, LIBRARIES))
     try:
         module = importlib.import_module(name)
     except ImportError:
@@ -50,11 +51,13 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
         ) from None
     if name == "pandas":
         return module.DataFrame(columns)
-    plain = {
+    lists_and_arrays = {
         column: values.tolist() if values.dtype == object else values
         for column, values in columns.items()
     }
-    return module.DataFrame(plain) if name == "polars" else module.table(plain)
+    return (
+        module.DataFrame(lists_and_arrays) if name == "polars" else module.table(lists_and_arrays)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,14 @@ class UniqueNames:
     taken: set[str] = field(default_factory=set)
 
     def make_unique(self, name: str) -> str:
-        given, number = name, 2
-        while given.lower() in self.taken:
-            given, number = f"{name}_{number}", number + 1
-        self.taken.add(given.lower())
-        return given
+        """Return the name, with a number behind it if the name is taken."""
+        unique_name = name
+        number = 2
+        while unique_name.lower() in self.taken:
+            unique_name = f"{name}_{number}"
+            number += 1
+        self.taken.add(unique_name.lower())
+        return unique_name
 
 
 def name_key_columns(attributes: Sequence[str], numbers: Sequence[str]) -> list[str]:
@@ -93,39 +99,36 @@ def label_array(labels: Sequence[Label]) -> Array:
 
 
 def pluralize(count: int, singular: str, many: str = "") -> str:
-    """Write a number of things with its noun in the singular or plural."""
+    """Return a count with its noun in the singular or plural."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
 
 
 def escape_controls(text: str) -> str:
-    """Escape characters that a terminal would act on.
+    """Escape characters that a terminal would act on, as Python escapes them.
 
-    Controls, line ends and changes of direction, as Python escapes them.
+    These are controls, line ends and changes of direction.
     """
     return _CONTROL_CHARACTERS.sub(lambda sign: ascii(sign.group())[1:-1], text)
 
 
 class TabularMixin:
-    """A value that can be shown as a table.
-
-    As a data frame, in a terminal and in a notebook.
-    """
+    """A value that is shown as a table in terminals, notebooks and frames."""
 
     __slots__ = ()
 
     @property
     def library(self) -> str | None:
-        """The library of its data frames; None where that of the data is not known."""
+        """The library of its data frames; None if the data's is not known."""
         return None
 
     @property
     def title(self) -> str:
-        """The heading of the table; empty where its columns say it all."""
+        """The heading of the table; may be empty."""
         return ""
 
     @abstractmethod
     def columns(self) -> Columns:
-        """Its columns, all of one length."""
+        """Return its columns, all of one length."""
 
     def frame(self, library: str | None = None) -> Any:
         """Return the columns as a data frame of pandas, polars or pyarrow.
@@ -170,15 +173,15 @@ class TabularMixin:
         )
 
     def _display_columns(self) -> list[list[str]]:
-        """Return for every column its name and its first values, as texts."""
-        shown = []
+        """Return the name and the first values of every column, as texts."""
+        columns = []
         for name, values in self.columns().items():
-            first = [name, *values[:_MOST_SHOWN_ROWS].tolist()]
+            first_values = [name, *values[:_MOST_SHOWN_ROWS].tolist()]
             texts = [
                 format_digits(value) if isinstance(value, float) else escape_controls(str(value))
-                for value in first
+                for value in first_values
             ]
-            shown.append(
+            columns.append(
                 [
                     text
                     if len(text) <= _MOST_CELL_CHARACTERS
@@ -186,16 +189,13 @@ class TabularMixin:
                     for text in texts
                 ]
             )
-        return shown
+        return columns
 
 
 def grouped_columns(
     by: Sequence[str], labels: Sequence[Sequence[Label]], numbers: Mapping[str, Array]
 ) -> Columns:
-    """Return a column for each key and each array over the groups.
-
-    In row-major order.
-    """
+    """Return a column for each key and each array, in row-major order."""
     shape = tuple(map(len, labels))
     indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]

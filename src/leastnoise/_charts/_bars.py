@@ -1,6 +1,6 @@
-"""Charts with one row for each key.
+"""Charts with one row for each key: bars and dots with intervals.
 
-Bars with intervals, the largest cells, expected errors, and dots for means and quantiles.
+They show tables, largest cells, expected errors, means and quantiles.
 """
 
 import math
@@ -28,7 +28,9 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-_MOST_BARS, _LARGEST_SHOWN, _MOST_ERRORS = 40, 20, 40
+_MOST_BARS = 40
+_LARGEST_SHOWN = 20
+_MOST_ERRORS = 40
 # A cut interval hides little where the others would fill less than a fifth of the axis.
 _LARGEST_STRETCH = 5.0
 _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross")
@@ -37,7 +39,7 @@ _SHAPES = ("circle", "diamond", "square", "triangle-up", "triangle-down", "cross
 def suits_bars(picture: Picture) -> bool:
     """Return whether a picture suits bars.
 
-    One axis with at most forty keys: names, or up to twelve cells of numbers, but no prefix sums or
+    It needs one axis with at most forty names or twelve cells of numbers, but no prefix sums or
     dates.
     """
     if len(picture.axes) != 1 or (
@@ -59,13 +61,13 @@ def draw_bars(picture: Picture) -> Spec:
 def suits_largest(picture: Picture) -> bool:
     """Return whether a chart of the largest cells suits a picture.
 
-    Any table with a key suits, but for prefix sums, whose largest cells are always the last.
+    Any table with a key suits, except prefix sums, whose largest cells are always the last.
     """
     return bool(picture.axes) and all(axis.kind != "up_to" for axis in picture.axes)
 
 
 def draw_largest(picture: Picture) -> Spec:
-    """Bars for the largest answers, the largest first."""
+    """Draw bars for the largest answers, the largest first."""
     return _draw_bars_with_digits(
         picture, find_largest(picture.answer, _LARGEST_SHOWN).tolist(), "", picture.name
     )
@@ -83,7 +85,8 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
             float(values[index]) for values in (picture.answer, picture.low, picture.high)
         )
         label = ", ".join(
-            axis.labels[int(at)] for axis, at in zip(picture.axes, index, strict=True)
+            axis.labels[int(label_index)]
+            for axis, label_index in zip(picture.axes, index, strict=True)
         )
         text = picture.format_answer(answer, high - answer)  # with all digits, as in the table
         rows.append(
@@ -112,8 +115,8 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
     }
 
 
-def bar_layers(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
-    """A bar from 0 to each answer, and a whisker for its interval."""
+def bar_layers(picture: Picture, tooltip: list[Spec], ticks: int = 5) -> list[Spec]:
+    """Return the layers of bars from 0 to each answer, and of whiskers."""
     whisker = {
         "type": "errorbar",
         "ticks": {"size": 8, "color": WHISKER},
@@ -123,7 +126,7 @@ def bar_layers(picture: Picture, tip: list[Spec], ticks: int = 5) -> list[Spec]:
     return [
         {
             "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
-            "encoding": {"x": answer_encoding(picture, ticks=ticks), "tooltip": tip},
+            "encoding": {"x": answer_encoding(picture, ticks=ticks), "tooltip": tooltip},
         },
         {"mark": whisker, "encoding": {"x": low, "x2": {"field": "high"}}},
     ]
@@ -143,8 +146,8 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
         for name, typical, largest in rows[:_MOST_ERRORS]
     ]
     x: Spec = {"type": "quantitative", "title": title}
-    tip: list[Spec] = [{"field": "k0", "title": "table", "type": "nominal"}]
-    tip += [
+    tooltip: list[Spec] = [{"field": "k0", "title": "table", "type": "nominal"}]
+    tooltip += [
         {"field": name, "type": "quantitative", "format": ",.4~g"}
         for name in ("typical", "largest")
     ]
@@ -152,7 +155,7 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
         "data": {"values": values},
         "width": WIDTH - estimate_width((row["k0"] for row in values), 200),
         "height": {"step": 20},
-        "encoding": {"y": key_encoding(None, 200), "tooltip": tip},
+        "encoding": {"y": key_encoding(None, 200), "tooltip": tooltip},
         "layer": [
             {
                 "mark": {"type": "bar", "color": BAR, "height": {"band": 0.7}},
@@ -168,65 +171,62 @@ def draw_errors(rows: Sequence[tuple[str, float, float]], title: str) -> Spec:
 
 
 def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tuple[float, float]:
-    """Return the ends of an axis that holds all values, and all intervals but extreme ones.
+    """Return the ends of an axis for all values and all but extreme intervals.
 
-    An interval is extreme if the axis with it would be over five times as long as without it, so
-    that the others could hardly be told apart. The narrower half never is.
+    An interval is extreme if it would make the axis over five times as long, so that the others
+    could hardly be distinguished. The narrower half is never extreme.
     """
     values = [value for _, _, value, _, _ in rows if not math.isnan(value)]
-    known = [(low, high) for _, _, _, low, high in rows if low <= high]
-    narrowest_first = sorted(known, key=lambda ends: ends[1] - ends[0])
-    half = (len(known) + 1) // 2
-    numbers = [*values, *chain.from_iterable(narrowest_first[:half])]
-    least, most = min(numbers, default=0.0), max(numbers, default=1.0)
-    for low, high in narrowest_first[half:] * 2:  # again, as the axis may have become longer
-        start, end = min(low, least), max(high, most)
-        if end - start <= _LARGEST_STRETCH * (most - least) or most == least:
-            least, most = start, end
-    return least, most
+    intervals = [(low, high) for _, _, _, low, high in rows if low <= high]
+    narrowest_first = sorted(intervals, key=lambda ends: ends[1] - ends[0])
+    half_count = (len(intervals) + 1) // 2
+    numbers = [*values, *chain.from_iterable(narrowest_first[:half_count])]
+    axis_low, axis_high = min(numbers, default=0.0), max(numbers, default=1.0)
+    for low, high in narrowest_first[half_count:] * 2:  # again, as the axis may have become longer
+        start, end = min(low, axis_low), max(high, axis_high)
+        if end - start <= _LARGEST_STRETCH * (axis_high - axis_low) or axis_high == axis_low:
+            axis_low, axis_high = start, end
+    return axis_low, axis_high
 
 
-def draw_dots(made: DotPlot) -> Spec:
-    """Draw means or quantiles as points.
+def draw_dots(plot: DotPlot) -> Spec:
+    """Draw means or quantiles as points with intervals.
 
-    A bar from 0 would mean nothing. Series differ in colour and shape.
-
-    An interval that does not fit the axis ends in an arrow where the axis ends.
+    Points, because bars from 0 would have no meaning. Series differ in colour and shape. An
+    interval that does not fit on the axis ends in an arrow at the end of the axis.
     """
-    least, most = _dot_axis_ends(made.rows)
-    room_beyond = (most - least) / 10
+    axis_low, axis_high = _dot_axis_ends(plot.rows)
+    room_beyond = (axis_high - axis_low) / 10
     rows: list[Spec] = []
-    for group, series, value, low, high in made.rows:
-        is_cut = low < least or high > most
+    for group, series, value, low, high in plot.rows:
+        is_cut = low < axis_low or high > axis_high
         ends = {
             "low": round_to_six_digits(low),
             "high": round_to_six_digits(high),
-            "from": round_to_six_digits(max(low, least - room_beyond)),
-            "to": round_to_six_digits(min(high, most + room_beyond)),
+            "from": round_to_six_digits(max(low, axis_low - room_beyond)),
+            "to": round_to_six_digits(min(high, axis_high + room_beyond)),
             "open": is_cut,
         }
         rows.append({"k0": group, "group": series, "value": round_to_six_digits(value), **ends})
     names = list(dict.fromkeys(row["group"] for row in rows))
     scale: Spec = {"zero": False, "padding": 8}
     if any(row["open"] for row in rows):
-        scale |= {"domain": [least - room_beyond, most + room_beyond], "nice": False}
+        scale |= {"domain": [axis_low - room_beyond, axis_high + room_beyond], "nice": False}
     x: Spec = {
         "type": "quantitative",
-        "title": made.title,
+        "title": plot.title,
         "scale": scale,
         "axis": {"tickCount": 5},
     }
-    if all(value.is_integer() for _, _, *numbers in made.rows for value in numbers):
+    if all(value.is_integer() for _, _, *numbers in plot.rows for value in numbers):
         x["axis"] |= {"tickMinStep": 1}
-    apart: Spec = {}
+    offset: Spec = {}
     colour: Spec = {"value": SERIES[0]}
     shape: Spec = {}
     if len(names) > 1:
-        colour, shape = (
-            group_encoding(names, SERIES, made.series),
-            {"shape": group_encoding(names, _SHAPES, made.series)},
-        )
-        apart = {
+        colour = group_encoding(names, SERIES, plot.series)
+        shape = {"shape": group_encoding(names, _SHAPES, plot.series)}
+        offset = {
             "yOffset": {
                 "field": "group",
                 "type": "nominal",
@@ -234,10 +234,10 @@ def draw_dots(made: DotPlot) -> Spec:
                 "scale": {"paddingOuter": 0.6},
             }
         }
-    key = key_encoding(made.groups or None)
+    key = key_encoding(plot.groups or None)
     key["axis"] |= {"grid": True}
-    tip: list[Spec] = [{"field": "k0", "title": made.groups or "group", "type": "nominal"}]
-    tip += [
+    tooltip: list[Spec] = [{"field": "k0", "title": plot.groups or "group", "type": "nominal"}]
+    tooltip += [
         {"field": name, "type": "quantitative", "format": ",.6~g"}
         for name in ("value", "low", "high")
     ]
@@ -245,8 +245,8 @@ def draw_dots(made: DotPlot) -> Spec:
     spec = {
         "data": {"values": rows},
         "width": WIDTH - 20 - estimate_width((row["k0"] for row in rows), 150),
-        "height": {"step": 12, "for": "offset"} if apart else {"step": 24},
-        "encoding": {"y": key, "color": colour, **apart},
+        "height": {"step": 12, "for": "offset"} if offset else {"step": 24},
+        "encoding": {"y": key, "color": colour, **offset},
         "layer": [
             {
                 "mark": {"type": "rule", "strokeWidth": 1.6},
@@ -254,14 +254,18 @@ def draw_dots(made: DotPlot) -> Spec:
             },
             *(
                 {
-                    "transform": [{"filter": f"datum.{end} != datum.{whole}"}],
+                    "transform": [{"filter": f"datum.{end} != datum.{interval_end}"}],
                     "mark": point | {"shape": f"triangle-{side}"},
                     "encoding": {"x": {**x, "field": end}},
                 }
-                for end, whole, side in (("from", "low", "left"), ("to", "high", "right"))
-                if any(row[end] != row[whole] for row in rows)  # Vega warns of a layer without rows
+                for end, interval_end, side in (("from", "low", "left"), ("to", "high", "right"))
+                # Vega warns of a layer without rows.
+                if any(row[end] != row[interval_end] for row in rows)
             ),
-            {"mark": point, "encoding": {"x": {**x, "field": "value"}, "tooltip": tip, **shape}},
+            {
+                "mark": point,
+                "encoding": {"x": {**x, "field": "value"}, "tooltip": tooltip, **shape},
+            },
         ],
     }
     return complete_spec(spec)

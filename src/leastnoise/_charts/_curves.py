@@ -4,6 +4,8 @@ Lines are for distributions and dates.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,66 +26,47 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-_MOST_GROUPS, _MOST_POINTS, _MOST_STEPS = 6, 400, 3000
-_MOST_MULTIPLES, _FEWEST_STEPS, _MOST_INNER_BARS, _MOST_INNER_STEPS = 12, 13, 12, 400
+_MOST_GROUPS = 6  # lines in one chart
+_MOST_POINTS = 400  # points of a line
+_MOST_STEPS = 3000  # steps of one histogram
+_MOST_MULTIPLES = 12  # small charts
+_FEWEST_STEPS = 13  # cells of a histogram with steps; fewer cells are bars
+_MOST_INNER_BARS = 12  # bars of a small chart
+_MOST_INNER_STEPS = 400  # steps of a small chart
 
 
 def suits_lines(picture: Picture) -> bool:
     """Return whether a picture suits lines.
 
-    One axis of prefix sums or dates, and at most one other with at most six names.
+    It needs one axis of prefix sums or dates, and at most one other axis, with at most six names.
     """
-    running = [
+    running_axes = [
         axis
         for axis in picture.axes
         if axis.kind in ("up_to", "times") and axis.is_numbered and axis.size > 2
     ]
-    others = [axis for axis in picture.axes if axis not in running]
+    other_axes = [axis for axis in picture.axes if axis not in running_axes]
     return (
-        len(running) == 1
-        and len(others) <= 1
-        and all(axis.kind == "names" and axis.size <= _MOST_GROUPS for axis in others)
+        len(running_axes) == 1
+        and len(other_axes) <= 1
+        and all(axis.kind == "names" and axis.size <= _MOST_GROUPS for axis in other_axes)
     )
 
 
 def draw_lines(picture: Picture) -> Spec:
     """Draw a line through the answers with a band of their intervals.
 
-    Of many points, evenly spaced ones are drawn.
+    If there are many points, evenly spaced ones are drawn.
     """
-    along = next(
+    position = next(
         number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times")
     )
-    axis = picture.axes[along]
-    groups = picture.axes[1 - along] if len(picture.axes) == 2 else None
-    points = np.unique(
-        np.linspace(0, axis.size - 1, min(axis.size, _MOST_POINTS)).round().astype(int)
-    ).tolist()
-    answer, low, high = (
-        np.moveaxis(values, along, -1).reshape(-1, axis.size)[:, points].tolist()
-        for values in (picture.answer, picture.low, picture.high)
-    )
+    axis = picture.axes[position]
+    groups = picture.axes[1 - position] if len(picture.axes) == 2 else None
     names = ("",) if groups is None else groups.labels
     hidden = groups_with_wide_bands(picture)
-    drawn = [index for index, name in enumerate(names) if name not in hidden]
-    at = (
-        (axis.moments or axis.labels)
-        if axis.kind == "times" or axis.high is None
-        else axis.high.tolist()
-    )
-    rows: list[Spec] = []
-    for g in drawn:
-        gone = [True, *map(math.isnan, answer[g]), True]
-        for i, point in enumerate(points):
-            numbers = {
-                "answer": round_to_six_digits(answer[g][i]),
-                "low": round_to_six_digits(low[g][i]),
-                "high": round_to_six_digits(high[g][i]),
-            }
-            alone = (
-                {"alone": True} if gone[i] and gone[i + 2] and not gone[i + 1] else {}
-            )  # both of its neighbours are left out
-            rows.append({"x": at[point], "group": names[g], **numbers, **alone})
+    drawn_groups = [index for index, name in enumerate(names) if name not in hidden]
+    rows = _line_records(picture, position, names, drawn_groups)
     x: Spec = {
         "field": "x",
         "type": "temporal" if axis.kind == "times" else "quantitative",
@@ -94,35 +77,38 @@ def draw_lines(picture: Picture) -> Spec:
         x["scale"] = {"type": "utc", "nice": False}
     colour: Spec = {"value": SERIES[0]}
     dash: Spec = {}
-    names = tuple(names[index] for index in drawn)
+    names = tuple(names[index] for index in drawn_groups)
     if groups is not None:
         legend = {"columns": 3, "symbolType": "stroke", "symbolOpacity": 1, "symbolStrokeWidth": 3}
-        colour = group_encoding(names, [SERIES[index] for index in drawn], groups.name) | {
-            "legend": legend
-        }
-        dash = {
-            "strokeDash": group_encoding(names, [DASHES[index] for index in drawn], groups.name)
-            | {"legend": legend}
-        }
-    tip = tooltip_encoding(
-        ("x", axis.name), *([("group", groups.name)] if groups is not None else [])
-    )
+        colours = [SERIES[index] for index in drawn_groups]
+        dashes = [DASHES[index] for index in drawn_groups]
+        colour = {**group_encoding(names, colours, groups.name), "legend": legend}
+        dash = {"strokeDash": {**group_encoding(names, dashes, groups.name), "legend": legend}}
+    fields = [("x", axis.name)]
+    if groups is not None:
+        fields.append(("group", groups.name))
+    tooltip = tooltip_encoding(*fields)
     band = {"y": answer_encoding(picture, "low"), "y2": {"field": "high"}}
     layer: list[Spec] = [
         {"mark": {"type": "area", "opacity": 0.25}, "encoding": band},
         {
             "mark": {"type": "line", "strokeWidth": 1.8, "point": False},
-            "encoding": {"y": answer_encoding(picture), "tooltip": tip, **dash},
+            "encoding": {"y": answer_encoding(picture), "tooltip": tooltip, **dash},
         },
     ]
-    if any(
-        "alone" in row for row in rows
-    ):  # a dot and its interval, as a line would show nothing of them
-        only: Spec = {"transform": [{"filter": "datum.alone"}]}
+    if any("alone" in row for row in rows):
+        # A line would not show a single point; a dot and its interval do.
+        isolated_filter: Spec = {"transform": [{"filter": "datum.alone"}]}
         point = {"type": "point", "filled": True, "size": 20}
-        layer.append({**only, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band})
         layer.append(
-            {**only, "mark": point, "encoding": {"y": answer_encoding(picture), "tooltip": tip}}
+            {**isolated_filter, "mark": {"type": "rule", "opacity": 0.5}, "encoding": band}
+        )
+        layer.append(
+            {
+                **isolated_filter,
+                "mark": point,
+                "encoding": {"y": answer_encoding(picture), "tooltip": tooltip},
+            }
         )
     return {
         "data": {"values": rows},
@@ -133,25 +119,64 @@ def draw_lines(picture: Picture) -> Spec:
     }
 
 
+def _line_records(
+    picture: Picture, position: int, names: Sequence[str], drawn_groups: Sequence[int]
+) -> list[Spec]:
+    """Return the records of the points of all drawn lines.
+
+    Args:
+        picture: the table.
+        position: the position of the axis of prefix sums or dates.
+        names: the names of the groups; one empty name without groups.
+        drawn_groups: the positions of the groups whose lines are drawn.
+    """
+    axis = picture.axes[position]
+    spaced = np.linspace(0, axis.size - 1, min(axis.size, _MOST_POINTS))
+    points = np.unique(spaced.round().astype(int)).tolist()
+    answer, low, high = (
+        np.moveaxis(values, position, -1).reshape(-1, axis.size)[:, points].tolist()
+        for values in (picture.answer, picture.low, picture.high)
+    )
+    x_values: Sequence[Any] = axis.moments or axis.labels
+    if axis.kind != "times" and axis.high is not None:
+        x_values = axis.high.tolist()
+    rows: list[Spec] = []
+    for group in drawn_groups:
+        is_missing = [True, *map(math.isnan, answer[group]), True]
+        for index, point in enumerate(points):
+            row = {
+                "x": x_values[point],
+                "group": names[group],
+                "answer": round_to_six_digits(answer[group][index]),
+                "low": round_to_six_digits(low[group][index]),
+                "high": round_to_six_digits(high[group][index]),
+            }
+            has_no_neighbours = is_missing[index] and is_missing[index + 2]
+            if has_no_neighbours and not is_missing[index + 1]:
+                row["alone"] = True
+            rows.append(row)
+    return rows
+
+
 def groups_with_wide_bands(picture: Picture) -> tuple[str, ...]:
     """Return the groups whose bands would hide the other lines.
 
-    Those that cover over half of the picture.
+    Their bands cover over half of the picture.
     """
     groups = next((axis for axis in picture.axes if axis.kind not in ("up_to", "times")), None)
     if groups is None or len(picture.axes) != 2 or np.isnan(picture.answer).all():
         return ()
-    across = 1 - picture.axes.index(groups)
-    widths = np.nan_to_num(picture.high - picture.low).mean(axis=across)
-    # of alike groups none hides another
-    wide = (widths > (np.nanmax(picture.answer) - np.nanmin(picture.answer)) / 2) & (
+    other_axis = 1 - picture.axes.index(groups)
+    widths = np.nan_to_num(picture.high - picture.low).mean(axis=other_axis)
+    # A band that is at most four times as wide as the narrowest hides none.
+    are_wide = (widths > (np.nanmax(picture.answer) - np.nanmin(picture.answer)) / 2) & (
         widths > 4 * widths.min()
     )
-    return tuple(name for name, is_wide in zip(groups.labels, wide, strict=True) if is_wide)
+    return tuple(name for name, is_wide in zip(groups.labels, are_wide, strict=True) if is_wide)
 
 
 def suits_steps(picture: Picture) -> bool:
-    """One axis of neighbouring numbers."""
+    """Return whether a picture has one axis of neighbouring numbers."""
     return (
         len(picture.axes) == 1
         and picture.axes[0].kind == "cells"
@@ -177,16 +202,14 @@ def step_records(
 ) -> list[Spec]:
     """Return the records of steps, with gaps where answers are missing.
 
-    One record for each cell at its lower end, and one at the upper end of the last.
+    Each cell has a record at its lower end, and the last one another at its upper end.
     """
-    starts, ends = (
-        ([] if axis.low is None else axis.low.tolist()),
-        ([] if axis.high is None else axis.high.tolist()),
-    )
-    follows = [not math.isnan(value) for value in answer[1:]] + [False]
+    starts = [] if axis.low is None else axis.low.tolist()
+    ends = [] if axis.high is None else axis.high.tolist()
+    has_next = [not math.isnan(value) for value in answer[1:]] + [False]
     rows = []
-    for start, end, label, a, b, c, goes_on in zip(
-        starts, ends, axis.labels, answer, low, high, follows, strict=True
+    for start, end, label, a, b, c, is_continued in zip(
+        starts, ends, axis.labels, answer, low, high, has_next, strict=True
     ):
         record = {
             "cell": label,
@@ -195,7 +218,12 @@ def step_records(
             "high": round_to_six_digits(c),
             **same,
         }
-        positions = ((start + end) / 2,) if math.isnan(a) else (start,) if goes_on else (start, end)
+        if math.isnan(a):
+            positions = [(start + end) / 2]
+        elif is_continued:
+            positions = [start]
+        else:
+            positions = [start, end]
         rows += [{"x": position, **record} for position in positions]
     return rows
 
@@ -231,7 +259,7 @@ def step_layers(picture: Picture, axis: Axis, ticks: int) -> Spec:
 def suits_multiples(picture: Picture) -> bool:
     """Return whether a picture suits small multiples.
 
-    Two axes: up to twelve groups of a histogram, or up to three of a few named cells.
+    It needs two axes: up to twelve groups of a histogram, or up to three groups of a few cells.
     """
     if len(picture.axes) != 2:
         return False
@@ -251,15 +279,15 @@ def draw_multiples(picture: Picture) -> Spec:
     The shorter axis makes the groups.
     """
     groups, inner = _groups_and_inner(picture)
-    steps = _is_histogram(inner)
-    across = min(groups.size, 2 if groups.size <= 4 or not steps else 3)
+    is_histogram = _is_histogram(inner)
+    columns_of_charts = min(groups.size, 2 if groups.size <= 4 or not is_histogram else 3)
     rows: list[Spec] = []
     arrays = [
         values.T if picture.axes[0] is inner else values
         for values in (picture.answer, picture.low, picture.high)
     ]
     for name, answer, low, high in zip(groups.labels, *arrays, strict=True):
-        if steps:
+        if is_histogram:
             rows += step_records(inner, answer.tolist(), low.tolist(), high.tolist(), group=name)
         else:
             columns = zip(
@@ -271,11 +299,11 @@ def draw_multiples(picture: Picture) -> Spec:
                 {"k0": label, "group": name, "answer": a, "low": b, "high": c}
                 for label, a, b, c in columns
             ]
-    # beside the small charts stand the labels of their axes: room for numbers on the left of each,
-    # or for names on the left of the first
-    if steps:
-        small = {
-            "width": (WIDTH - 45) // across - 14,
+    # The labels of the axes need room: numbers on the left of each small chart, or names on the left
+    # of the first.
+    if is_histogram:
+        small_chart = {
+            "width": (WIDTH - 45) // columns_of_charts - 14,
             "height": 90,
             **step_layers(picture, inner, ticks=3),
         }
@@ -283,17 +311,17 @@ def draw_multiples(picture: Picture) -> Spec:
         layer = bar_layers(
             picture, tooltip_encoding(("group", groups.name), ("k0", inner.name)), ticks=3
         )
-        width = (WIDTH - estimate_width(inner.labels, 150)) // across - 24
+        width = (WIDTH - estimate_width(inner.labels, 150)) // columns_of_charts - 24
         for part in layer:
             part["encoding"]["x"]["axis"]["titleLimit"] = width
-        small = {"width": width, "height": {"step": 20}}
-        small |= {"encoding": {"y": key_encoding(None, 150)}, "layer": layer}
+        small_chart = {"width": width, "height": {"step": 20}}
+        small_chart |= {"encoding": {"y": key_encoding(None, 150)}, "layer": layer}
     return {
         "data": {"values": rows},
         "facet": {"field": "group", "type": "nominal", "title": None, "sort": list(groups.labels)},
-        "columns": across,
-        "spacing": 14 if steps else 24,
-        "spec": small,
+        "columns": columns_of_charts,
+        "spacing": 14 if is_histogram else 24,
+        "spec": small_chart,
     }
 
 
@@ -304,7 +332,7 @@ def _is_histogram(axis: Axis) -> bool:
 def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
     """Return the axis of the groups and the axis inside each chart.
 
-    The inner axis is that of numbers, or else the longer one.
+    The inner axis is the axis of numbers, or else the longer one.
     """
     first, second = picture.axes
     rank = [

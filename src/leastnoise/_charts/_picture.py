@@ -18,15 +18,16 @@ class Axis:
     """The keys along one attribute.
 
     Attributes:
-        name: of the attribute.
-        labels: of the keys.
+        name: the name of the attribute.
+        labels: the labels of the keys.
         kind: names, cells (neighbouring ranges of numbers), up_to (prefix sums), times or spans
             (ranges that may overlap).
-        low: where each key begins on a scale of numbers; None without numbers.
-        high: where it ends; so that neighbours touch, a single number ends where the next begins.
-        first: its first number.
-        last: its last number.
-        moments: its day or hour in ISO form; empty for other kinds.
+        low: the position where each key begins on a scale of numbers; None without numbers.
+        high: the position where it ends; a single number ends where the next begins, so that
+            neighbours touch.
+        first: the first number of each key.
+        last: the last number of each key.
+        moments: the day or hour of each key in ISO form; empty for other kinds.
     """
 
     name: str
@@ -57,11 +58,11 @@ class Picture:
     """A table to be drawn.
 
     Attributes:
-        name: of the table.
-        axes: one a key.
-        answer: one number a cell, NaN where it is left out; ``low`` and ``high`` are the ends of
-            its interval.
-        unit: what is counted or summed.
+        name: the name of the table.
+        axes: one axis for each key.
+        answer: the answer of each cell, NaN if it is suppressed; ``low`` and ``high`` are the ends
+            of its interval.
+        unit: the unit of the answers.
         format_answer: writes an answer with its margin.
         format_number: writes an answer in the digits that its margin leaves.
         up_to: the words before the values of prefix sums.
@@ -87,7 +88,7 @@ class Picture:
     def rows(self) -> list[dict[str, Any]]:
         """Return one record for each cell, in row-major order.
 
-        With labels k0, k1, ..., answer, low and high.
+        A record has the labels k0, k1, ..., and answer, low and high.
         """
         numbers = zip(
             *(values.reshape(-1).tolist() for values in (self.answer, self.low, self.high)),
@@ -105,7 +106,7 @@ class Picture:
         ]
 
     def axis_title(self, axis: Axis) -> str:
-        """The title of an axis."""
+        """Return the title of an axis."""
         return f"{axis.name}, {self.up_to}" if axis.kind == "up_to" else axis.name
 
 
@@ -123,17 +124,14 @@ class DotPlot:
 
 
 def has_marks(spec: Spec) -> bool:
-    """Return whether a chart marks some rows.
-
-    Intervals that contain 0, or that are open.
-    """
+    """Return whether a chart marks intervals that contain 0 or are cut."""
     return any(row.get("zero") or row.get("open") for row in spec["data"]["values"])
 
 
 def format_digits(value: float) -> str:
-    """Write a number with thousands separators and six significant digits.
+    """Return a number with thousands separators and six significant digits.
 
-    But with all digits before the point and two after it.
+    All digits before the point and two after it stay.
     """
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
@@ -143,42 +141,46 @@ def format_digits(value: float) -> str:
 
 
 def round_to_six_digits(value: float) -> float:
-    """Round to six digits: more cannot be seen."""
+    """Round to six digits; a chart cannot show more."""
     return float(f"{value:.6g}")
 
 
-def find_largest(values: FloatArray, most: int) -> IntArray:
+def find_largest(values: FloatArray, count: int) -> IntArray:
     """Return the positions of the largest numbers, largest first.
 
-    Equal ones in their order; NaN counts as least.
+    Equal numbers keep their order; NaN counts as the smallest.
     """
-    known = np.where(np.isnan(values), -np.inf, values).reshape(-1)
-    if most < known.size:  # a table may have millions
+    numbers = np.where(np.isnan(values), -np.inf, values).reshape(-1)
+    if count < numbers.size:  # a table may have millions
         positions = np.flatnonzero(
-            known >= np.partition(known, known.size - most)[known.size - most]
+            numbers >= np.partition(numbers, numbers.size - count)[numbers.size - count]
         )
-        return positions[np.argsort(-known[positions], kind="stable")][:most]
-    return np.argsort(-known, kind="stable")
+        return positions[np.argsort(-numbers[positions], kind="stable")][:count]
+    return np.argsort(-numbers, kind="stable")
 
 
 def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) -> int:
-    """Return how many leading positions have intervals above all others.
+    """Return how many positions are certainly the largest.
 
-    Positions are taken in ``order``.
+    They are the first in ``order``, and their intervals lie above all others.
     """
-    rest = np.ones(len(high), dtype=np.bool_)
-    rest[order] = False
-    ends = np.append(high[order], high.max(initial=-np.inf, where=rest))
+    is_other = np.ones(len(high), dtype=np.bool_)
+    is_other[order] = False
+    ends = np.append(high[order], high.max(initial=-np.inf, where=is_other))
     highest = np.maximum.accumulate(ends[::-1])[::-1][1:]
-    clear = np.flatnonzero((np.minimum.accumulate(low[order]) > highest)[: len(high) - 1])
-    return int(clear[-1]) + 1 if len(clear) else 0
+    certain = np.flatnonzero((np.minimum.accumulate(low[order]) > highest)[: len(high) - 1])
+    return int(certain[-1]) + 1 if len(certain) else 0
 
 
 WIDTH = 450  # about that of a whole chart with its labels; a phone shows it at about two thirds
 HEIGHT = 200
 # The style sheets of pages replace these very values in dark mode; text on shaded cells keeps its
 # colour.
-INK, MUTED, RULE, BAR, WHISKER = "#17212b", "#4d5a66", "#d5dbe1", "#6aa5cc", "#12344d"
+INK = "#17212b"
+MUTED = "#4d5a66"
+RULE = "#d5dbe1"
+BAR = "#6aa5cc"
+WHISKER = "#12344d"
 # Okabe and Ito 2008, without the yellow that cannot be read on white, then each with a dash of its
 # own.
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#9a4f83", "#000000", "#a06a00")
@@ -222,9 +224,9 @@ CONFIG: Spec = {
 }
 
 
-def estimate_width(labels: Iterable[str], most: int) -> int:
+def estimate_width(labels: Iterable[str], limit: int) -> int:
     """Estimate the width of the longest of some texts in pixels."""
-    return min(most, round(6.5 * max((len(label) for label in labels), default=0)))
+    return min(limit, round(6.5 * max((len(label) for label in labels), default=0)))
 
 
 def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -> Spec:
@@ -238,10 +240,7 @@ def answer_encoding(picture: Picture, channel: str = "answer", ticks: int = 5) -
 
 
 def key_encoding(title: str | None, limit: int | None = None) -> Spec:
-    """Return the encoding of keys down the page, with all labels.
-
-    In their own order.
-    """
+    """Return the encoding of keys as rows, with all labels in order."""
     axis: Spec = {
         "labelOverlap": False,
         "titleAngle": 0,
@@ -256,7 +255,7 @@ def key_encoding(title: str | None, limit: int | None = None) -> Spec:
 def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
     """Return the tooltip of a live chart.
 
-    Fields with their titles, then the answer and its interval.
+    It has fields with their titles, then the answer and its interval.
     """
     numbers = [
         {"field": name, "type": "quantitative", "format": ",.6~g"}
@@ -265,14 +264,17 @@ def tooltip_encoding(*fields: tuple[str, str]) -> list[Spec]:
     return [{"field": name, "title": title, "type": "nominal"} for name, title in fields] + numbers
 
 
-def group_encoding(names: Sequence[str], by: Sequence[Any], title: str) -> Spec:
+def group_encoding(names: Sequence[str], marks: Sequence[Any], title: str) -> Spec:
     """Return the encoding of groups by colours, dashes or shapes."""
-    scale = {"domain": [*names], "range": [by[index % len(by)] for index in range(len(names))]}
+    scale = {
+        "domain": [*names],
+        "range": [marks[index % len(marks)] for index in range(len(names))],
+    }
     return {"field": "group", "type": "nominal", "title": title, "scale": scale}
 
 
 def complete_spec(spec: Spec) -> Spec:
-    """Complete a specification with schema and style.
+    """Return a specification with schema and style.
 
     NaN becomes null, which is not drawn.
     """

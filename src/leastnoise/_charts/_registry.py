@@ -27,22 +27,24 @@ CHARTS = (
 )
 
 
-def choose_chart(picture: Picture, most: float = math.inf) -> Chart | None:
+def choose_chart(picture: Picture, most_cells: float = math.inf) -> Chart | None:
     """Return the first chart that suits a picture.
 
-    None for a single number, and if no chart would say anything.
+    None for a single number, and if no chart suits.
     """
-    # the largest cells are few, and lines are thinned out
-    fitting = [
-        chart for chart in CHARTS if picture.cells <= most or chart.name in ("lines", "largest")
+    # Charts of the largest cells and of lines draw only some of the cells.
+    candidates = [
+        chart
+        for chart in CHARTS
+        if picture.cells <= most_cells or chart.name in ("lines", "largest")
     ]
-    return next((chart for chart in fitting if chart.suits(picture)), None)
+    return next((chart for chart in candidates if chart.suits(picture)), None)
 
 
-def draw_chart(picture: Picture, most: float = math.inf) -> Spec | None:
-    """Return the chart of a picture as one Vega-Lite specification.
+def draw_chart(picture: Picture, most_cells: float = math.inf) -> Spec | None:
+    """Return the chart of a picture as a Vega-Lite specification with its data.
 
-    Its data are inside; None if no chart suits.
+    None if no chart suits.
     """
-    chart = choose_chart(picture, most)
+    chart = choose_chart(picture, most_cells)
     return None if chart is None else complete_spec(chart.draw(picture))

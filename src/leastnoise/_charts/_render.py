@@ -1,10 +1,8 @@
-"""Charts outside the package: by Altair, and as SVG by vl-convert.
+"""Charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-Altair in notebooks; SVG without a network, in a process of its own.
-
-An engine for JavaScript draws the pictures. It sees what is published and nothing else: it never
-runs in the process that holds private rows, and when it fails or hangs the report has no pictures
-and the release is whole.
+A JavaScript engine draws the SVG without a network, in a process of its own. It sees only published
+numbers: it never runs in the process that holds private rows. If it fails or hangs, the report has
+no pictures, and the release is complete.
 """
 
 import json
@@ -26,7 +24,7 @@ START_SECONDS = 60.0  # for the engine to start
 CHART_SECONDS = 5.0
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
 _TAG_START = re.compile(r"<(?=[/!?a-z])", re.IGNORECASE)
-# inside a picture that is described as one, roles of its parts only confuse those who listen to it
+# A screen reader reads the description of the whole picture; roles of its parts would confuse.
 _ROLES = re.compile(
     r' (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*"|aria-hidden="true"|pointer-events="none")'
 )
@@ -34,14 +32,12 @@ _CLIP = re.compile(r'(id="|url\(#)((?:clip|gradient)_?\d+)')
 
 
 def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
-    """Return a specification as an Altair chart.
-
-    Notebooks show it; it can be changed and saved.
+    """Return a specification as an Altair chart, which can be changed and saved.
 
     A notebook gets it live and as a picture, so that a page made from the notebook needs no
-    network; another renderer of Altair that was enabled is used. Altair writes specifications into
-    scripts of HTML as they are, where a label could end the script: a mark that nobody sees (a word
-    joiner) follows each of its signs that could begin a tag.
+    network. Another renderer of Altair is used if it was enabled. Altair writes specifications
+    verbatim into scripts of HTML, where a label could end the script. So an invisible mark (a word
+    joiner) follows each sign of a label that could begin a tag.
     """
     import altair as alt
 
@@ -69,7 +65,7 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
 
 
 def set_locale(spec: Spec, language: str) -> Spec:
-    """Add to a specification how a language writes numbers and dates."""
+    """Return a specification with the number and date formats of a language."""
     import vl_convert
 
     locale = _LOCALES[language]
@@ -81,14 +77,14 @@ def set_locale(spec: Spec, language: str) -> Spec:
 
 
 def is_drawing() -> bool:
-    """Tell whether pictures are made; LEASTNOISE_CHARTS=off turns them off."""
+    """Return whether pictures are drawn; LEASTNOISE_CHARTS=off turns them off."""
     return is_on(CHARTS)
 
 
 def render_svg(
     specs: Sequence[Spec], texts: Sequence[tuple[str, str, str]], language: str = "en"
 ) -> list[str | None]:
-    """Every chart as one SVG element for a page; None for what cannot be drawn."""
+    """Return every chart as an SVG element; None if it cannot be drawn."""
     if not specs or not is_drawing():
         return [None] * len(specs)
     command = [
@@ -119,7 +115,7 @@ def render_svg(
 def draw_for_parent() -> None:
     """Read Vega-Lite from standard input, write SVG to standard output.
 
-    Runs in the process of the engine, and touches nothing else.
+    It runs in the process of the engine.
     """
     import vl_convert
 
@@ -139,9 +135,9 @@ def draw_for_parent() -> None:
 
 
 def _label_svg(svg: str, key: str, title: str, description: str) -> str:
-    """Give a picture unique ids, a title and a description.
+    """Return a picture with unique ids, a title and a description.
 
-    It shrinks with the page.
+    The picture shrinks with the page.
     """
     head, _, body = _CLIP.sub(rf"\g<1>{key}-\g<2>", _ROLES.sub("", svg)).partition(">")
     box = re.search(r'viewBox="[^"]*"', head)

@@ -1,6 +1,6 @@
-"""Two attributes as shades; darker is more.
+"""Tables along two attributes as shaded cells; darker means more.
 
-From a few cells to very many along two numbers or dates.
+They have a few cells along names, or very many along two numbers or dates.
 """
 
 import math
@@ -25,7 +25,7 @@ _MOST_COLUMNS_WITH_DIGITS = 9  # cells across in which digits fit
 
 
 def suits_heat(picture: Picture) -> bool:
-    """Two axes of names, cells or dates, with few enough cells to see."""
+    """Return whether a picture has two axes and few enough cells to see."""
     if len(picture.axes) != 2 or any(
         axis.kind not in ("names", "cells", "times") for axis in picture.axes
     ):
@@ -43,16 +43,16 @@ def suits_heat(picture: Picture) -> bool:
 def draw_heat(picture: Picture) -> Spec:
     """Draw shaded cells, with digits if there is room.
 
-    Grey if the interval contains 0.
+    A cell is grey if its interval contains 0.
     """
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
-    # digits need few columns; everything else is wider than it is high
+    # Digits need few columns; every other chart is wider than it is high.
     down, across = (
         (large, small)
         if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS
         else (small, large)
     )
-    rows, colour, most, encoding = _shade_cells(picture, down, across)
+    rows, colour, largest_answer, encoding = _shade_cells(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
     layer: list[Spec] = [
         {"mark": {"type": "rect"}, "encoding": {"color": {**grey, **colour}, **encoding["tip"]}}
@@ -73,8 +73,8 @@ def draw_heat(picture: Picture) -> Spec:
                 answer, high - answer
             )  # with all digits, as in the table
         dark = {
-            "test": f"!datum.zero && (datum.answer > {0.62 * most} || datum.answer < "
-            f"{-0.62 * most})",
+            "test": f"!datum.zero && (datum.answer > {0.62 * largest_answer} || datum.answer < "
+            f"{-0.62 * largest_answer})",
             "value": "white",
         }
         text = {"text": {"field": "text"}, "color": {"condition": dark, "value": "#000000"}}
@@ -88,20 +88,24 @@ def _shade_cells(
 ) -> tuple[list[Spec], Spec, float, dict[str, Spec]]:
     """Return the records and encodings of a shaded chart.
 
-    Records of the cells, encodings of colours, sides and tooltips, and the largest answer.
+    Returns:
+        The records of the cells, the encoding of colours, the largest answer, and the encodings of
+        sides and tooltips.
 
-    Two colours are used if over 5% of the cells are below 0 for certain: noise alone makes a few in
-    a hundred look so.
+    Two colours are used if over 5% of the cells are certainly below 0: noise alone makes a few in a
+    hundred look so.
     """
     rows = picture.rows()
     for row in rows:
         row["zero"] = row["low"] <= 0 <= row["high"]
     answers = [row["answer"] for row in rows if not math.isnan(row["answer"])]
-    most = max(map(abs, answers), default=1.0) or 1.0
-    below = sum(row["answer"] < 0 and not row["zero"] for row in rows)
-    signed = min(answers, default=0.0) < -0.1 * most and below > 0.05 * len(rows)
-    scale: Spec = {"scheme": "blues", "domain": [0, most], "clamp": True}
-    if signed:
+    largest_answer = max(map(abs, answers), default=1.0) or 1.0
+    certainly_negative = sum(row["answer"] < 0 and not row["zero"] for row in rows)
+    has_two_colours = min(
+        answers, default=0.0
+    ) < -0.1 * largest_answer and certainly_negative > 0.05 * len(rows)
+    scale: Spec = {"scheme": "blues", "domain": [0, largest_answer], "clamp": True}
+    if has_two_colours:
         scale = {"scheme": "blueorange", "domainMid": 0, "reverse": True}
     legend = {
         "orient": "top",
@@ -122,22 +126,32 @@ def _shade_cells(
         "y": _side_encoding(down, fields[id(down)], _MOST_NAMED_ROWS),
         "x": _side_encoding(across, fields[id(across)], 24),
     }
-    tip = {"tooltip": tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes))}
-    return rows, colour, most, {"sides": sides, "tip": tip}
+    tooltip = {
+        "tooltip": tooltip_encoding(*((fields[id(axis)], axis.name) for axis in picture.axes))
+    }
+    return rows, colour, largest_answer, {"sides": sides, "tip": tooltip}
 
 
-def _side_encoding(axis: Axis, field: str, most: int) -> Spec:
-    """Return the encoding of a side, with as many labels as there is room for."""
+def _side_encoding(axis: Axis, field: str, most_labels: int) -> Spec:
+    """Return the encoding of a side, with the labels that fit."""
     encoding: Spec = {"field": field, "type": "nominal", "sort": None, "title": axis.name}
-    level = most > 24
-    if axis.size <= most:
-        level = level or max(map(len, axis.labels)) * axis.size <= 56
+    is_level = most_labels > 24
+    if axis.size <= most_labels:
+        is_level = is_level or max(map(len, axis.labels)) * axis.size <= 56
         return {
             **encoding,
-            "axis": {"labelOverlap": False, "labelAngle": 0 if level else -45, "labelLimit": 120},
+            "axis": {
+                "labelOverlap": False,
+                "labelAngle": 0 if is_level else -45,
+                "labelLimit": 120,
+            },
         }
-    shown = list(axis.labels[:: -(-axis.size // 12)])
+    shown_labels = list(axis.labels[:: -(-axis.size // 12)])
     return {
         **encoding,
-        "axis": {"values": shown, "labelOverlap": "greedy", "labelAngle": 0 if level else -45},
+        "axis": {
+            "values": shown_labels,
+            "labelOverlap": "greedy",
+            "labelAngle": 0 if is_level else -45,
+        },
     }
