@@ -17,10 +17,8 @@ from leastnoise._trusted.check.arrays import Array
 
 Columns = dict[str, Array]
 Label = str | int
-_MOST_SHOWN_ROWS, _MOST_CELL_CHARACTERS = (
-    20,
-    60,
-)  # rows of a table in text, and characters of a cell
+_MOST_SHOWN_ROWS = 20  # rows of a table in text
+_MOST_CELL_CHARACTERS = 60  # characters of its cells
 LIBRARIES = ("pandas", "polars", "pyarrow")
 _CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"

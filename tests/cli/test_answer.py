@@ -267,7 +267,9 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     asked += '[[workload]]\nqueries = { x = "all_ranges" }\n[plan]\nstrategy = "hierarchy"\n[output]\nformats = ["parquet"]\n'
     (folder / "people.toml").write_text(asked, encoding="utf-8")
     made = run.done("release", "people.toml", "--out", "out", "--seed", "3")
-    said = "x (every range) asks for 2,147,516,416 answers, too many to write (over 10,000,000 a table). "
+    said = (
+        "x (every range) has 2,147,516,416 answers, too many to write (over 10,000,000 a table). "
+    )
     said += "In its place are its cells (q1) and"
     manifest = json.loads((folder / "out" / "manifest.json").read_text(encoding="utf-8"))
     for page in (

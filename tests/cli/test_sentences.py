@@ -186,7 +186,7 @@ NEVER += "joined_public large truncated bucketed grouped left_out_of_some"
 FACTS = {
     **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
     **{
-        f"bet_{who}_{how}": changed(who, how)
+        f"guess_{who}_{how}": changed(who, how)
         for who in ("row", "unit")
         for how in ("add_remove", "replace")
     },

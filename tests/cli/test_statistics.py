@@ -69,7 +69,7 @@ def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
     assert sentence.endswith(
         "a row without a value adds nothing to a sum and is left out of a mean."
     )
-    assert "its standard error is about 1,000 times that of a count of rows" in cost
+    assert "its standard error is about 1,000 times the standard error of a count of rows" in cost
 
     run.done("release", "spec.toml", "--out", "out", "--seed", "3")
     made = ln.read_release("out")

@@ -91,7 +91,7 @@ def test_a_public_table_is_said_to_be_unprotected(tmp_path) -> None:
         "public": True,
     }
     assert (
-        "was declared to be public: what it holds is not protected"
+        "was declared to be public: its contents are not protected"
         in told["privacy"]["unit"]["second_table"]
     )
     ln.release(BY_ROW, VISITS.merge(PATIENTS), seed=1, out=tmp_path / "plain")

@@ -142,7 +142,7 @@ def test_what_a_weight_costs_is_said_and_true() -> None:
     assert clipped.startswith(
         "In sums of weight a value below 0 counts as 0 and one above 60 as 60"
     )
-    assert "its standard error is about 60 times that of a count of rows" in cost
+    assert "its standard error is about 60 times the standard error of a count of rows" in cost
     both = list_sum_contributions(
         ln.mean_queries(domain, "pay").weighted_by("weight"), load_catalogue("de")
     )

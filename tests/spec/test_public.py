@@ -194,7 +194,7 @@ def test_the_model_and_its_records_hold_public_sums(budget: str):
         for product in plan.workload:
             for name, found in sums(made.counts(product), product).items():
                 assert found.tolist() == [times * count for count in COUNTS[name]]
-    assert "These counts were said to be public: sex; store:region" in " ".join(
+    assert "The spec states these counts as public: sex; store:region" in " ".join(
         list_uncovered_errors(release)
     )
 

@@ -137,7 +137,9 @@ def describe_guessing_chance(privacy: Privacy, catalogue: Catalogue = ENGLISH) -
     """Explain the budget by the chance to guess right, without formulas."""
     share = math.ceil(100 * guessing_chance(privacy) - 1e-9)
     unit = "row" if privacy.unit_column is None else "unit"
-    difference = catalogue.say(f"bet_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column))
+    difference = catalogue.say(
+        f"guess_{unit}_{privacy.neighbours}", column=repr(privacy.unit_column)
+    )
     if share > 99:
         return catalogue.say("protects_little", change=difference)
     return catalogue.say(

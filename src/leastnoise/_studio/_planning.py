@@ -438,8 +438,8 @@ def _facts(draft: Draft, plan: Plan | None, said: Catalogue) -> list[tuple[str, 
             if ratio is None
             else [
                 (
-                    said.say("goodness"),
-                    said.say("goodness_value", ratio=said.localize(f"{ratio:.2f}")),
+                    said.say("error_ratio"),
+                    said.say("error_ratio_value", ratio=said.localize(f"{ratio:.2f}")),
                 )
             ]
         ),
