@@ -47,13 +47,13 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
         def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
             if alt.renderers.active != "default":
                 return super()._repr_mimebundle_(*args, **kwds)
-            made = self.to_dict()
-            key = f"c{crc32(json.dumps(made).encode()):08x}"
-            (picture,) = render_svg([made], [(key, title, "")])
+            spec_json = self.to_dict()
+            key = f"c{crc32(json.dumps(spec_json).encode()):08x}"
+            (picture,) = render_svg([spec_json], [(key, title, "")])
             pictures = {} if picture is None else {"image/svg+xml": picture}
-            version = made["$schema"].rsplit("/", 1)[1].partition(".")[0]
+            version = spec_json["$schema"].rsplit("/", 1)[1].partition(".")[0]
             return {
-                f"application/vnd.vegalite.{version}+json": made,
+                f"application/vnd.vegalite.{version}+json": spec_json,
                 **pictures,
                 "text/plain": title,
             }

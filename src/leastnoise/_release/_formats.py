@@ -174,7 +174,8 @@ def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
 
     They have capital letters, digits, ``_`` and ``-``.
     """
-    ids, unique_names = [], UniqueNames({taken_id.lower() for taken_id in taken})
+    ids = []
+    unique_names = UniqueNames({taken_id.lower() for taken_id in taken})
     for name in names:
         upper_name = (
             name.replace("<=", "LE ")
@@ -184,9 +185,9 @@ def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
             .upper()
         )
         stem = re.sub(r"[^A-Z0-9-]+", "_", upper_name).strip("_") or "X"
-        stem = (
-            stem if re.fullmatch("-?[0-9_]+", stem) else stem.lstrip("-_") or "X"
-        )  # none that a spreadsheet takes for a formula
+        if not re.fullmatch("-?[0-9_]+", stem):
+            # A spreadsheet would run a text with such a sign at the start as a formula.
+            stem = stem.lstrip("-_") or "X"
         ids.append(unique_names.make_unique(stem))
     return ids
 
@@ -199,6 +200,11 @@ class Dimension:
     name: str
     codes: tuple[str, ...]
     labels: tuple[str, ...]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Its name, codes and labels; dimensions with equal keys share a code list."""
+        return (self.name, *self.codes, *self.labels)
 
 
 _ALL_ROWS = Dimension("ALL", "all rows", ("_T",), ("total",))
@@ -222,14 +228,15 @@ def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
     values = [value for value in _VALUE_NAMES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
     (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
+    unit = ("ROWS", "rows")
+    if result.unit_name:
+        unit = (make_ids([result.unit_name])[0], result.unit_name)
     flow = DataFlow(
         id=flow_id,
         name=result.name,
         dimensions=_make_dimensions(result) or (_ALL_ROWS,),
         values=tuple(values),
-        unit=(make_ids([result.unit_name])[0], result.unit_name)
-        if result.unit_name
-        else ("ROWS", "rows"),
+        unit=unit,
     )
     return flow, [columns[value].tolist() for value in values if value in columns]
 
@@ -303,6 +310,12 @@ class SdmxMessages:
             status = ": ".join(_STATUS[math.isnan(values[0])])
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
+    def _describe_release(self) -> str:
+        """Return the title, the source and the row limit of the release."""
+        options = self.release.options
+        facts = [options.title, options.source, describe_row_limit(self.release)]
+        return ". ".join(fact for fact in facts if fact)
+
     def close(self) -> None:
         """Write the structures of all flows: concepts, code lists and flows.
 
@@ -312,13 +325,13 @@ class SdmxMessages:
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
         names = list(dict.fromkeys(dimension.name for dimension in dimensions))
         concepts = dict(zip(names, make_ids(names, _VALUE_NAMES), strict=True))
-        for each in dimensions:
+        for dimension in dimensions:
             code_list = (
-                f"CL{len(code_lists) + 1}_{concepts[each.name]}",
-                each.name,
-                list(zip(each.codes, each.labels, strict=True)),
+                f"CL{len(code_lists) + 1}_{concepts[dimension.name]}",
+                dimension.name,
+                list(zip(dimension.codes, dimension.labels, strict=True)),
             )
-            code_lists.setdefault((each.name, *each.codes, *each.labels), code_list)
+            code_lists.setdefault(dimension.key, code_list)
         fixed_code_lists = {
             "OBS_STATUS": list(_STATUS),
             "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items()),
@@ -329,16 +342,7 @@ class SdmxMessages:
             release=self.release,
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
-            about=". ".join(
-                filter(
-                    None,
-                    (
-                        self.release.options.title,
-                        self.release.options.source,
-                        describe_row_limit(self.release),
-                    ),
-                )
-            ),
+            about=self._describe_release(),
             concepts=[*((code, name) for name, code in concepts.items()), *_VALUE_NAMES.items()],
             concept_of=concepts,
             lists=[
@@ -348,9 +352,7 @@ class SdmxMessages:
                     for value, listed in fixed_code_lists.items()
                 ),
             ],
-            list_of={
-                each: code_lists[each.name, *each.codes, *each.labels][0] for each in dimensions
-            },
+            list_of={dimension: code_lists[dimension.key][0] for dimension in dimensions},
             enumerated={value: f"CL_{value}" for value in fixed_code_lists},
         )
         path = self.directory / STRUCTURE_FILE

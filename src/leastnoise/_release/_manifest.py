@@ -200,7 +200,7 @@ class Manifest:
     @property
     def digests(self) -> dict[str, str]:
         """The SHA-256 of every file by its path."""
-        return {each.path: each.sha256 for each in self.files}
+        return {file.path: file.sha256 for file in self.files}
 
     @property
     def payment(self) -> Payment | None:

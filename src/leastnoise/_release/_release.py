@@ -731,18 +731,18 @@ def _check_whole_rounding(tables: Sequence[Product], options: Options) -> None:
             )
 
 
-def check_linear_estimates(plan: Plan, asked: Sequence[str], *, linear: bool) -> None:
-    """Raise for options that need linear estimates of another mechanism.
+def check_linear_estimates(plan: Plan, options: Sequence[str], *, linear: bool) -> None:
+    """Raise for options that need linear estimates if answers are not linear.
 
     Also raise for non-negative least squares with public counts, which it would change.
     """
-    if asked and not linear:
+    if options and not linear:
         raise InputError(
-            f"{' and '.join(asked)} cannot be given by the strategy {plan.strategy!r}, whose "
+            f"{' and '.join(options)} cannot be given by the strategy {plan.strategy!r}, whose "
             "answers are no linear estimates. Leave that "
             "out, or choose strategy = 'auto'."
         )
-    if "nnls" in asked and public_counts_of_plan(plan):
+    if "nnls" in options and public_counts_of_plan(plan):
         raise refuse(
             "nnls", True, "left out where counts are public", "local_non_negative keeps their sums."
         )

@@ -492,28 +492,22 @@ def _read_arrow_batches(
     """Return a reader of Arrow batches, each created on demand for a row group."""
     import pyarrow as pa
 
-    arrow_texts, column_names = (
-        {name: _string_array(each) for name, each in texts.items()},
-        [*names],
-    )
+    arrow_texts = {name: _string_array(column_texts) for name, column_texts in texts.items()}
+    column_names = [*names]
 
-    def batch(start: int) -> Any:
-        parts = {
-            name: array.flat[start : start + _ROW_GROUP_ROWS] for name, array in columns.items()
-        }
-        arrays = [
-            take_texts(arrow_texts[name], _number_array(part))
-            if name in arrow_texts
-            else _number_array(part)
-            for name, part in parts.items()
-        ]
+    def make_batch(start: int) -> Any:
+        arrays = []
+        for name, column in columns.items():
+            array = _number_array(column.flat[start : start + _ROW_GROUP_ROWS])
+            if name in arrow_texts:
+                array = take_texts(arrow_texts[name], array)
+            arrays.append(array)
         return pa.record_batch(arrays, names=column_names)
 
-    first, *starts = range(0, columns["query"].size, _ROW_GROUP_ROWS)
-    first_batch = batch(first)
-    return pa.RecordBatchReader.from_batches(
-        first_batch.schema, chain([first_batch], map(batch, starts))
-    )
+    first_start, *starts = range(0, columns["query"].size, _ROW_GROUP_ROWS)
+    first_batch = make_batch(first_start)
+    batches = chain([first_batch], map(make_batch, starts))
+    return pa.RecordBatchReader.from_batches(first_batch.schema, batches)
 
 
 def _dictionary_array(texts: Any, codes: Any) -> Any:
