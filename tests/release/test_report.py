@@ -290,9 +290,9 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert re.search(r"Antworten in \d Tabellen: ", page)
     assert '<th scope="col">Anteil</th><th scope="col">Quantil</th>' in page
     assert not re.search(r">total|sum of|mean of|quantiles of|distribution of|>share", page)
-    assert "," in release.statistics["distribution of age"].picture(load_catalogue("de")).value(
-        0.25, 0.01
-    )
+    assert "," in release.statistics["distribution of age"].picture(
+        load_catalogue("de")
+    ).format_answer(0.25, 0.01)
     assert "eine Antwort in einer Tabelle" in page_of(
         ln.release(ln.plan(total, ln.PureDP(9)), people, seed=1, options=german)
     )
