@@ -67,13 +67,13 @@ def test_a_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -
         "public": False,
     }
     assert told["receipt"]["dataset"] == "visits"
-    assert "is protected with the rows of that value" in told["privacy"]["unit"]["second_table"]
+    assert "are protected with the rows of that value" in told["privacy"]["unit"]["second_table"]
     page = report(tmp_path / "out")
-    assert "ist mit den Zeilen dieses Wertes geschützt" in page
+    assert "sind mit den Zeilen dieses Wertes geschützt" in page
     assert "joined: " not in page
     assert ln.read_release(tmp_path / "out").receipt["joined"] == told["receipt"]["joined"]
     for form in ("review", "registry"):
-        assert "is protected with the rows of that value" in ln.export(tmp_path / "out", form)
+        assert "are protected with the rows of that value" in ln.export(tmp_path / "out", form)
 
 
 def test_a_public_table_is_said_to_be_unprotected(tmp_path) -> None:
