@@ -30,7 +30,7 @@ def book(tmp_path) -> ln.Ledger:
 
 def test_what_cannot_be_finished_takes_nothing_from_the_others(tmp_path, book) -> None:
     for out in (tmp_path / "a", None, tmp_path / "c"):
-        with stopped(_release_job, "build") as told:
+        with stopped(_release_job, "build_release") as told:
             ln.release(PLAN, PEOPLE, ledger=book, out=out)
         assert told.value.state == "resumable"
     (tmp_path / "a").mkdir()
@@ -55,7 +55,7 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
     plan = ln.plan(
         ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="prefix"), ln.PureDP(1), strategy="dawa"
     )
-    with stopped(_release_job, "build"):
+    with stopped(_release_job, "build_release"):
         ln.release(plan, pd.DataFrame({"age": [1, 2, 3]}), ledger=book, out=tmp_path / "a")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -102,7 +102,7 @@ def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_p
 def test_the_same_call_again_finishes_the_release_with_the_options_that_it_has_now(
     tmp_path, book
 ) -> None:
-    with stopped(_release_job, "build"):
+    with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
     finished = ln.release(
         PLAN, PEOPLE, ledger=book, out=tmp_path / "a", options=ln.Options(integer=True)
@@ -144,7 +144,7 @@ def test_resume_finishes_what_was_drawn_in_another_period_of_the_budget(
     tmp_path, monkeypatch, book
 ) -> None:
     book = book.set_budget(ln.PureDP(1), period="month")
-    with stopped(_release_job, "build"):
+    with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
     next_month(book, monkeypatch)
     (finished,) = ln.resume(book, source=pd.DataFrame({"sex": ["M"] * 500}))

@@ -346,7 +346,7 @@ def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_draw
     office: Office,
 ) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
-    with stopped(_release_job, "build") as told:
+    with stopped(_release_job, "build_release") as told:
         office.publish("2024-03-10")
     assert told.value.state == "resumable"
     before = [step.outcome for step in office.book.pending(office.book.entries()[0]).steps]

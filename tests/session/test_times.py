@@ -138,7 +138,7 @@ def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(
         tmp_path / "new" / "out",
         ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1))),
     )
-    with stopped(_release_job, "build"):
+    with stopped(_release_job, "build_release"):
         ln.release(PLAN, people(rows), ledger=book, out=out, options=FORMATS)
     assert first_draw.exists()
     left = [
