@@ -288,7 +288,7 @@ _MARKDOWN_CHARACTERS = re.compile(r"([\\`*\[\]])")
 def escape_markdown(text: str) -> str:
     """Return a text as one line of Markdown that displays it unchanged.
 
-    >>> markdown_text("a <b> & c")
+    >>> escape_markdown("a <b> & c")
     'a &lt;b&gt; &amp; c'
     """
     return _MARKDOWN_CHARACTERS.sub(r"\\\1", escape(" ".join(text.split()), quote=False))

@@ -458,7 +458,7 @@ class Release:
         >>> block = Block((Factor(("sex",), Identity(2)),), scale=1)
         >>> cells = Measurements(domain=domain, privacy=ln.Privacy(ln.PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))
         >>> plan = evaluate_plan(ln.marginals(domain, ways=1), cells)
-        >>> release = build(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
+        >>> release = build_release(Outcome(plan, Observation(cells, (np.array([5, -1]),), "", private=False)))
         >>> release.with_nnls().tables["sex"].nnls.round(6) + 0.0
         array([4., 0.])
         """
