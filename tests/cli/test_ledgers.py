@@ -58,7 +58,7 @@ def test_the_life_of_a_ledger(folder, run):
     nothing = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
     run.refused(nothing, "release", "people.toml", "--out", "b", "--share", "ann")
     run.refused(
-        "at least what is spent, which is epsilon = 1;",
+        "at least what is spent, epsilon = 1;",
         "ledger",
         "change",
         "people.ledger",

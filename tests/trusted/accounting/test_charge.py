@@ -108,7 +108,7 @@ def test_what_a_release_takes(budget, declared, cost, expected) -> None:
             ApproxDP(5, "0.1"),
             ZCDP(1),
             PureCost(1),
-            "or set a ZCDP budget for the data set, which adds many Gaussian releases up",
+            "or set a ZCDP budget for the data set, which adds up many Gaussian releases",
         ),
         (
             PureDP(1),

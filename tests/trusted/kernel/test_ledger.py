@@ -52,7 +52,7 @@ def test_three_thirds_are_paid_and_a_refusal_says_what_was_asked_what_is_left_an
     with pytest.raises(BudgetError) as caught:
         take(ledger, "1/2")
     assert str(caught.value) == (
-        "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
+        "The release requests epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
         "epsilon = 1/3 is left; "
         "that is epsilon = 1/6 too much. Nothing was spent. Plan with at most what is left, or "
         "ask the data holder."
@@ -328,14 +328,14 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
             SET,
             {"budget": ZCDP(1)},
             (
-                "must stay of the definition PureDP, in which the entries are added up; got "
+                "must have the definition PureDP, in which the ledger adds up its entries; got "
                 "ZCDP(rho='1')"
             ),
         ),
         (
             SET,
             {"budget": 2},
-            "must stay of the definition PureDP, in which the entries are added up; got 2",
+            "must have the definition PureDP, in which the ledger adds up its entries; got 2",
         ),
         (
             SET,
@@ -396,9 +396,7 @@ def another_database(path: Path) -> None:
     connection.close()
 
 
-NO_LEDGER = (
-    r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"
-)
+NO_LEDGER = r"x is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore it from a copy"
 
 
 @pytest.mark.parametrize(
@@ -411,7 +409,7 @@ NO_LEDGER = (
         (Path.mkdir, r"is a folder, not a ledger"),
         (
             Path.touch,
-            r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it",
+            r"is empty: it is not a ledger, or its content was lost\. If it was a ledger, restore it",
         ),
         (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
         (another_database, NO_LEDGER),

@@ -20,7 +20,6 @@ from leastnoise._trusted.accounting._budget import (
     round_up,
 )
 from leastnoise._trusted.accounting._deltas import gaussian_is_private, zcdp_delta
-from leastnoise._trusted.accounting._messages import not_zcdp, pure_alone
 from leastnoise._trusted.check import InputError, exact_positive, readable, refuse
 
 
@@ -293,6 +292,22 @@ class Charge:
         return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
 
 
+def charge_text(budget: Budget, amount: Budget | Charge) -> str:
+    """Write a charge for people, with every part of the budget's definition.
+
+    Parts that are zero are included.
+
+    Args:
+        budget: decides which parts are written.
+        amount: the charge, or a budget of the same definition.
+
+    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    parts = parameters(amount)
+    return " and ".join(f"{name} = {readable(parts[name])}" for name in parameters(budget))
+
+
 def whole_budget(budget: Budget) -> Charge:
     """Give the charge that would use a budget up.
 
@@ -355,10 +370,18 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         )
     if isinstance(budget, PureDP):
         if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
-            raise InputError(pure_alone(declared))
+            raise InputError(
+                "The data set has a PureDP budget, which only pure releases can be charged to; "
+                f"the plan declares {declared}. Plan with PureDP(epsilon), or set a ZCDP or "
+                "ApproxDP budget for the data set."
+            )
         return Charge(epsilon=limit.epsilon)
     if isinstance(declared, ZCDP):
-        raise InputError(not_zcdp(declared))
+        raise InputError(
+            "The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan "
+            f"declares {declared}. Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for "
+            "the data set, which adds up many Gaussian releases more tightly."
+        )
     if isinstance(cost, PureCost) or isinstance(declared, PureDP):
         return Charge(epsilon=limit.epsilon)
     return limit

@@ -8,17 +8,26 @@ PROOFS-ledger.md has the argument.
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leastnoise._trusted.accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge
+from leastnoise._trusted.accounting import (
+    Budget,
+    Charge,
+    Cost,
+    Privacy,
+    SeriesCost,
+    charge,
+    charge_text,
+    whole_budget,
+)
 from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse
 from leastnoise._trusted.kernel import _ledger_run as steps
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._ledger_file import (
     PERIODS,
     Content,
@@ -35,19 +44,23 @@ from leastnoise._trusted.kernel._ledger_file import (
     in_force,
     limits,
     make,
+    os_error_reason,
     read,
     same_period,
     today,
     writing,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
-from leastnoise._trusted.kernel._messages import check_path, checked_seconds, ledger_facts, wait_for
 from leastnoise._trusted.kernel._run_locks import (
     free_room,
     hold_run_lock,
     is_running,
     release_states,
 )
+
+_DISPLAY_TIMEOUT = 0.2  # seconds to wait for another process where the ledger is only shown
+_CREATION_TIMEOUT = 1.0  # seconds to wait for a process that is just creating the file
+_LONGEST_TIMEOUT = 86400  # seconds, one day
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -88,10 +101,10 @@ class Ledger:
     share: str = ""
 
     def __repr__(self) -> str:
-        return f"Ledger({', '.join(f'{name}: {text}' for name, text in ledger_facts(self))})"
+        return f"Ledger({', '.join(f'{name}: {text}' for name, text in _ledger_facts(self))})"
 
     def _repr_html_(self) -> str:
-        return html_facts("Ledger", ledger_facts(self))
+        return html_facts("Ledger", _ledger_facts(self))
 
     @classmethod
     def create(
@@ -118,12 +131,12 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
         """
-        check_path(path)
+        _check_path(path)
         file = Path(path)
         name = checked_text("dataset", dataset, least=1)
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-        seconds = checked_seconds(timeout)
+        seconds = _checked_seconds(timeout)
         identity = make(file, name, privacy, seconds)
         return cls(file, name, privacy, seconds, identity)
 
@@ -151,10 +164,10 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
         """
-        check_path(path)
+        _check_path(path)
         file = Path(path)
-        seconds = checked_seconds(timeout)
-        wait_for(file, seconds)
+        seconds = _checked_seconds(timeout)
+        _wait_for_file(file, seconds)
         content = read(file, seconds)
         list(limits(content, share, today()))  # refuses a share that is not there
         return cls(
@@ -494,7 +507,12 @@ class Ledger:
         """
         _, period = in_force(self._content())
         if period:
-            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
+            raise InputError(
+                "A series is paid once and reads the rows of later periods in later "
+                f"{period}s, so it cannot be paid from a budget that begins anew every {period}. "
+                f"Nothing was spent. Release each {period} with a plan of its own; or let the "
+                "budget be for all times: `leastnoise ledger change LEDGER --per ever`."
+            )
 
     def check_period_of(self, release: Entry | Receipt) -> None:
         """Refuse rows that are read now for a release that was paid in an earlier period (L2).
@@ -516,9 +534,13 @@ class Ledger:
         entry, (_, period) = self._entry(content, release), in_force(content)
         if not same_period(period, entry.reserved_on, today()):
             raise LedgerError(
-                words.PERIOD_OVER.format(
-                    number=entry.number, paid_on=entry.reserved_on, period=period
-                )
+                f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
+                f"begins anew every {period}, and that {period} is over. The data may now contain "
+                "other people, who would lose this release in addition to a whole budget of their "
+                f"own. No noise was drawn now. The charge stays spent in its own {period}. Make "
+                f"the release again, which is paid from the present {period}; a series continues "
+                "when the budget is for all times again: `leastnoise ledger change LEDGER --per "
+                "ever`."
             )
 
     def period_is_over(self, entry: Entry) -> bool:
@@ -744,3 +766,83 @@ class Ledger:
                 "that unit."
             )
         return charge(self.privacy.budget, privacy.budget, cost)
+
+
+def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return the facts that the representation of a ledger shows.
+
+    It never raises, because debuggers call it: if the file cannot be read, the last fact is the
+    reason.
+    """
+    facts = [
+        ("of", ledger.dataset),
+        ("protects", ledger.privacy.protected),
+        ("file", str(ledger.path)),
+    ]
+    try:
+        current_limits = replace(ledger, timeout=_DISPLAY_TIMEOUT).limits()
+    except (LedgerError, InputError) as error:
+        return [*facts, ("unreadable", str(error))]
+    for limit in current_limits:
+        share = f"share {limit.share}: " if limit.share else ""
+        period = f" a {limit.period}" if limit.period else ""
+        budget = charge_text(limit.budget, whole_budget(limit.budget))
+        facts += [
+            ("budget", f"{share}{budget}{period}"),
+            ("spent", charge_text(limit.budget, limit.spent)),
+            ("left", charge_text(limit.budget, limit.left)),
+        ]
+    return facts
+
+
+def _check_path(path: str | os.PathLike[str]) -> None:
+    """Refuse a value that cannot be the path of a ledger's file."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise refuse("path", path, "the path of a ledger's file")
+
+
+def _checked_seconds(timeout: float) -> float:
+    """Check a number of seconds to wait for another process, and return it."""
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 <= timeout <= _LONGEST_TIMEOUT
+    ):
+        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
+    return float(timeout)
+
+
+def _wait_for_file(file: Path, timeout: float) -> None:
+    """Wait until a ledger that is just being created has content.
+
+    Only the status of the file is read: to open and close the file here would drop the locks that
+    another thread's connection holds on it. A file that passes is checked when it is opened.
+
+    Raises:
+        LedgerError: the file is missing, is a folder, cannot be read, or stays empty.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(
+                f"{file} is a folder, not a ledger. Give the path of the ledger's file."
+            )
+        size = file.stat().st_size
+        deadline = time.monotonic() + min(timeout, _CREATION_TIMEOUT)
+        while size == 0 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(
+            f"There is no ledger at {file}. If there was one, restore it. Make one with "
+            "`leastnoise ledger set` or Ledger.create."
+        ) from None
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {file} cannot be read: {os_error_reason(error)}. Check its path and "
+            "permissions."
+        ) from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: it is not a ledger, or its content was lost. If it was a ledger, "
+            "restore it from a copy that has all its releases."
+        )

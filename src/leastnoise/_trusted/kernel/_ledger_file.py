@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,15 +28,16 @@ from leastnoise._trusted.accounting import (
     Privacy,
     budget_from_json,
     charge_from_json,
+    charge_text,
     cost_from_json,
     is_charge_of,
     left,
+    missing,
     privacy_from_json,
     total,
     whole_budget,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
-from leastnoise._trusted.kernel import _messages as words
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -197,10 +198,10 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
-        raise LedgerError(words.damaged(path, "its tables are unreadable")) from None
+        raise LedgerError(damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
         raise LedgerError(
-            words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
+            _unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
         ) from None
 
 
@@ -210,7 +211,11 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
-            raise LedgerError(words.JOURNAL.format(path=path, mode=mode))
+            raise LedgerError(
+                f"The ledger {path} was switched to the journal mode {mode!r} by another program; "
+                "a copy of the file could then lack charges. Switch it back with `PRAGMA "
+                "journal_mode = DELETE` in that program."
+            )
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -233,13 +238,16 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise LedgerError(words.no_ledger(path))
+        raise LedgerError(_not_a_ledger(path))
     if version < 1:
-        raise LedgerError(words.damaged(path, f"it has the unknown format {version}"))
+        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
     if version != SCHEMA:
-        raise LedgerError(words.other_format(path, version, SCHEMA))
+        raise LedgerError(
+            f"The ledger {path} has the format {version}; this version of leastnoise reads the "
+            f"format {SCHEMA}. Use {'a newer' if version > SCHEMA else 'an earlier'} leastnoise."
+        )
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError(words.damaged(path, "its pages do not fit together"))
+        raise LedgerError(damaged(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
     try:
         ((*row, digest),) = connection.execute(
@@ -251,18 +259,16 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         privacy = _read(row[1], privacy_from_json)
         identity = checked_text("id", row[2], least=1)
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(words.damaged(path, "the row of the data set is unreadable")) from None
+        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
-        raise LedgerError(words.damaged(path, "entries are missing"))
+        raise LedgerError(damaged(path, "entries are missing"))
     entries, last = [], digest
     for row in rows:
         entries.append(_entry(row, last, privacy.budget, path))
         last = entries[-1].digest
     if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
         raise LedgerError(
-            words.damaged(
-                path, "its last entries are missing, or parts of it are from an older copy"
-            )
+            damaged(path, "its last entries are missing, or parts of it are from an older copy")
         )
     return Content(name, privacy, identity, last, tuple(entries))
 
@@ -297,7 +303,7 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
         if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
             raise ValueError
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(words.damaged(path, f"entry {row[0]} is unreadable")) from None
+        raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
     return entry
 
 
@@ -375,7 +381,10 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
     """
     budgets, period = in_force(content)
     if share not in budgets:
-        raise InputError(words.no_share(budgets, share))
+        raise InputError(
+            f"The share must be one of the ledger's, which are: {_share_names(budgets) or 'none yet'}; "
+            f"got {share!r}. Give it a budget with `leastnoise ledger share`."
+        )
     for name in dict.fromkeys(("", share)):
         yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
 
@@ -389,10 +398,14 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
     """
     budgets, _ = in_force(content)
     if len(budgets) > 1 and not share:
-        raise InputError(words.shared_out(content.dataset, budgets))
+        raise InputError(
+            f"The budget of the data set {content.dataset!r} is divided into shares, and a release "
+            f"must name the share that pays: {_share_names(budgets)}. Use --share NAME, or "
+            "Ledger.open(path, share=NAME). Nothing was spent."
+        )
     for limit in limits(content, share, day):
         if not request.within(limit.left):
-            raise BudgetError(words.above_budget(content.dataset, limit, request))
+            raise BudgetError(_above_limit(content.dataset, limit, request))
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
@@ -404,12 +417,94 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
     """
     if type(budget) is not type(content.privacy.budget):
         raise InputError(
-            words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget)
+            f"The budget must have the definition {type(content.privacy.budget).__name__}, in "
+            f"which the ledger adds up its entries; got {budget!r}. Nothing was changed."
         )
     for day in {entry.reserved_on for entry in content.entries}:
         spent = spent_of(content, share, period, day)
         if not spent.within(whole_budget(budget)):
-            raise BudgetError(words.below_spent(budget, spent))
+            raise BudgetError(
+                f"The budget must be at least what is spent, {charge_text(budget, spent)}; got "
+                f"{charge_text(budget, whole_budget(budget))}. Nothing was changed."
+            )
+
+
+def _share_names(budgets: Iterable[str]) -> str:
+    """Return the names of all shares, separated by commas; empty without shares."""
+    return ", ".join(sorted(filter(None, budgets)))
+
+
+def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
+    """Return the message for a release that requests more than a limit has left."""
+    budget, available = limit.budget, limit.left
+    requested = charge_text(budget, request)
+    remaining = charge_text(budget, available)
+    excess = charge_text(budget, missing(request, available))
+    whole = charge_text(budget, whole_budget(budget))
+    period = f" a {limit.period}" if limit.period else ""
+    payer = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
+    advice = "Make no further release of this data set"
+    if available.epsilon or available.rho:
+        advice = "Plan with at most what is left"
+    return (
+        f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r} only "
+        f"{remaining} is left; that is {excess} too much. Nothing was spent. {advice}, or ask the "
+        "data holder."
+    )
+
+
+def _unusable(path: Path, timeout: float, name: str) -> str:
+    """Return the message for an error of SQLite, by the name of the error."""
+    locked = (
+        f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try "
+        "again when that process has finished."
+    )
+    forbidden = (
+        f"The ledger {path} cannot be written. Check that you may write to it and its folder."
+    )
+    no_disk = (
+        f"The disk of the ledger {path} is full, or cannot be read or written. Free space, or "
+        "check the disk."
+    )
+    reasons = {
+        "CANTOPEN": f"The ledger {path} cannot be opened. Check that the file is there, and that "
+        "you may write to it and its folder.",
+        "NOTADB": _not_a_ledger(path),
+        **dict.fromkeys(("BUSY", "LOCKED"), locked),
+        **dict.fromkeys(("READONLY", "PERM", "AUTH"), forbidden),
+        **dict.fromkeys(("FULL", "IOERR"), no_disk),
+    }
+    family = name.removeprefix("SQLITE_").partition("_")[0]
+    return reasons.get(family, damaged(path, "its tables are unreadable"))
+
+
+def damaged(path: Path, fault: str) -> str:
+    """Return the message for a file whose content was changed since it was written."""
+    return (
+        f"The ledger {path} is damaged ({fault}). No release can be made from it. Restore it from "
+        "a copy that has all its releases."
+    )
+
+
+def _not_a_ledger(path: Path) -> str:
+    """Return the message for a file that no ledger was written to."""
+    return (
+        f"{path} is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore "
+        "it from a copy that has all its releases."
+    )
+
+
+def _file_exists(path: Path) -> str:
+    """Return the message for a new ledger whose file exists."""
+    return (
+        f"{path} exists already, and a ledger is never replaced. Open it, or change its budget "
+        "with `leastnoise ledger change`."
+    )
+
+
+def os_error_reason(error: OSError) -> str:
+    """Return the reason of an error of the operating system, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
 
 
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
@@ -421,7 +516,7 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         if file.exists():
-            raise LedgerError(words.TAKEN.format(path=file))
+            raise LedgerError(_file_exists(file))
         for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if left_over.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(
@@ -446,10 +541,11 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 draft.unlink()
         flush_folder(file.parent)
     except FileExistsError:
-        raise LedgerError(words.TAKEN.format(path=file)) from None
+        raise LedgerError(_file_exists(file)) from None
     except OSError as error:
         raise LedgerError(
-            words.NOT_MADE.format(path=file, why=words.os_error_reason(error))
+            f"A ledger cannot be made at {file}: {os_error_reason(error)}. Choose a folder that "
+            "exists and that you may write to."
         ) from None
     return row[2]
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import InputError, LedgerError
-from leastnoise._trusted.kernel import _messages as words
-from leastnoise._trusted.kernel._ledger_file import digest_of
+from leastnoise._trusted.kernel._ledger_file import damaged, digest_of
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
@@ -86,7 +85,11 @@ def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: s
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
     ).fetchone()
     if begun != (number - 1, number - 1):
-        raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} was begun before, or follows a step "
+            "without an outcome; it is not drawn twice. If another process is finishing this "
+            "release, wait for it."
+        )
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 
@@ -154,9 +157,9 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
         step = Step(request, "".join(part for (part,) in parts))
         if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
             raise LedgerError(
-                words.damaged(path, f"the measurement of the release {entry_id} is unreadable")
+                damaged(path, f"the measurement of the release {entry_id} is unreadable")
             )
         steps.append(step)
     if digest_of((entry_id, *head[:2])) != head[2]:
-        raise LedgerError(words.damaged(path, f"the plan of the release {entry_id} is unreadable"))
+        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
     return Pending(head[0], head[1], tuple(steps))

@@ -17,7 +17,6 @@ import numpy as np
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.domain import UnitCount
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
@@ -79,7 +78,12 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     )
     each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
     if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
-        raise InputError(words.NO_BOUND.format(along=along))
+        raise InputError(
+            "A series whose units are named by a column must bound a unit's rows in each of the "
+            f"periods of {along!r} (max_per_cell), have a max_rows of at least that bound times "
+            'the number of periods, and drop late rows (late = "drop"). To count late rows on '
+            "arrival, let each row be a unit."
+        )
     # (P2)
     bad = {
         name
@@ -92,7 +96,11 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             or block.limits is not None
             or block.measure in bad
         ):
-            raise InputError(words.NOT_BY_PERIOD.format(along=along))
+            raise InputError(
+                f"Every measured table of a series must include the periods of {along!r} and count "
+                "rows; where late rows are dropped, it may also count the units of each period, "
+                "or sum a measure without limits. Make the plan again."
+            )
 
 
 def close_period(
@@ -319,7 +327,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is not there, ...
+    leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is missing, ...
     """
     try:
         first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
@@ -335,7 +343,13 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
             for summed, names, *counts in tables
         }
     except (OSError, ValueError, TypeError):
-        raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
+        raise LedgerError(
+            f"The private file {file} is missing, is damaged, or does not match the ledger's "
+            "entry of this series. Later periods need its counts of the closed periods, which "
+            "cannot be computed again from rows that have changed since. Restore the file. "
+            "Without it no later period can be drawn; `leastnoise resume` can still publish the "
+            "periods that were drawn."
+        ) from None
     return ClosedPeriods(number=number, tables=kept, noise=tuple(map(_array, noise)))
 
 

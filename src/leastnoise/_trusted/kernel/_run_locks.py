@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.kernel._messages import os_error_reason
+from leastnoise._trusted.kernel._ledger_file import os_error_reason
 
 
 def run_file(ledger: Path, run: str) -> Path:

@@ -28,12 +28,12 @@ from leastnoise._trusted.accounting import (
     PureDP,
     SeriesCost,
     charge,
+    charge_text,
     left,
     total,
 )
 from leastnoise._trusted.check import BudgetError, Immutable, InputError, exact_positive, refuse
 from leastnoise._trusted.domain import Domain
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
@@ -54,6 +54,11 @@ from leastnoise._trusted.kernel._plane import LeastCost
 from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 from leastnoise._trusted.table import Keyed, Table, columns_of
+
+_CHANGED = (
+    "The measurements must be those that were paid for; their queries or their noise were "
+    "changed. Nothing was drawn."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +109,7 @@ class ReleaseContract:
             raise refuse(
                 "terms",
                 ", ".join(kind.__name__ for kind in (*types, type(self.only))),
-                words.STRANGE_TERMS,
+                "Domain, Privacy, three str, Measurements or None",
             )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
@@ -112,19 +117,26 @@ class ReleaseContract:
             self.domain,
             self.privacy,
         ):
-            raise InputError(words.OTHER_STEP)
+            raise InputError(
+                "The declared measurements must have the domain and the privacy of their series. "
+                "Make the plan again; nothing was spent."
+            )
         if self.gaussian is not None:
             if self.only is not None or type(self.privacy.budget) is not ApproxDP:
-                raise InputError(words.NO_SQUARES)
+                raise InputError(
+                    "mu-squared composition requires an ApproxDP budget and adaptive steps. Make "
+                    "the plan again; nothing was spent."
+                )
             object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
             ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
         if self.along:
-            if (
-                self.only is None
-                # a choice is not in the private file, and would be drawn again after every run that is
-                # killed
-            ):
-                raise InputError(words.NO_ONLY_STEP)
+            if self.only is None:
+                # A choice is not in the private file, and would be drawn again after every run
+                # that is killed.
+                raise InputError(
+                    "A series that is drawn period by period must declare its measurements. Make "
+                    "the plan again; nothing was spent."
+                )
             check_along(self.only, self.along, self.late)
 
     @property
@@ -183,7 +195,7 @@ class Series(Immutable):
     'epsilon = 0.25'
     >>> series.choose(LeastCost(attributes=("age",), epsilon="1/2", penalty=0))
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.BudgetError: A step asks for epsilon = 0.5, ...
+    leastnoise._trusted.check._errors.BudgetError: A step requests epsilon = 0.5, ...
     """
 
     __slots__ = ("__weakref__", "receipt", "terms")
@@ -278,7 +290,10 @@ class Series(Immutable):
             due,
             spent,
         ) or not terms.privacy.same_unit(ledger.privacy):
-            raise InputError(words.OTHER_PAYMENT)
+            raise InputError(
+                "The receipt must be of the payment of this plan; its entry in the ledger is "
+                "another payment. Resume the release with its own plan and receipt."
+            )
         if table is not None:  # rows that were read after the payment
             ledger.check_period_of(receipt)
         return _initialise(
@@ -368,17 +383,25 @@ class Series(Immutable):
         terms, state = self.terms, _private_state(self)
         if not measurements.privacy.same_unit(terms.privacy):
             raise InputError(
-                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=terms.privacy.unit)
+                f"A step must protect the unit of its series, {terms.privacy.unit}; got "
+                f"{measurements.privacy.unit}. Make the plan with the unit of the series."
             )
         only = terms.only
         if only is not None and (measurements is not only or state.charges or terms.along):
-            raise InputError(words.ONCE)
+            raise InputError(
+                "measure() carries out only the measurements that the series declares, and only "
+                "once; period() draws those of a series of periods. For other steps, declare a "
+                "series without fixed measurements."
+            )
         spent = verify(measurements, state.table)
         if only is not None and spent != state.cost:  # what is measured is what was paid for
-            raise InputError(words.CHANGED)
+            raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md is of no other noise
         if terms.gaussian is not None and type(spent) is not GaussianCost:
-            raise InputError(words.NOT_GAUSSIAN)
+            raise InputError(
+                "Steps that share mu squared must have rounded Gaussian noise; got another "
+                "noise. Nothing was drawn."
+            )
         cost = charge(terms.shared, measurements.privacy.budget, spent)
         request = terms.digest()
         if only is None:
@@ -419,7 +442,10 @@ class Series(Immutable):
         terms, private_state = self.terms, _private_state(self)
         only, number = terms.only, len(private_state.charges)
         if only is None or not terms.along:
-            raise InputError(words.NOT_ALONG)
+            raise InputError(
+                "period() requires a series that declares its measurements and the attribute of "
+                "its periods (along). Nothing was drawn."
+            )
         cost = Charge()
         if number == 0:
             cost = charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
@@ -428,9 +454,12 @@ class Series(Immutable):
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
             if verify(only, table) != private_state.cost:  # what is measured is what was paid for
-                raise InputError(words.CHANGED)
+                raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
-                raise InputError(words.TWO_THREADS)
+                raise InputError(
+                    "Another thread draws periods of this series at the same time. Resume the "
+                    "series and draw its periods in one thread. Nothing was drawn."
+                )
             closed = (
                 read_closed(state, owner, number) if number or state.exists() else ClosedPeriods()
             )
@@ -492,7 +521,10 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
     if series.terms.only is not None or series.terms.gaussian is not None:
-        raise InputError(words.NOT_PAID)
+        raise InputError(
+            "choose() and find() are not allowed in a series that declares fixed measurements or "
+            "mu squared. Declare a series that shares out its whole budget."
+        )
     return _private_state(series)
 
 
@@ -556,13 +588,20 @@ def _step(
     """
     state = _private_state(series)
     if os.getpid() != state.process:
-        raise InputError(words.OTHER_PROCESS)
+        raise InputError(
+            "This Series was created in another process and cannot be used here. Nothing was drawn."
+        )
     along_periods = bool(series.terms.along)
     ledger = None if series.receipt is None else state.ledger
+    shared = series.terms.shared
     with state.lock:
         available = series.left()
         if not cost.within(available):
-            raise BudgetError(words.too_much(series.terms.shared, cost, available))
+            raise BudgetError(
+                f"A step requests {charge_text(shared, cost)}, but only "
+                f"{charge_text(shared, available)} of this release's budget is left. Nothing was "
+                "drawn. Divide the budget among the steps."
+            )
         number = len(state.charges) + 1
         recorded = state.recorded[number - 1] if number <= len(state.recorded) else None
         if recorded is None:
@@ -573,7 +612,10 @@ def _step(
             if ledger is not None and series.receipt is not None and not along_periods:
                 ledger.begin(series.receipt, number, request)
         elif recorded.request != request:
-            raise InputError(words.OTHER_STEPS)
+            raise InputError(
+                "This version of leastnoise requests other steps than the ledger recorded. Resume "
+                "the release with the version that began it."
+            )
         state.charges.append(cost)
     if recorded is not None:
         return read_outcome(recorded.outcome)

@@ -6,7 +6,7 @@ Trusted: `Series.paid` charges whatever ledger it is given. Everything else of t
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,6 @@ from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, refuse
 from leastnoise._trusted.kernel import Ledger
-from leastnoise._trusted.ledgers._messages import (
-    check_makeable,
-    older_copy,
-    other_data,
-    second_ledger,
-)
 
 
 def ledger_for(
@@ -74,7 +68,11 @@ def ledger_for(
         ]:
             check_only(file, known, [*folders, *_folder(reading.source_location(table))])
     elif name not in (None, book.dataset):
-        raise InputError(other_data(book.path, book.dataset, name))
+        raise InputError(
+            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
+            f"Use the ledger of {name!r}; or, if these are the same people, set dataset = "
+            f"{book.dataset!r} ([ledger] of a spec, --dataset)."
+        )
     return book
 
 
@@ -107,7 +105,7 @@ def _opened(ledger: Path, share: str) -> Ledger | None:
     """The ledger, if there is one."""
     if os.path.lexists(ledger) or share:
         return Ledger.open(ledger, share=share)
-    check_makeable(ledger)
+    _check_can_be_created(ledger)
     return None
 
 
@@ -163,7 +161,7 @@ def _periods_in(folder: Path) -> list[Path]:
 def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
     """Refuse to pay from a ledger that does not know of releases that were paid from it."""
     if unknown := unknown_releases(ledger, book, folders):
-        raise LedgerError(older_copy(ledger, unknown, there=book is not None))
+        raise LedgerError(_missing_entries(ledger, unknown, exists=book is not None))
 
 
 def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
@@ -197,7 +195,70 @@ def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) 
     """Refuse to open a second ledger for data that another one knows."""
     others = other_ledgers(ledger, dataset, folders) if dataset else ()
     if others:
-        raise LedgerError(second_ledger(ledger, dataset, others[0]))
+        raise LedgerError(
+            f"There is no ledger at {ledger}, and {_describe_payment(others[0])} the data set "
+            f"{dataset!r}: a second ledger would not know what was spent. Nothing was spent. Pay "
+            "from that ledger; or, if these are other people, give the data set another name "
+            "(dataset); or, to keep two ledgers whose losses add up, make this one with "
+            f"`leastnoise ledger set {ledger}`."
+        )
+
+
+def _describe_payment(payer: Path) -> str:
+    """Return the start of a clause: what knows, or was paid for, a data set.
+
+    Args:
+        payer: the file of a ledger, or the folder of a release.
+    """
+    if payer.is_dir():
+        return f"the release in {payer} was paid for"
+    return f"the ledger {payer} knows"
+
+
+def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) -> str:
+    """Return the message for a ledger without the entries of releases that it paid.
+
+    Args:
+        ledger: the file of the ledger.
+        releases: the folders of those releases, at least one.
+        exists: whether the file of the ledger exists.
+    """
+    first = releases[0]
+    more = f" and {len(releases) - 1} more" if len(releases) > 1 else ""
+    if not exists:
+        return (
+            f"There is no ledger at {ledger}, but the release in {first}{more} was paid from one "
+            "of this name. Nothing was spent. Restore that ledger; or, if this is another data "
+            "set, give its ledger another name."
+        )
+    return (
+        f"The ledger {ledger} does not know the release in {first}{more}, which was paid from it: "
+        "it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if there "
+        f"is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
+    )
+
+
+def _check_can_be_created(ledger: Path) -> None:
+    """Refuse a path at which no ledger can be created.
+
+    Called before anything is planned or read; `Ledger.create` refuses the same after the plan.
+
+    Raises:
+        LedgerError: the folder is missing or cannot be written, or an earlier ledger of this name
+            left a journal.
+    """
+    folder = ledger.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LedgerError(
+            f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may "
+            "write to. Nothing was spent."
+        )
+    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
+        if left_over.exists():
+            raise LedgerError(
+                f"{left_over} is left from an earlier ledger of this name. Restore that ledger. "
+                "Nothing was spent."
+            )
 
 
 def receipt_in(release: Path) -> dict[str, str]:
