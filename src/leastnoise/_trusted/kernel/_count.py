@@ -1,4 +1,7 @@
-"""Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
+"""Compute exact marginals of a table: counts, or sums of a measure.
+
+The labels (A1 ...) refer to PROOFS-kernel.md.
+"""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -112,6 +115,17 @@ def _looked_up(
 def _count(
     domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
+    """Count marginals of rows, several in one pass where that is cheaper (A3).
+
+    Args:
+        domain: the domain of the rows.
+        opened: the private rows.
+        sets: the attributes of each marginal.
+        values: the amount of every row, int64 of shape (rows,); None where every row counts 1.
+
+    Returns:
+        As `count`.
+    """
     positions, rows, sizes = (
         {name: index for index, name in enumerate(domain.names)},
         opened.rows,
@@ -136,7 +150,10 @@ def _count(
 def _windows(
     wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists of at most `WINDOW_CELLS` cells in total, or of one larger set."""
+    """Cut a stream of attribute sets into lists of limited total size.
+
+    A list has at most `WINDOW_CELLS` cells in total, or is one larger set.
+    """
     window: list[tuple[int, ...]] = []
     cells = 0
     for attributes in wanted:
@@ -151,7 +168,7 @@ def _windows(
 
 
 def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
-    """Sum out the axes that are not wanted, and transpose the others to the wanted order (A3).
+    """Sum out the axes that are not wanted, and order the others (A3).
 
     Raises:
         InternalError: a wanted axis is missing.
@@ -172,7 +189,10 @@ def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable
 def _histogram(
     columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
 ) -> IntArray:
-    """Count, or sum the values of, the rows in each cell of all the columns in one pass, in int64 throughout (A4)."""
+    """Count the rows in each cell of all the columns, or sum their values.
+
+    One pass over the rows, in int64 throughout (A4).
+    """
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
@@ -190,7 +210,10 @@ def _histogram(
 
 
 def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """Return the row-major cell of each row (A1), computed in the smallest type that holds it, which makes it fast."""
+    """Return the row-major cell of each row (A1).
+
+    It is computed in the smallest type that holds it, which makes it fast.
+    """
     codes, cells = columns[0], shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size

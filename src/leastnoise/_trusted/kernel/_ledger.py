@@ -65,7 +65,9 @@ _LONGEST_TIMEOUT = 86400  # seconds, one day
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
-    """The budget of one data set, on disk; made by `Ledger.create` or `Ledger.open`, and shared by any number of processes.
+    """The budget of one data set, on disk.
+
+    `Ledger.create` or `Ledger.open` returns one; any number of processes may share the file.
 
     Attributes:
         path: the file.
@@ -180,7 +182,10 @@ class Ledger:
         )
 
     def running(self, room: int = 0) -> AbstractContextManager[str]:
-        """Hold the sign that a release is being made, until the block or the process ends.
+        """Hold the lock which shows that a release is being made.
+
+        It is held until the block or the process ends; the block receives the identification of the
+        run.
 
         Args:
             room: bytes to keep free for its measurement, from public sizes.
@@ -348,7 +353,9 @@ class Ledger:
         note: str = "",
         on: date | None = None,
     ) -> Entry:
-        """Record what was spent before this ledger, or elsewhere. It is not refused if it is above the budget: it is spent.
+        """Record an amount that was spent elsewhere or before this ledger.
+
+        It is recorded even if it exceeds the budget, because it is spent.
 
         Args:
             spent: what the other releases together promise: a budget for the ledger's unit, or a
@@ -413,7 +420,7 @@ class Ledger:
         return self._content().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
-        """Refuse what `reserve` would refuse now; nothing is written.
+        """Refuse a charge that `reserve` would refuse now; write nothing.
 
         Args:
             cost: the exact cost of the plan.
@@ -443,7 +450,7 @@ class Ledger:
             steps.begin(connection, receipt.id, number, request)
 
     def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
-        """Put the outcome of a step on the disk, before anybody sees it.
+        """Put the outcome of a step on the disk, before it is returned.
 
         Args:
             receipt: receipt of the release.
@@ -467,7 +474,9 @@ class Ledger:
         drawn: Callable[[], Any],
         text: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record, in one transaction, a step whose outcome is the same however often it is drawn (PROOFS-periods.md).
+        """Begin and record a repeatable step in one transaction.
+
+        The outcome of the step is the same however often it is drawn (PROOFS-periods.md).
 
         Args:
             receipt: receipt of the release.
@@ -499,7 +508,9 @@ class Ledger:
         return outcome
 
     def check_for_all_times(self) -> None:
-        """Refuse to pay for a series from a budget that begins anew with each period (L2).
+        """Refuse a budget that begins anew with each period (L2).
+
+        Such a budget cannot pay for a series.
 
         Raises:
             InputError: the budget in force is for a day, week, month or year.
@@ -515,7 +526,7 @@ class Ledger:
             )
 
     def check_period_of(self, release: Entry | Receipt) -> None:
-        """Refuse rows that are read now for a release that was paid in an earlier period (L2).
+        """Refuse rows read after the period of a release's payment (L2).
 
         Args:
             release: that is to be drawn from rows that were read after its payment.
@@ -544,7 +555,9 @@ class Ledger:
             )
 
     def period_is_over(self, entry: Entry) -> bool:
-        """Tell whether the budget begins anew with each period, and that of a payment is over.
+        """Tell whether the period in which an entry was paid is over.
+
+        Always false if the budget is for all times.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -553,7 +566,11 @@ class Ledger:
         return not same_period(period, entry.reserved_on, today())
 
     def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
-        """Return the entry of a release in the file; refuse a release of another ledger."""
+        """Return the entry of a release in the file.
+
+        Raises:
+            LedgerError: the release is of another ledger.
+        """
         for entry in content.entries:
             if entry.id == release.id:
                 return entry
@@ -578,7 +595,7 @@ class Ledger:
             return self._checked_receipt(connection, receipt)
 
     def pending(self, entry: Entry | Receipt) -> Pending:
-        """Read what is needed to finish a release that is resumable.
+        """Read the data needed to finish a resumable release.
 
         Raises:
             LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
@@ -633,7 +650,10 @@ class Ledger:
             self._settle(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle the unsealed entries of earlier runs: sealed if published, absent if they cannot be finished. No budget is given back.
+        """Settle the unsealed entries of earlier runs.
+
+        An entry becomes sealed if its release is published, and absent if it cannot be finished. No
+        budget is given back.
 
         Args:
             is_published: tells whether the output of an unsealed entry is there and whole; None if
@@ -661,11 +681,12 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
-        """Tell whether a process is making or finishing this release now."""
+        """Tell whether a process is making or finishing a release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
     def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
+        """Set the state of an entry, and remove its steps and its plan."""
         # Never from sealed back to absent: its own process may have sealed it meanwhile.
         connection.execute(
             "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
@@ -674,7 +695,9 @@ class Ledger:
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
-        """List every release that was paid for, and what the data holder entered, in that order.
+        """List the entries of the ledger, oldest first.
+
+        An entry is a release that was paid for, or a change that the data holder entered.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -682,7 +705,9 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact. For a budget by periods, those of the present period; for a share, its own.
+        """Add up all charges exactly, whatever the state of their entries.
+
+        For a budget by periods, only the charges of the present period; for a share, only its own.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -690,7 +715,9 @@ class Ledger:
         return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """Return what a release can take now from the budget and from the share; exact, and no part is below zero.
+        """Return the exact amount that a release can spend now.
+
+        It is what both the budget and the share have left; no part is below zero.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -703,7 +730,9 @@ class Ledger:
         )
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the budget in force, then that of the share, each with what is spent of it now.
+        """Return the budget in force, then that of the share.
+
+        Each comes with the amount that is spent of it now.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -711,7 +740,11 @@ class Ledger:
         return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
-        """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
+        """Return the entry of a receipt that this process may still use.
+
+        Raises:
+            LedgerError: the receipt is of another ledger, or another process has taken the release over.
+        """
         entry = self._entry(self._content(connection), receipt)
         if entry.run != receipt.run:
             raise LedgerError(
@@ -721,6 +754,11 @@ class Ledger:
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        """Refuse a receipt whose release may draw nothing more.
+
+        Raises:
+            LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
+        """
         entry = self._checked_receipt(connection, receipt)
         if (
             entry.state != "reserved"
@@ -731,7 +769,13 @@ class Ledger:
             )
 
     def _content(self, connection: sqlite3.Connection | None = None) -> Content:
-        """Read the content, by a new connection if none is given; refuse a file that replaced the ledger that was opened."""
+        """Read the content of the file, and check that it is the same ledger.
+
+        Opens a new connection if none is passed.
+
+        Raises:
+            LedgerError: another ledger has replaced the file since it was opened.
+        """
         content = (
             read(self.path, self.timeout)
             if connection is None
@@ -748,7 +792,7 @@ class Ledger:
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release of this cost.
+        """Compute the charge of a release of a given cost.
 
         Raises:
             InputError: the plan has another unit, or a definition that cannot be added up in this

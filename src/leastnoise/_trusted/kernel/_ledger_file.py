@@ -1,4 +1,6 @@
-"""The ledger's file: one SQLite database, read strictly and written by one process at a time; and the limits that its entries imply.
+"""Read and write the ledger's file, and compute limits from its entries.
+
+The file is one SQLite database, read strictly and written by one process at a time.
 
 PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest
 everything is then in the one file, so that a copy of that file never lacks the latest charges.
@@ -81,7 +83,7 @@ LONGEST_TEXT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of the ledger: a release, or a change that the data holder entered.
+    """One entry of the ledger: a release, or a change by the data holder.
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
@@ -125,6 +127,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Content:
+    """The content of a ledger's file at one moment.
+
+    Attributes:
+        dataset: the name of the data set.
+        privacy: the first budget, the unit and the neighbours.
+        id: identification of the ledger.
+        head: the digest of the last entry, or of the data set's row without entries.
+        entries: all entries, oldest first.
+    """
+
     dataset: str
     privacy: Privacy
     id: str
@@ -140,7 +152,18 @@ def append(
     run: str = "",
     added: Sequence[object] = OF_RELEASE,
 ) -> str:
-    """Add an entry to the chain, whose digest covers all entries before it too; update the head. Return the digest."""
+    """Add an entry to the chain, update the head, and return the digest.
+
+    The digest covers all entries before it too.
+
+    Args:
+        connection: within the transaction of the only writer.
+        row: the first nine values of the entry, in the order of ``COLUMNS``.
+        before: the digest of the entry before it.
+        state: the state of the entry.
+        run: identification of the process that makes the release.
+        added: kind, share and period of the entry.
+    """
     digest = _linked(before, row, added)
     values = (*row, digest, state, run, *added)
     places = ", ".join("?" * len(values))
@@ -151,6 +174,7 @@ def append(
 
 
 def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
+    """Return the digest of an entry, chained to the digest before it."""
     # lists of different lengths: no entry of one form has the text of one of the other
     return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
 
@@ -166,7 +190,11 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """Read a value that `dump` wrote: the untrusted reader's value must be of the package's classes and have the same text again."""
+    """Read a value that `dump` wrote.
+
+    The reader is not trusted: its value must be of the package's classes and have the same text
+    again.
+    """
     value = reader(json.loads(cast(str, text)))
     if (
         type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost))
@@ -177,13 +205,19 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
 
 
 def digest_of(row: Sequence[object]) -> str:
-    """Hash the parts of a row that never change, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+    """Return the SHA-256 of the parts of a row that never change.
+
+    It detects a flipped bit on the disk; it does not prevent forgery.
+    """
     return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
 
 
 @contextmanager
 def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
+    """Open one connection for one operation; never create a file.
+
+    Every error of SQLite becomes a `LedgerError` of one sentence.
+    """
     try:
         connection = sqlite3.connect(
             path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None
@@ -207,7 +241,10 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Hold the lock of the only writer; commit at the end, or roll back and raise the error."""
+    """Hold the lock of the only writer, and commit at the end.
+
+    An exception rolls the transaction back and is raised again.
+    """
     with connected(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
@@ -227,14 +264,14 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 def read(path: Path, timeout: float) -> Content:
-    """Read everything at one moment."""
+    """Read the whole content of the file at one moment."""
     with connected(path, timeout) as connection:
         connection.execute("BEGIN")
         return content_of(connection, path)
 
 
 def content_of(connection: sqlite3.Connection, path: Path) -> Content:
-    """Check and read the file; refuse anything that this module did not write."""
+    """Check and read the file; refuse a file that this module did not write."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
@@ -274,6 +311,7 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
+    """Check one row of the file and return it as an entry."""
     said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
@@ -308,6 +346,12 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
+    """Check a text that is to be stored, and return it.
+
+    Raises:
+        InputError: another class, a length that is not allowed, a null character, or text that UTF-8
+            cannot write.
+    """
     if (
         not isinstance(value, str)
         or not least <= len(value.strip())
@@ -346,7 +390,10 @@ class Limit:
 
 
 def in_force(content: Content) -> tuple[dict[str, Budget], str]:
-    """Return the budgets in force by share, with the whole under "", and their period."""
+    """Return the budgets in force by share, and their period.
+
+    The whole budget has the name "".
+    """
     budgets, period = {"": content.privacy.budget}, ""
     for entry in content.entries:
         if entry.kind == "budget":
@@ -356,7 +403,9 @@ def in_force(content: Content) -> tuple[dict[str, Budget], str]:
 
 
 def same_period(period: str, day: date, other: date) -> bool:
-    """Tell whether two days are in one period of a budget; all are where it is for all times (L2).
+    """Tell whether two days are in the same period of a budget (L2).
+
+    All days are in the same period if the budget is for all times.
 
     >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
     False
@@ -365,7 +414,10 @@ def same_period(period: str, day: date, other: date) -> bool:
 
 
 def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
-    """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
+    """Add up the charges of a share in the period of a day (L2).
+
+    The name "" stands for all charges.
+    """
     return total(
         entry.charge
         for entry in content.entries
@@ -409,7 +461,9 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
-    """Refuse a new budget that is of another definition, or below what is spent of it in some period.
+    """Refuse a new budget of another definition, or below what is spent.
+
+    What is spent is compared in each period.
 
     Raises:
         InputError: another definition.
@@ -479,7 +533,7 @@ def _unusable(path: Path, timeout: float, name: str) -> str:
 
 
 def damaged(path: Path, fault: str) -> str:
-    """Return the message for a file whose content was changed since it was written."""
+    """Return the message for a file that was changed by something else."""
     return (
         f"The ledger {path} is damaged ({fault}). No release can be made from it. Restore it from "
         "a copy that has all its releases."
@@ -508,7 +562,7 @@ def os_error_reason(error: OSError) -> str:
 
 
 def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
-    """Make an empty ledger and return its identification.
+    """Create an empty ledger and return its identification.
 
     It is written under a unique name and then linked into place: no process ever sees half a
     ledger, or removes another's.

@@ -1,4 +1,4 @@
-"""The steps of releases that are paid and not yet published.
+"""Record the steps of releases that are paid and not yet published.
 
 A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
 returned. A step that was entered and has no outcome is never drawn again; see (J1) to (J3) in
@@ -20,12 +20,14 @@ _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
-    """A release that was paid has steps left to draw, and its rows were not given."""
+    """A paid release has steps left to draw, and its rows are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
+    """Proof that a charge was durably reserved.
+
+    It allows one draw of each step.
 
     Attributes:
         id: 128 random bits in hexadecimal.
@@ -66,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is needed to finish a release that was paid.
+    """The data needed to finish a release that was paid.
 
     Attributes:
         plan: its JSON text.
@@ -80,7 +82,12 @@ class Pending:
 
 
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
-    """Enter a step as begun; refuse it if any process has begun this step or a later one before (J1)."""
+    """Enter a step as begun (J1).
+
+    Raises:
+        LedgerError: any process has begun this step or a later one before, or an earlier step has no
+            outcome.
+    """
     begun = connection.execute(
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
     ).fetchone()
@@ -116,7 +123,10 @@ def record(
 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
-    """Cut the joined texts into parts of ``_PART`` characters; the last part may have fewer."""
+    """Cut the joined texts into parts of ``_PART`` characters.
+
+    The last part may have fewer.
+    """
     held: list[str] = []
     size = 0
     for text in texts:
@@ -133,7 +143,7 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
 
 
 def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
-    """Read what is known of an unpublished release.
+    """Read the plan, options and recorded steps of an unpublished release.
 
     Raises:
         LedgerError: the release has nothing to finish, or its rows are damaged.

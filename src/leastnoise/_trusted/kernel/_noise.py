@@ -1,4 +1,6 @@
-"""Exact noise: discrete Laplace, discrete Gaussian, and exactly rounded continuous Gaussian.
+"""Draw exact noise: discrete Laplace, discrete Gaussian, rounded Gaussian.
+
+The rounded Gaussian is a continuous Gaussian, exactly rounded to integers.
 
 Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this
 file.
@@ -35,7 +37,9 @@ _CUT = 128  # the table's last cell, which stands for V of at least 128
 def discrete_laplace(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw integers z with probability proportional to exp(-|z| denominator / numerator), exactly.
+    """Draw exact discrete Laplace noise.
+
+    P(z) is proportional to exp(-|z| denominator / numerator), for integers z.
 
     Args:
         numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape
@@ -95,7 +99,10 @@ def discrete_laplace(
 
 
 def _far_number(entropy: Entropy) -> int:
-    """Draw V given that it is at least 128: the geometric distribution has no memory (L2)."""
+    """Draw V given that it is at least 128 (L2).
+
+    The geometric distribution has no memory.
+    """
     v = _CUT
     while True:
         further = int(geometric_table().draw(1, entropy)[0])
@@ -113,7 +120,10 @@ _FINE_FROM = (
 def discrete_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
+    """Draw exact discrete Gaussian noise.
+
+    P(z) is proportional to exp(-z^2 / (2 sigma^2)), for integers z, with sigma = numerator /
+    denominator.
 
     Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
     scale.
@@ -170,7 +180,9 @@ def discrete_gaussian(
 def rounded_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
+    """Draw continuous Gaussian noise, exactly rounded to integers.
+
+    A draw is the nearest integer to N(0, sigma^2), with sigma = numerator / denominator.
 
     Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
     scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
@@ -217,7 +229,7 @@ def rounded_gaussian(
 
 
 def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
-    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x of the index (G4)."""
+    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x (G4)."""
     squared = np.uint64(parts * parts)
     whole_units, rest = k // squared, k % squared
     accepted = toss_exp(
@@ -231,14 +243,20 @@ def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> B
 
 
 def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
-    """Replace the table's last cell, 8 parts or more, by a number of a part beyond (G0)."""
+    """Replace the table's last cell by the number of a part beyond it (G0).
+
+    The last cell stands for 8 standard deviations or more.
+    """
     for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
         k[i] = _far_part(parts, entropy)
     return k
 
 
 def _far_part(parts: int, entropy: Entropy) -> int:
-    """Draw k >= 8 parts with probability proportional to exp(-k^2 / (2 parts^2)) (G0)."""
+    """Draw the number k of a part beyond 8 standard deviations (G0).
+
+    P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
+    """
     while True:
         j = 0
         while coin_exp(8, parts, entropy):
@@ -248,7 +266,10 @@ def _far_part(parts: int, entropy: Entropy) -> int:
 
 
 def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
-    """Return the high and the low 64 bits of left times right, left below 2^57 (R2)."""
+    """Return the high and the low 64 bits of left times right (R2).
+
+    ``left`` is below 2^57.
+    """
     mask, half = np.uint64(2**32 - 1), np.uint64(32)
     left_high, left_low, right_high, right_low = (
         left >> half,
@@ -262,7 +283,10 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 
 
 def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
-    """Return floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64, drawing as many digits of x as it takes (R3)."""
+    """Round one draw, with as many digits of x as it takes (R3).
+
+    Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
+    """
     digits, bits, position = x.word(i, 0, entropy), 64, 1
     while True:
         low, high = (

@@ -1,4 +1,7 @@
-"""Noisy outcomes of steps as text for the ledger. Not trusted: with their noise, outcomes are public."""
+"""Write noisy outcomes of steps as text for the ledger, and read them.
+
+Not trusted: outcomes have their noise and are public.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +15,10 @@ from leastnoise._trusted.measurements import Observation
 
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
-    """Write the outcome of a step, in parts: it can be larger than memory should hold twice."""
+    """Write the outcome of a step as text, in parts.
+
+    An outcome can be too large to hold twice in memory.
+    """
     if isinstance(outcome, Fraction):
         yield json.dumps({"fraction": str(outcome)})
         return
@@ -35,7 +41,10 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read the outcome of a choice or of a search for keys; `values_from_text` reads that of measurements."""
+    """Read the outcome of a choice or of a search for keys.
+
+    `values_from_text` reads that of measurements.
+    """
 
     def reader(value: Any) -> Fraction | FoundKeys:
         if "fraction" in value:
@@ -48,7 +57,12 @@ def outcome_from_text(text: str) -> Any:
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
-    """Read the noisy answers of measurements, with at most so many rows in each block."""
+    """Read the noisy answers of measurements.
+
+    Args:
+        text: as `outcome_to_text` wrote it.
+        rows: the largest number of answers of each block.
+    """
     entries = _read(text, lambda value: list(value["values"]))
     return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
 

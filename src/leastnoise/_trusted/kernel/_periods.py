@@ -1,4 +1,6 @@
-"""Measurements drawn period by period. A private file keeps the exact counts of the closed periods, and the noise of the last one.
+"""Draw measurements period by period.
+
+A private file keeps the exact counts of the closed periods, and the noise of the last one.
 
 The labels (P1 ...) are those of PROOFS-periods.md.
 """
@@ -111,7 +113,9 @@ def close_period(
     before: ClosedPeriods,
     entropy: Entropy,
 ) -> ClosedPeriods:
-    """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
+    """Close the next period: freeze its counts, and draw its noise.
+
+    The counts are those of (P2); the noise depends on no count (P3).
 
     Args:
         measurements: the whole, of all periods; `check_along` has accepted them.
@@ -160,7 +164,9 @@ def close_period(
 def answers(
     measurements: Measurements, along: str, closed: ClosedPeriods
 ) -> tuple[SignedArray, ...]:
-    """Return the noisy answers of the last closed period: a function of ``closed``, so the same however often it is called (P3).
+    """Return the noisy answers of the last closed period.
+
+    They are a function of ``closed``, so they are the same however often it is called (P3).
 
     Args:
         measurements: the whole, of all periods.
@@ -196,7 +202,9 @@ def answers(
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
-    """Return a fingerprint of what measurements compute: their answers to fixed test counts, and their noise scales (P4).
+    """Return a fingerprint of what measurements compute (P4).
+
+    It covers their answers to fixed test counts, and their noise scales.
 
     Args:
         measurements: the whole, of all periods.
@@ -239,7 +247,9 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
 
 
 def measured_tables(measurements: Measurements) -> list[Wanted]:
-    """Return the tables that the measurements need, each once: the measure that is summed (None for rows), and the attributes.
+    """Return the tables that the measurements need, each once.
+
+    A table is given by the measure that is summed (None for rows) and the attributes.
 
     Args:
         measurements: the whole, of all periods; distances from both ends of a measure also need the
@@ -258,7 +268,9 @@ def measured_tables(measurements: Measurements) -> list[Wanted]:
 
 
 def rows_due(block: Block, along: str, period: int) -> BoolArray:
-    """Tell which rows of a block are drawn when a period is closed: each row in the last period where it has a coefficient (P1).
+    """Tell which rows of a block are drawn when a period is closed (P1).
+
+    Each row is drawn in the last period for which it has a coefficient.
 
     Args:
         block: with a factor on the attribute alone.
@@ -283,7 +295,9 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
 
 
 def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
-    """Write the closed periods to the disk, whole or not at all, for the data's holder alone.
+    """Write the closed periods to the disk, whole or not at all.
+
+    Only the data's holder may read the file.
 
     Args:
         file: beside the ledger.
@@ -313,7 +327,7 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
 
 
 def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
-    """Read what `write_closed` wrote.
+    """Read the closed periods that `write_closed` wrote.
 
     Args:
         file: beside the ledger.
@@ -354,9 +368,13 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
 
 
 def _text(array: IntArray) -> str:
-    """Write all numbers with 8 bytes each, so that the length tells nothing and is known beforehand."""
+    """Write all numbers with 8 bytes each.
+
+    The length of the text is known beforehand and reveals nothing.
+    """
     return base64.b64encode(array.astype("<i8").tobytes()).decode()
 
 
 def _array(text: str) -> IntArray:
+    """Read the numbers that `_text` wrote."""
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

@@ -1,4 +1,6 @@
-"""A series of private steps under one payment; each step may be chosen by the outcomes of the steps before it.
+"""Carry out a series of private steps under one payment.
+
+Each step may be chosen by the outcomes of the steps before it.
 
 PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they
 are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys is
@@ -63,7 +65,9 @@ _CHANGED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseContract:
-    """What a release may do with private rows, and the budget that it declares.
+    """The terms of a release: its domain, its steps and its budget.
+
+    They say what the release may do with private rows.
 
     Args:
         domain: the domain over which the rows are encoded.
@@ -141,7 +145,10 @@ class ReleaseContract:
 
     @property
     def shared(self) -> Budget:
-        """The budget that steps decided on the way share out: that of the terms, or for Gaussian steps half of their mu squared as rho."""
+        """The budget that adaptive steps share.
+
+        That of the terms; for Gaussian steps, half of their mu squared as rho.
+        """
         return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
 
     def digest(self) -> str:
@@ -151,7 +158,9 @@ class ReleaseContract:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _PrivateState:
-    """The private parts of a series, kept outside it, so that nothing leads from it to the rows (K7).
+    """The private parts of a series.
+
+    They are kept outside it, so that nothing leads from it to the rows (K7).
 
     Attributes:
         table: the encoded rows; None as long as only recorded steps are asked for.
@@ -178,7 +187,9 @@ _PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary(
 
 
 class Series(Immutable):
-    """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
+    """Steps on private data, paid for together.
+
+    All noise comes from the operating system. `Series.paid` or `Series.resumed` returns one.
 
     Attributes:
         terms: its public terms.
@@ -220,7 +231,7 @@ class Series(Immutable):
         options: str = "",
         run: str = "",
     ) -> "Series":
-        """Pay for a series, for real.
+        """Charge the ledger for a series, and return it.
 
         Args:
             terms: the steps to be carried out; public.
@@ -264,7 +275,7 @@ class Series(Immutable):
     def resumed(
         terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
     ) -> "Series":
-        """Go on with a series that another process paid for and began.
+        """Continue a series that another process paid for and began.
 
         Args:
             terms: the terms that were paid for.
@@ -305,15 +316,18 @@ class Series(Immutable):
 
     @property
     def private(self) -> bool:
-        """Whether it was paid for; an unpaid one has seeded noise, or rows that are made up."""
+        """Whether the series was paid for.
+
+        An unpaid one has seeded noise, or synthetic rows.
+        """
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """Return what the steps so far have left of the budget that they share; exact."""
+        """Return the exact part of the shared budget that is left."""
         return left(self.terms.shared, total(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
-        """Make a private choice.
+        """Return the noisy least cost of a partition, as the next step.
 
         Args:
             selection: the choice, with its epsilon.
@@ -341,10 +355,13 @@ class Series(Immutable):
         return cast(Fraction, step)
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Find keys that nobody could list beforehand, with the whole budget of the series.
+        """Search for keys, with the whole budget of the series.
 
         Args:
             search: the search, with its noise and threshold.
+
+        Returns:
+            The keys that reached the threshold, with their noisy numbers of units; public from then on.
 
         Raises:
             InputError: another class, or its rule is not proved to satisfy the budget of the
@@ -424,7 +441,9 @@ class Series(Immutable):
         return cast(Observation, step)
 
     def period(self, state: Path) -> tuple[SignedArray, ...]:
-        """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
+        """Draw the rows of the next period of the declared measurements.
+
+        The first period is charged with the whole cost (P4).
 
         Args:
             state: the private file beside the ledger; it is made with the first period.
@@ -484,7 +503,9 @@ class Series(Immutable):
 
 
 class UnpaidSeries(Series):
-    """Steps that nobody paid for: with noise from a seed, or on rows that are made up; never private, whatever they draw (K8).
+    """Steps that are not paid for, and never private (K8).
+
+    Their noise comes from a seed, or their rows are synthetic.
 
     Args:
         terms: the steps to be carried out.
@@ -517,7 +538,17 @@ def _private_state(series: Series) -> _PrivateState:
 
 
 def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type) -> _PrivateState:
-    """Return the private parts of a series for a step that is decided on the way; refuse a step that is not of exactly this class."""
+    """Return the private parts of a series for an adaptive step.
+
+    Args:
+        series: whose next step this is.
+        name: how a message calls the step.
+        step: the choice or the search.
+        kind: the class that the step must have exactly.
+
+    Raises:
+        InputError: another class, or a series that declares its steps.
+    """
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
     if series.terms.only is not None or series.terms.gaussian is not None:
@@ -531,7 +562,7 @@ def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type
 def _initialise(
     series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
 ) -> Series:
-    """Fill a series that is being made, once."""
+    """Set the fields of a new series, once."""
     object.__setattr__(series, "terms", terms)
     object.__setattr__(series, "receipt", receipt)
     _PRIVATE_STATES[series] = state
@@ -539,7 +570,10 @@ def _initialise(
 
 
 def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
-    """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
+    """Return what all steps together may cost (K1).
+
+    The table, if there is one, must belong to the terms (K2).
+    """
     if type(terms) is not ReleaseContract:
         raise refuse("terms", type(terms).__name__, "Terms")
     if table is not None:
