@@ -1,4 +1,7 @@
-"""Kinds of attributes: what a column may hold, which cell a value falls into, and what happens to every other value; and their JSON.
+"""Define the kinds of attributes, and read and write them as JSON.
+
+A kind says what a column may hold, which cell a value falls into, and what happens to every other
+value.
 
 The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
 promise of a release:
@@ -468,7 +471,9 @@ class Edges(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Decimals(Kind):
-    """A column of numbers in equal steps, such as heights 120, 120.5, 121 ... in half centimetres.
+    """A column of numbers in equal steps.
+
+    Such as heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
@@ -539,7 +544,9 @@ class Decimals(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unknown(Kind):
-    """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
+    """A column of categories that nobody can list beforehand.
+
+    `leastnoise.find_categories` finds those that many people have.
 
     Args:
         most: how many are kept, those of the largest noisy counts; public. Until they are found,
@@ -585,7 +592,13 @@ class Unknown(Kind):
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def found(self, texts: tuple[str, ...]) -> Categories:
-        """The attribute once its categories, as they are read, are found; an `InputError` if there is none.
+        """Return the attribute with the categories that a search found.
+
+        Args:
+            texts: the categories, as they are read.
+
+        Raises:
+            InputError: there is none.
 
         >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
         ('curl', 'wget', 'other')
@@ -620,7 +633,10 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return by their keys in JSON the fields of a kind: their names in the class, and defaults where they may be left out."""
+    """Return the fields of a kind by their keys in JSON.
+
+    Each has its name in the class, and its default if it may be left out.
+    """
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {
         "size" if field.name == "codes" else field.name: (

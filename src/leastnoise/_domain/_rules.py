@@ -1,4 +1,7 @@
-"""The table by which values find their cells, for each kind of attribute, made of public numbers and texts alone (E3 in `_cells`)."""
+"""Make the table by which values find their cells, for each kind.
+
+A table is made only of public numbers and texts (E3 in `_cells`).
+"""
 
 import datetime as dt
 import math
@@ -72,6 +75,13 @@ def _(
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
+    """Return the table by which values of an attribute find their cells.
+
+    Args:
+        kind: the attribute.
+        null: the cell of a null.
+        outside: the cell of a value outside.
+    """
     import numpy as np
 
     clip = kind.outside == "clip"
@@ -141,7 +151,10 @@ def _days(kind: Dates) -> tuple[int, int]:
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """Return the table of dates by seconds; the first and the last cell hold only the days from the first one and to the last one."""
+    """Return the table of dates by seconds.
+
+    The first and the last cell hold only the days between the first day and the last one.
+    """
     import numpy as np
 
     first, last = _days(kind)

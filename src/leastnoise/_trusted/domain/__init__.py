@@ -1,4 +1,7 @@
-"""Domains, rules from values to cells, and measures: what must be right when rows are read."""
+"""Define domains, rules from values to cells, and measures.
+
+This is what must be right when rows are read.
+"""
 
 from leastnoise._trusted.domain._cells import (
     DROP,

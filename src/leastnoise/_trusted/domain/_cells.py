@@ -1,4 +1,6 @@
-"""The trusted part of attributes: how many cells one has, and the table by which a value finds its cell (E3 of PROOFS-reading.md).
+"""Define the tables by which values find their cells.
+
+They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
 be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
@@ -31,7 +33,9 @@ _STRANGE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Whole numbers in equal steps: from ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
+    """A table of whole numbers in equal steps.
+
+    From ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
 
     Attributes:
         low: the least number inside.
@@ -80,7 +84,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cuts:
-    """Numbers between thresholds: below the first one is ``cells[0]``, from the first on (itself included) ``cells[1]``, and so on.
+    """A table of numbers between thresholds.
+
+    Below the first threshold is ``cells[0]``, from the first on (itself included) ``cells[1]``, and
+    so on.
 
     Attributes:
         at: the thresholds, rising; an array of doubles, or of whole seconds.
@@ -111,7 +118,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forms:
-    """Texts.
+    """A table of texts.
 
     Attributes:
         cells: of each form, as the reading compares it; the forms that mean a null are among them.
@@ -133,7 +140,9 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Texts that nobody can list beforehand, of which none has a cell yet.
+    """A table of texts that nobody can list beforehand.
+
+    None of them has a cell yet.
 
     Attributes:
         longest: characters of a text.
@@ -160,7 +169,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clocked:
-    """How times are read.
+    """The rule by which times are read.
 
     Attributes:
         first: the first day, counted from 1970-01-01.
@@ -254,7 +263,9 @@ class Rule:
 
 @singledispatch
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
-    """Return the rule of an attribute; a class is a kind if it has registered this.
+    """Return the rule of an attribute.
+
+    A class is a kind if it has registered this function.
 
     Args:
         kind: the attribute.
@@ -292,7 +303,9 @@ def plain_json(part: object) -> dict[str, Any]:
 
 @singledispatch
 def parts_of(_value: object) -> tuple[Any, Any]:
-    """Return the kinds and measures that the JSON of a domain means; `Domain` checks them again.
+    """Return the kinds and measures in the JSON of a domain.
+
+    `Domain` checks them again.
 
     >>> parts_of({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
     ([('zone', Coded(3))], {})

@@ -1,4 +1,4 @@
-"""The domain of a table: its attributes in order, and the columns that may be summed."""
+"""Define the domain of a table: its attributes and its measures."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,9 @@ from leastnoise._trusted.domain._reading import attribute_name
 
 
 class Domain(Immutable):
-    """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
+    """Ordered attributes, each with a finite and public list of cells.
+
+    Immutable, equal and hashable by value.
 
     Args:
         attributes: a mapping from column name to kind; or give the attributes as keywords. A list
@@ -131,7 +133,9 @@ class Domain(Immutable):
             object.__setattr__(self, field, fact)
 
     def cells(self, name: str) -> int:
-        """The number of cells of an attribute, as it was when the domain was made.
+        """Return the number of cells of an attribute.
+
+        It is the number that was checked when the domain was made.
 
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
@@ -161,6 +165,7 @@ class Domain(Immutable):
         return self._by_name[self._named(name)]
 
     def _named(self, name: str) -> str:
+        """Return the name of an attribute of the domain; refuse any other."""
         return (
             name
             if isinstance(name, str) and name in self._by_name
@@ -168,7 +173,9 @@ class Domain(Immutable):
         )
 
     def rule(self, name: str) -> Rule:
-        """Return the rule by which values of an attribute find their cells, which are those that the domain knows.
+        """Return the rule by which values of an attribute find their cells.
+
+        They are the cells that the domain knows.
 
         Raises:
             InputError: there is no such attribute, or its categories are not known yet.
@@ -186,7 +193,9 @@ class Domain(Immutable):
         return rule
 
     def keys(self, name: str) -> Rule:
-        """Return the rule of an attribute whose categories are not known yet: how they are read, and which may be found.
+        """Return the rule of an attribute whose categories are not known yet.
+
+        It says how they are read, and which may be found.
 
         Raises:
             InputError: there is no such attribute, or its categories are known.
@@ -205,6 +214,7 @@ class Domain(Immutable):
         return rule
 
     def _rule(self, name: str) -> Rule:
+        """Return the rule of an attribute, which must be about its own cells."""
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(
@@ -213,7 +223,9 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the most that one row adds to or takes from a sum of a measure, in its units; 1 for counts of rows.
+        """Return the largest amount by which one row changes a sum.
+
+        In units of the measure; 1 for counts of rows.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)
@@ -243,7 +255,9 @@ class Domain(Immutable):
         return known[one_of("a measure", name, known)]
 
     def count_of(self, measure: str) -> str | None:
-        """Return the measure that counts the values of another; None if there is none, so that rows are counted.
+        """Return the measure that counts the values of another measure.
+
+        None if there is none, so that rows are counted.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
@@ -260,7 +274,9 @@ class Domain(Immutable):
         )
 
     def as_complete(self, *names: str) -> "Domain":
-        """Return the domain in which attributes are declared complete: no value is dropped.
+        """Return the domain with attributes declared complete.
+
+        A complete attribute is declared to have no value that is dropped.
 
         Args:
             names: of attributes; none: all of them.
@@ -276,7 +292,9 @@ class Domain(Immutable):
         return Domain(kinds, measures=self.measures)
 
     def to_json(self) -> dict[str, Any]:
-        """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
+        """Write the domain as plain JSON values.
+
+        Fractions are texts such as ``"1/3"``.
 
         Returns:
             A new dictionary, equal for equal domains.

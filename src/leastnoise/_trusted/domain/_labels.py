@@ -1,7 +1,8 @@
-"""Names of cells as users write them: one reading for predicates, groups, public counts and questions to a release.
+"""Read the names of cells as users write them.
 
-The reading follows the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
-category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+Predicates, groups, public counts and questions to a release share one reading, which follows the
+rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the category ``true``, and 0,
+0.0 and ``"0.0"`` are the same number.
 """
 
 import datetime as dt
@@ -98,7 +99,7 @@ class CellNames:
 
 
 def _number(value: Any) -> Fraction | None:
-    """Return the exact number that a value or a text stands for, None if it stands for none."""
+    """Return the exact number that a value or a text means, or None."""
     try:
         return exact("a number", value)
     except InputError:

@@ -1,4 +1,7 @@
-"""Levels: public maps from the cells of an attribute to coarser ones, such as from stores to regions or from ages to five years."""
+"""Define levels: public maps from cells to coarser ones.
+
+Such as from stores to regions, or from ages to groups of five years.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,11 +59,13 @@ class Level:
     cells: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The level as plain JSON values."""
+        """Write the level as plain JSON values."""
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
-        """Return the level with further cells behind its own, each in the group of its label.
+        """Return the level with further cells behind its own.
+
+        Each further cell is in the group of its label.
 
         Args:
             labels: of the further cells, such as ``other``.
@@ -178,7 +183,10 @@ def _are_whole(labels: Sequence[Label]) -> bool:
 
 
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
-    """Return the group of every whole number, such as ``15 .. 19``; no group reaches beyond the bounds."""
+    """Return the group of every whole number, such as ``15 .. 19``.
+
+    No group reaches beyond the bounds.
+    """
     step = whole(f"the width of the level {level_name!r}", width, 1)
     numbers = [int(label) for label in labels]
     groups = []
@@ -196,7 +204,10 @@ def _groups_by_cell(
     size: int,
     groups: Mapping[Any, Any],
 ) -> list[Any]:
-    """Return the group of every cell in order; without ``other`` where the map leaves that out."""
+    """Return the group of every cell in order.
+
+    Without ``other`` where the map leaves it out.
+    """
     what = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}
     for text, group in one_value_each(what, groups.items()).items():
@@ -217,7 +228,10 @@ def _groups_by_cell(
 
 
 def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
-    """Refuse names of groups that are no text or whole number, or that are written alike."""
+    """Refuse group names that are not text or whole numbers, or that clash.
+
+    Two names clash if they are written alike.
+    """
     what = message("a group of the level {level!r}", level=level_name)
     by_text: dict[str, Any] = {}
     for group in {*groups} if {*map(type, groups)} == {str} else groups:

@@ -1,4 +1,7 @@
-"""Names, and how the text of a value is read: given by whoever describes the data, never guessed from them."""
+"""Check names, and say how the text of a value is read.
+
+Both are declared by the person who describes the data, and never guessed from the data.
+"""
 
 import re
 from dataclasses import dataclass
@@ -35,7 +38,9 @@ def attribute_name(what: str, name: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the values of a column are read before its kind says which cell they are in.
+    """The rule by which the values of a column are read.
+
+    It applies before the kind of the attribute decides the cell.
 
     Args:
         column: the column's name in the source, where it is not that of the attribute.
@@ -107,7 +112,9 @@ class Reading:
 
 
 def lowered(text: str) -> str:
-    """Return a text with every letter in lower case by itself, whatever stands around it.
+    """Return a text with every letter in lower case.
+
+    Each letter is changed independently of the letters around it.
 
     >>> lowered("ÉTÉ, İ")
     'été, İ'
@@ -145,6 +152,9 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 
 
 def _thousands_mark(mark: str) -> str:
-    """Return the pattern of a mark of thousands; blanks, and apostrophes, are each one mark."""
+    """Return the pattern of a mark of thousands.
+
+    All blanks are one mark, and so are both apostrophes.
+    """
     alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
     return f"[{re.escape(alike)}]"

@@ -1,4 +1,4 @@
-"""Checks of what users write about how a column is read, and what of it differs from the usual.
+"""Check how users say that a column is read, and write it as JSON.
 
 Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of
 that value alone.

@@ -123,6 +123,7 @@ def _(operator: Prefix, y: Array) -> Array:
 
 
 def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
+    """Return the first and the last cell of every row of an operator."""
     return (
         (operator.low, operator.high)
         if isinstance(operator, Ranges)
@@ -152,7 +153,9 @@ def _(operator: AllRanges | Ranges, y: Array) -> Array:
 
 
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
-    """First and last cells of all intervals, in the order of AllRanges.
+    """Return the first and last cells of all intervals.
+
+    In the order of `AllRanges`.
 
     >>> all_range_ends(2)
     (array([0, 0, 1]), array([0, 1, 1]))
@@ -230,6 +233,7 @@ def _(operator: DiagonalAndRows, x: Array) -> Array:
 
 
 def tensor(matrix: IntArray, x: Array) -> Array:
+    """Multiply a matrix by an array along the array's first axis."""
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
 
@@ -278,7 +282,16 @@ def refuse_overflow(most: int) -> None:
 def along(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
-    """Use ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+    """Apply ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+
+    Args:
+        function: ``apply`` or ``apply_transpose``.
+        operator: A, of shape (rows, size).
+        x: the array; its axis ``axis`` has the length that the function needs.
+        axis: the axis.
+
+    Returns:
+        An array whose axis ``axis`` has the new length.
 
     >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],
@@ -348,7 +361,7 @@ def _(operator: DiagonalAndRows) -> tuple[int, int]:
 
 
 def non_negative(operator: Operator) -> bool:
-    """Whether all entries are at least 0.
+    """Tell whether all entries of an operator are at least 0.
 
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
@@ -357,7 +370,9 @@ def non_negative(operator: Operator) -> bool:
 
 
 def largest_entry(operator: Operator) -> int:
-    """The largest |entry|: every |(A x)_i| is at most this times the sum of |x|.
+    """Return the largest |entry| of an operator.
+
+    Every |(A x)_i| is at most this times the sum of |x|.
 
     >>> largest_entry(Dense([[1, -7]]))
     7
@@ -375,7 +390,7 @@ def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allo
 
 
 def operators() -> tuple[type[Operator], ...]:
-    """All classes of operators: those that have registered `apply`.
+    """Return all classes of operators: those that have registered `apply`.
 
     >>> Prefix in operators(), object in operators()
     (True, False)

@@ -200,6 +200,7 @@ def running(starts: IntArray, values: IntArray, x: Array) -> Array:
 
 
 def scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+    """Multiply the entries of x along its first axis by the scales^power."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
@@ -357,6 +358,7 @@ def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
 
 
 def inverse_permute(operator: Ordered, x: Array) -> Array:
+    """Return values in the new order of cells in their old order."""
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
