@@ -351,15 +351,15 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
 
 def _directives_of(written_as: str) -> list[str]:
     """Return the directives of a format, checked one by one."""
-    parts = re.split("%(.)", written_as, flags=re.DOTALL)
-    directives = parts[1::2]
-    known = {*_DIRECTIVES, "b", "B"}
+    pieces = re.split("%(.)", written_as, flags=re.DOTALL)
+    directives = pieces[1::2]
+    allowed = {*_DIRECTIVES, "b", "B"}
     is_known = all(
-        word in known and (word == "%" or directives.count(word) == 1) for word in directives
+        word in allowed and (word == "%" or directives.count(word) == 1) for word in directives
     )
     one_of_each = all(sum(word in directives for word in alike) <= 1 for alike in _ALTERNATIVES)
     has_year = "Y" in directives or "y" in directives
-    if not (is_known and one_of_each and has_year) or any("%" in part for part in parts[::2]):
+    if not (is_known and one_of_each and has_year) or any("%" in piece for piece in pieces[::2]):
         raise refuse("format", written_as, _ALLOWED)
     return directives
 
@@ -371,17 +371,18 @@ def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]
     """
     if written_as is None or written_as in COUNTED:
         return re.compile(_ISO, re.ASCII)
-    parts = re.split("%(.)", written_as, flags=re.DOTALL)
+    split_format = re.split("%(.)", written_as, flags=re.DOTALL)
     short_names = tuple(name[:3] for name in _ENGLISH_MONTHS)
     directives = {
         **_DIRECTIVES,
         "b": _pattern_of_names(months or short_names),
         "B": _pattern_of_names(months or _ENGLISH_MONTHS),
     }
-    pieces = [
-        directives[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)
+    patterns = [
+        directives[piece] if index % 2 else re.escape(piece)
+        for index, piece in enumerate(split_format)
     ]
-    return re.compile("".join(pieces), re.ASCII)
+    return re.compile("".join(patterns), re.ASCII)
 
 
 def _pattern_of_names(names: tuple[str, ...]) -> str:

@@ -130,22 +130,22 @@ class Categories(Kind):
             raise refuse("categories", [], allowed)
         self._set_fields(len(values), LISTED, values=values)
         forms = [self.reading.form(str(value)) for value in values]
-        seen = {*forms}
-        if len(seen) < len(forms):
+        distinct_forms = {*forms}
+        if len(distinct_forms) < len(forms):
             first: dict[str, int] = {}
-            again = next(
+            repeated = next(
                 values[cell]
                 for cell, form in enumerate(forms)
                 if first.setdefault(form, cell) < cell
             )
-            raise InputError(message(_TWICE, value=again))
+            raise InputError(message(_TWICE, value=repeated))
         for label in (NULL_LABEL, OUTSIDE_LABEL):
-            if label in self.further_labels and label in seen:
+            if label in self.further_labels and label in distinct_forms:
                 raise InputError(
                     f"categories must not contain {label!r} when null or outside is 'cell', which "
                     "adds a cell of that name. Call the category otherwise."
                 )
-        if self.has_other and OTHER in seen:
+        if self.has_other and OTHER in distinct_forms:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds "
                 "a cell of that name. "
@@ -153,7 +153,7 @@ class Categories(Kind):
                 "value that is not listed."
             )
         object.__setattr__(
-            self, "spellings", _spellings(self.spellings, values, self.reading, seen)
+            self, "spellings", _spellings(self.spellings, values, self.reading, distinct_forms)
         )
         self._set_levels()
 
@@ -182,35 +182,41 @@ def _(given: list[object] | tuple[object, ...]) -> Categories:
 
 
 def _spellings(
-    given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]
+    spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
     pairs: list[Any] = (
-        list(given.items() if isinstance(given, Mapping) else given)
-        if isinstance(given, (Mapping, tuple, list))
+        list(spelling_map.items() if isinstance(spelling_map, Mapping) else spelling_map)
+        if isinstance(spelling_map, (Mapping, tuple, list))
         else [None]
     )
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
-        raise refuse("spellings", given, "a mapping from a category to a list of texts")
-    known, spellings = {*map(str, values)} if pairs else set(), []
-    for value, listed in pairs:
+        raise refuse("spellings", spelling_map, "a mapping from a category to a list of texts")
+    category_texts, spellings = {*map(str, values)} if pairs else set(), []
+    for value, category_spellings in pairs:
         category = str(_category(value))
-        if category not in known:
+        if category not in category_texts:
             raise refuse(
                 "a category that spellings are given for",
                 value,
                 "one of the categories",
-                did_you_mean(category, known),
+                did_you_mean(category, category_texts),
             )
-        texts = tuple(listed) if isinstance(listed, (list, tuple)) else (None,)
+        texts = (
+            tuple(category_spellings) if isinstance(category_spellings, (list, tuple)) else (None,)
+        )
         if not all(isinstance(text, str) and text for text in texts):
-            raise refuse(f"spellings of {category!r}", listed, "a list of texts that are not empty")
+            raise refuse(
+                f"spellings of {category!r}",
+                category_spellings,
+                "a list of texts that are not empty",
+            )
         for text in texts:
-            if reading.form(text) in taken:
+            if reading.form(text) in used_forms:
                 raise InputError(
                     f"a spelling must mean one category; got {text!r} twice. Leave it out once."
                 )
-            taken.add(reading.form(text))
+            used_forms.add(reading.form(text))
         spellings.append((category, texts))
     return tuple(spellings)
 
@@ -603,15 +609,15 @@ class Unknown(Kind):
         >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
         ('curl', 'wget', 'other')
         """
-        kept = tuple(text for text in texts if text not in self.further_labels)
-        if not kept:
+        categories = tuple(text for text in texts if text not in self.further_labels)
+        if not categories:
             raise InputError(
                 "No category was found: none is held by enough people for the threshold. Give the "
                 "search more of the budget or a larger "
                 "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
             )
         return Categories(
-            kept,
+            categories,
             null=self.null,
             outside=self.outside,
             reading=self.reading,
@@ -672,8 +678,8 @@ def _plain(value: object) -> Any:
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Read a kind with its name."""
-    known = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
-    table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
+    all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
+    table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name, word = (
         attribute_name("'name' of an attribute in JSON", table.pop("name", None)),
         table.pop("kind", None),
@@ -685,16 +691,16 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
             "one of " + ", ".join(repr(key) for key in _KINDS),
         )
     kind = _KINDS[word]
-    given: dict[str, Any] = known_keys(
+    arguments: dict[str, Any] = known_keys(
         f"the attribute {name!r} in JSON", table, list(_fields(kind))
     )
     for key, (_, usual) in _fields(kind).items():
-        if usual is MISSING and key not in given:
+        if usual is MISSING and key not in arguments:
             raise InputError(
                 f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind "
                 f"{word!r}."
             )
-    return name, kind(**given)
+    return name, kind(**arguments)
 
 
 @plain_json.register
@@ -729,30 +735,30 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]
         )
         name = attribute_name("'name' of a weighted measure in JSON", product.get("name"))
-        of, weight = (
+        measured, weight = (
             measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[
                 1
             ]
             for key in ("of", "weighted_by")
         )
-        return name, Weighted(of, weight)
+        return name, Weighted(measured, weight)
     keys = (
         ["name", "column", "low", "high", "unit"]
         if {*value} - {"name", "column", "reading"}
         else ["name", "column"]
     )
-    given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
-    if missing := [key for key in keys if key not in given]:
+    arguments: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
+    if missing := [key for key in keys if key not in arguments]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
     marks: dict[str, Any] = known_keys(
-        "reading", given.pop("reading", {}), [field.name for field in fields(Reading)]
+        "reading", arguments.pop("reading", {}), [field.name for field in fields(Reading)]
     )
     name, reading = (
-        attribute_name("'name' of a measure in JSON", given.pop("name")),
+        attribute_name("'name' of a measure in JSON", arguments.pop("name")),
         Reading(**marks),
     )
-    measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
-    return name, measure if "low" in given else ValueCount(measure)
+    measure = Measure(**{"low": 0, "high": 1} | arguments, reading=reading)
+    return name, measure if "low" in arguments else ValueCount(measure)
 
 
 @parts_of.register(object)

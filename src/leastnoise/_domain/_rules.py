@@ -160,10 +160,10 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
     first, last = _days(kind)
     low, behind = first * DAY, (last + 1) * DAY
     if kind.by in _EVEN:
-        step, again = _EVEN[kind.by]
+        step, repetition = _EVEN[kind.by]
         # weeks and weekdays are counted from the Monday before the first day
         origin = low - (first + 3) % 7 * DAY if "week" in kind.by else low
-        return Steps(low, behind - 1, origin, step, again)
+        return Steps(low, behind - 1, origin, step, repetition)
     months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
     periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
     begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
@@ -190,12 +190,14 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)
-    start, more = int(first * common), int(step * common)
-    if max(abs(start), abs(start + more * count), common) < 2**53:
+    start, increment = int(first * common), int(step * common)
+    if max(abs(start), abs(start + increment * count), common) < 2**53:
         # numerator and denominator are exact doubles, so their quotient is rounded once
-        return (np.arange(count, dtype=np.int64) * more + start) / float(common)
+        return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
     # Python's quotient of integers of any length is rounded once too
-    return np.array([(start + more * index) / common for index in range(count)], dtype=np.float64)
+    return np.array(
+        [(start + increment * index) / common for index in range(count)], dtype=np.float64
+    )
 
 
 @type_fault.register

@@ -107,7 +107,7 @@ class _Definition:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
-    def share(self, part: Fraction) -> Self:
+    def share(self, fraction: Fraction) -> Self:
         """Return a part of this budget, of epsilon and of delta alike.
 
         Steps whose parts add up to 1 together satisfy the budget.
@@ -115,7 +115,9 @@ class _Definition:
         >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
         """
-        return replace(self, **{name: number * part for name, number in parameters(self).items()})
+        return replace(
+            self, **{name: number * fraction for name, number in parameters(self).items()}
+        )
 
     def without(self, epsilon: Fraction | int) -> Self:
         """Give what a step of pure privacy leaves of this budget: all of delta.
@@ -366,10 +368,10 @@ class Privacy:
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
         9
         """
-        many, rest = divmod(
+        full_cells, remainder = divmod(
             self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows
         )
-        return many * ((self.max_rows - rest) // many) ** 2 + rest**2
+        return full_cells * ((self.max_rows - remainder) // full_cells) ** 2 + remainder**2
 
     def within(self, budget: Budget) -> "Privacy":
         """Give the same unit and neighbours with another budget.
@@ -379,9 +381,9 @@ class Privacy:
         """
         return replace(self, budget=budget)
 
-    def share(self, part: Fraction) -> "Privacy":
+    def share(self, fraction: Fraction) -> "Privacy":
         """Give the same unit and neighbours with a part of the budget."""
-        return self.within(self.budget.share(part))
+        return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:
         """Return whether two promises protect the same thing.

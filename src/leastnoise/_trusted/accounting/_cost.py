@@ -122,7 +122,7 @@ class SeriesCost:
             )
 
     def __str__(self) -> str:
-        return f"a series of steps within {', '.join(f'{name} = {readable(part)}' for name, part in parameters(self.budget).items())}"
+        return f"a series of steps within {', '.join(f'{name} = {readable(number)}' for name, number in parameters(self.budget).items())}"
 
     def to_json(self) -> dict[str, Json | str]:
         """Give the values for a JSON object; `cost_from_json` reads them back.
@@ -270,7 +270,9 @@ class Charge:
         """Write the parts above zero for people."""
         return (
             ", ".join(
-                f"{name} = {readable(part)}" for name, part in parameters(self).items() if part
+                f"{name} = {readable(number)}"
+                for name, number in parameters(self).items()
+                if number
             )
             or "nothing"
         )
@@ -289,7 +291,7 @@ class Charge:
         >>> Charge(rho=Fraction(1, 2)).to_json()
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
         """
-        return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
+        return {name: fraction_to_text(name, number) for name, number in parameters(self).items()}
 
 
 def charge_text(budget: Budget, amount: Budget | Charge) -> str:
@@ -304,8 +306,8 @@ def charge_text(budget: Budget, amount: Budget | Charge) -> str:
     >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
     'epsilon = 0.5 and delta = 0'
     """
-    parts = parameters(amount)
-    return " and ".join(f"{name} = {readable(parts[name])}" for name in parameters(budget))
+    numbers = parameters(amount)
+    return " and ".join(f"{name} = {readable(numbers[name])}" for name in parameters(budget))
 
 
 def whole_budget(budget: Budget) -> Charge:
@@ -387,16 +389,16 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
     return limit
 
 
-def total(charges: Iterable[Charge]) -> Charge:
+def total(charge_list: Iterable[Charge]) -> Charge:
     """Add charges up, exactly.
 
     >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
     """
-    listed = [parameters(parts) for parts in charges]
+    summands = [parameters(numbers) for numbers in charge_list]
     return Charge(
         **{
-            name: sum((parts[name] for parts in listed), Fraction(0))
+            name: sum((numbers[name] for numbers in summands), Fraction(0))
             for name in parameters(Charge())
         }
     )
@@ -419,11 +421,11 @@ def missing(requested: Charge, available: Charge) -> Charge:
     >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
     """
-    there = parameters(available)
+    available_numbers = parameters(available)
     return Charge(
         **{
-            name: max(Fraction(0), part - there[name])
-            for name, part in parameters(requested).items()
+            name: max(Fraction(0), number - available_numbers[name])
+            for name, number in parameters(requested).items()
         }
     )
 
@@ -436,7 +438,7 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    budgeted, parts = parameters(budget), parameters(amount)
-    return parts[next(iter(budgeted))] > 0 and not any(
-        part for name, part in parts.items() if name not in budgeted
+    budgeted, numbers = parameters(budget), parameters(amount)
+    return numbers[next(iter(budgeted))] > 0 and not any(
+        number for name, number in numbers.items() if name not in budgeted
     )

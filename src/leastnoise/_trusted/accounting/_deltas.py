@@ -69,8 +69,8 @@ class Rounding:
         >>> rounding(3).fraction(Fraction(-2, 3))
         (Decimal('-0.667'), Decimal('-0.666'))
         """
-        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
-        return self.down.divide(top, bottom), self.up.divide(top, bottom)
+        numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+        return self.down.divide(numerator, denominator), self.up.divide(numerator, denominator)
 
     def sqrt(self, value: Fraction) -> Between:
         """Enclose the square root of a fraction of at least zero.
@@ -202,7 +202,7 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
     return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 
-def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
+def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     """Return an upper bound on a normal tail probability.
 
     That a standard normal variable is at least ``sqrt(x_squared) >= 0``.
@@ -211,9 +211,11 @@ def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
     0.022750131948
     """
     if x_squared >= 2 * HOPELESS:
-        return way.fraction(LEAST_DELTA)[1]
-    density = way.up.divide(way.exp(-x_squared / 2)[1], way.sqrt(2 * _pi_between(way.digits)[0])[0])
-    return way.up.multiply(density, _mills_between(x_squared, way)[1])
+        return contexts.fraction(LEAST_DELTA)[1]
+    density = contexts.up.divide(
+        contexts.exp(-x_squared / 2)[1], contexts.sqrt(2 * _pi_between(contexts.digits)[0])[0]
+    )
+    return contexts.up.multiply(density, _mills_between(x_squared, contexts)[1])
 
 
 def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
@@ -221,13 +223,16 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
-    way = rounding(digits)
-    down, up = way.down, way.up
+    contexts = rounding(digits)
+    down, up = contexts.down, contexts.up
     half = square / 2
     a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
-    mills_a, mills_b = _mills_between(a_squared, way), _mills_between(b_squared, way)
-    exp_low, exp_high = way.exp(-a_squared / 2)
-    root_low, root_high = way.sqrt(2 * _pi_between(digits)[0]), way.sqrt(2 * _pi_between(digits)[1])
+    mills_a, mills_b = _mills_between(a_squared, contexts), _mills_between(b_squared, contexts)
+    exp_low, exp_high = contexts.exp(-a_squared / 2)
+    root_low, root_high = (
+        contexts.sqrt(2 * _pi_between(digits)[0]),
+        contexts.sqrt(2 * _pi_between(digits)[1]),
+    )
     density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
     zero, one = Decimal(0), Decimal(1)
     if epsilon >= half:
@@ -239,18 +244,18 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
     return max(zero, low), min(one, high)
 
 
-def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
+def _mills_between(x_squared: Fraction, contexts: Rounding) -> Between:
     """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
 
     R falls in x, and x is at least 0.
     """
-    x_low, x_high = way.sqrt(x_squared)
-    if x_squared < way.digits:
-        return _mills_by_series(x_high, way)[0], _mills_by_series(x_low, way)[1]
-    return _mills_by_fraction(x_high, way)[0], _mills_by_fraction(x_low, way)[1]
+    x_low, x_high = contexts.sqrt(x_squared)
+    if x_squared < contexts.digits:
+        return _mills_by_series(x_high, contexts)[0], _mills_by_series(x_low, contexts)[1]
+    return _mills_by_fraction(x_high, contexts)[0], _mills_by_fraction(x_low, contexts)[1]
 
 
-def _mills_by_series(x: Decimal, way: Rounding) -> Between:
+def _mills_by_series(x: Decimal, contexts: Rounding) -> Between:
     """Enclose Mills' ratio by a series with positive terms.
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
@@ -258,7 +263,7 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
     About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
     """
     exact_square = Fraction(x) ** 2
-    wide = rounding(way.digits + int(exact_square * 11 / 50) + 10)
+    wide = rounding(contexts.digits + int(exact_square * 11 / 50) + 10)
     down, up = wide.down, wide.up
     square_low, square_high = wide.fraction(exact_square)
     term_low = term_high = x
@@ -280,7 +285,7 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
     return max(Decimal(0), down.subtract(whole_low, sum_high)), up.subtract(whole_high, sum_low)
 
 
-def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
+def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Between:
     """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
 
     ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
@@ -288,8 +293,8 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
     Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
     backwards from any n encloses T_0 = 1/R.
     """
-    down, up = way.down, way.up
-    depth = 2 * way.digits
+    down, up = contexts.down, contexts.up
+    depth = 2 * contexts.digits
     low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
     for k in range(depth, 0, -1):
         step = Decimal(k)
@@ -349,11 +354,11 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     if exponent <= -HOPELESS:
         return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
     # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
-    way = rounding(50 + 2 * max(0, less_one.adjusted()))
-    down, up = way.down, way.up
-    rising = up.multiply(less_one, way.ln(beta)[1])
-    falling = down.multiply(way.fraction(alpha)[0], way.ln(alpha)[0])
-    log_delta = up.add(way.fraction(exponent)[1], up.subtract(rising, falling))
+    contexts = rounding(50 + 2 * max(0, less_one.adjusted()))
+    down, up = contexts.down, contexts.up
+    rising = up.multiply(less_one, contexts.ln(beta)[1])
+    falling = down.multiply(contexts.fraction(alpha)[0], contexts.ln(alpha)[0])
+    log_delta = up.add(contexts.fraction(exponent)[1], up.subtract(rising, falling))
     if log_delta >= 0:
         return Fraction(1)
-    return min(Fraction(1), short_upper(Fraction(way.exp(Fraction(log_delta))[1])))
+    return min(Fraction(1), short_upper(Fraction(contexts.exp(Fraction(log_delta))[1])))

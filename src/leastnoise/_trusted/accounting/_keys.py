@@ -103,41 +103,48 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
-    way, most = rounding(_DIGITS), privacy.max_rows
-    out, limit = _out(rule, way), way.fraction(budget.delta)[0]
-    for first, last in _stretches(most) if gaussian else [(most, most)]:
+    contexts, max_rows = rounding(_DIGITS), privacy.max_rows
+    release_probability, delta_limit = _out(rule, contexts), contexts.fraction(budget.delta)[0]
+    for first, last in _stretches(max_rows) if gaussian else [(max_rows, max_rows)]:
         shared = privacy.distance - first
-        noise = (
-            way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
+        noise_delta = (
+            contexts.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
             if gaussian and shared
             else Decimal(0)
         )
-        if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
+        if (
+            not contexts.up.add(
+                noise_delta, contexts.up.multiply(release_probability, Decimal(last))
+            )
+            <= delta_limit
+        ):
             return False
     return True
 
 
-def _stretches(most: int) -> Iterator[tuple[int, int]]:
-    """Cut the numbers 0 to ``most`` into ranges, by first and last number.
+def _stretches(max_keys: int) -> Iterator[tuple[int, int]]:
+    """Cut the numbers 0 to ``max_keys`` into ranges, by first and last number.
 
     They are numbers of keys that nobody else has.
     """
     first = 0
-    while first <= most:
-        last = min(most, first + (first // 8 if first > _SINGLE else 0))
+    while first <= max_keys:
+        last = min(max_keys, first + (first // 8 if first > _SINGLE else 0))
         yield first, last
         first = last + 1
 
 
-def _out(rule: KeyRule, way: Rounding) -> Decimal:
+def _out(rule: KeyRule, contexts: Rounding) -> Decimal:
     """Bound the probability that a key of one unit is released.
 
     Its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """
-    up, more = way.up, rule.threshold - 1
+    up, least_noise = contexts.up, rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
-        tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)
+        tail = normal_tail(((least_noise - Fraction(1, 2)) / rule.scale) ** 2, contexts)
     else:
-        ratio = way.exp(-1 / rule.scale)[0]
-        tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
-    return up.add(tail, way.fraction(LEAST_DELTA)[1])
+        ratio = contexts.exp(-1 / rule.scale)[0]
+        tail = up.divide(
+            contexts.exp(-least_noise / rule.scale)[1], contexts.down.add(Decimal(1), ratio)
+        )
+    return up.add(tail, contexts.fraction(LEAST_DELTA)[1])

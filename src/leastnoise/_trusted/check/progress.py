@@ -77,16 +77,16 @@ class RowProgress:
             among: how many there are, if that is known.
         """
         if among:
-            part, whole = done, among
+            completed, total = done, among
         elif self._blocks:
             self._calls += 1
-            part, whole = self._calls, self._blocks
+            completed, total = self._calls, self._blocks
         else:
             return
-        if part >= whole:
+        if completed >= total:
             self._line.begin(self._then, self._about)
         else:
-            percent = 100 * part // whole
+            percent = 100 * completed // total
             self._line.say(f"{self._doing}: {percent}%", percent / 100)
 
 

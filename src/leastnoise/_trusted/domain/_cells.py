@@ -98,11 +98,11 @@ class Cuts:
     cells: Any
 
     def __post_init__(self) -> None:
-        for name, given in (
+        for name, values in (
             ("at", self.at),
             ("cells", self.cells),
         ):  # copies: what was checked here is what is looked up
-            array = given.copy()
+            array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         rising = (
@@ -131,8 +131,8 @@ class Forms:
 
     def __post_init__(self) -> None:
         # of Python's own: a mapping of another class could answer otherwise the next time
-        for name, given in (("cells", self.cells), ("wholes", self.wholes)):
-            cells = {plain(form): cell for form, cell in dict(given).items()}
+        for name, mapping in (("cells", self.cells), ("wholes", self.wholes)):
+            cells = {plain(form): cell for form, cell in dict(mapping).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
                 raise InternalError("forms must be texts with whole numbers; please report this.")
             object.__setattr__(self, name, cells)
@@ -199,10 +199,11 @@ class Clocked:
             re.Pattern,
         ):
             raise InternalError("a clock must have days, a zone and a pattern; please report this.")
-        counts = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
+        units = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
         if type(self.century) is not int or not any(
-            self.counted_in is known or (type(self.counted_in) is str and self.counted_in == known)
-            for known in counts
+            self.counted_in is allowed
+            or (type(self.counted_in) is str and self.counted_in == allowed)
+            for allowed in units
         ):
             raise InternalError("a clock must count days or parts of a second; please report this.")
 
@@ -237,12 +238,12 @@ class Rule:
 
     def __post_init__(self) -> None:
         table, policies = self.table, (self.null, self.outside, self.strange)
-        parts = {
-            type(part)
-            for part in (table, self.clip, self.reading, self.clock, self.size, *policies)
+        classes = {
+            type(field)
+            for field in (table, self.clip, self.reading, self.clock, self.size, *policies)
         }
         if not (
-            parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
+            classes <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
             and type(table) in {Steps, Cuts, Forms, Keys}
         ):
             raise InternalError("a rule must be made of its own parts; please report this.")
@@ -282,23 +283,23 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
 
 @singledispatch
-def kind_of(given: object) -> object:
+def kind_of(argument: object) -> object:
     """Return the kind that an argument means: a list means `Categories`.
 
     >>> kind_of(["F", "M"])
     Categories(['F', 'M'])
     """
-    return given
+    return argument
 
 
 @singledispatch
-def plain_json(part: object) -> dict[str, Any]:
+def plain_json(kind_or_measure: object) -> dict[str, Any]:
     """Return a kind or a measure as plain JSON values.
 
     >>> plain_json(ln.Coded(3))
     {'kind': 'coded', 'size': 3}
     """
-    raise InternalError(f"nothing writes the kind {type(part).__name__}.")
+    raise InternalError(f"nothing writes the kind {type(kind_or_measure).__name__}.")
 
 
 @singledispatch

@@ -85,12 +85,16 @@ class Domain(Immutable):
                     f"an attribute must be named once; got {name!r} twice. Give one of them "
                     "another name."
                 )
-            meant = kind_of(kind)
-            if type(meant) not in rule_of.registry or type(meant) is object:
+            checked_kind = kind_of(kind)
+            if type(checked_kind) not in rule_of.registry or type(checked_kind) is object:
                 allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-                advice = "Name the measure in measures={...}." if isinstance(meant, Measure) else ""
-                raise refuse(f"the attribute {name!r}", meant, allowed, advice)
-            checked[name] = cast(Kind, meant)
+                advice = (
+                    "Name the measure in measures={...}."
+                    if isinstance(checked_kind, Measure)
+                    else ""
+                )
+                raise refuse(f"the attribute {name!r}", checked_kind, allowed, advice)
+            checked[name] = cast(Kind, checked_kind)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
         sums = tuple(
@@ -248,11 +252,11 @@ class Domain(Immutable):
         >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
         'income'
         """
-        known = dict(self._measures)
-        if not known:
+        measures = dict(self._measures)
+        if not measures:
             advice = "Add it, for example measures={'pay': Measure('income', 0, 200000)}."
             raise refuse("a measure", name, "declared in the domain, which has none", advice)
-        return known[one_of("a measure", name, known)]
+        return measures[one_of("a measure", name, measures)]
 
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.

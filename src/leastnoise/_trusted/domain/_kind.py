@@ -219,8 +219,8 @@ class Kind(ABC):
         size = regular + len(further_labels(null, outside)) + self.hidden
         if not size <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
-            what = message("the number of cells of {kind}", kind=type(self).__name__)
-            raise refuse(what, size, message("at most {most}", most=MOST_CELLS), advice)
+            quantity = message("the number of cells of {kind}", kind=type(self).__name__)
+            raise refuse(quantity, size, message("at most {most}", most=MOST_CELLS), advice)
         values = {
             **parameters,
             "null": null,
@@ -242,31 +242,33 @@ class Kind(ABC):
 
     def __repr__(self) -> str:
         values = asdict(self)
-        pairs = [(part, values[part.name]) for part in own_fields(type(self))]
-        parts = [_shown(value) for part, value in pairs if not part.kw_only]
-        parts += [
-            f"{part.name}={_shown(value)}"
-            for part, value in pairs
-            if part.kw_only and value != part.default
+        pairs = [(own_field, values[own_field.name]) for own_field in own_fields(type(self))]
+        arguments = [_shown(value) for own_field, value in pairs if not own_field.kw_only]
+        arguments += [
+            f"{own_field.name}={_shown(value)}"
+            for own_field, value in pairs
+            if own_field.kw_only and value != own_field.default
         ]
-        parts += [
+        arguments += [
             f"{key}={value!r}"
             for key, value in (("null", self.null), ("outside", self.outside))
             if value != "drop"
         ]
-        parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        parts += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
-        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
-        return f"{type(self).__name__}({', '.join(parts)})"
+        arguments += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        arguments += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
+        arguments += (
+            [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
+        )
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 def _checked_reading(reading: object) -> Reading:
     """Return a reading, also from its JSON values."""
     if isinstance(reading, Mapping):
-        parts: dict[str, Any] = known_keys(
-            "reading", reading, [part.name for part in fields(Reading)]
+        settings: dict[str, Any] = known_keys(
+            "reading", reading, [setting.name for setting in fields(Reading)]
         )
-        return Reading(**parts)
+        return Reading(**settings)
     if not isinstance(reading, Reading):
         raise refuse("reading", reading, "a Reading")
     return reading
@@ -291,8 +293,8 @@ def own_fields(kind: type[Kind]) -> list[Field[Any]]:
 
     Those without a default are not keyword-only.
     """
-    common = {part.name for part in fields(Kind)}
-    return [part for part in fields(kind) if part.name not in common]
+    common = {candidate.name for candidate in fields(Kind)}
+    return [candidate for candidate in fields(kind) if candidate.name not in common]
 
 
 def _shown(value: object) -> str:
@@ -304,7 +306,9 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         if value and isinstance(value[0], tuple):
             return repr({key: list(texts) for key, texts in value})
-        return repr([number_text(part) if isinstance(part, Fraction) else part for part in value])
+        return repr(
+            [number_text(entry) if isinstance(entry, Fraction) else entry for entry in value]
+        )
     return repr(value)
 
 
@@ -349,7 +353,7 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
     """Return a domain as Python writes it."""
     if all(name.isidentifier() and name != "measures" for name in kinds):
-        parts = [f"{name}={kind!r}" for name, kind in kinds.items()]
+        arguments = [f"{name}={kind!r}" for name, kind in kinds.items()]
     else:
-        parts = [f"{dict(kinds)!r}"]
-    return f"Domain({', '.join([*parts, *([f'measures={measures!r}'] if measures else [])])})"
+        arguments = [f"{dict(kinds)!r}"]
+    return f"Domain({', '.join([*arguments, *([f'measures={measures!r}'] if measures else [])])})"

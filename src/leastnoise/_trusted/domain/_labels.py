@@ -75,11 +75,11 @@ class CellNames:
         number = _number(text)
         return None if number is None else self.of_number(number)
 
-    def cells(self, what: str, values: Iterable[object]) -> list[int]:
+    def cells(self, description: str, values: Iterable[object]) -> list[int]:
         """Return the cells that values name.
 
         Args:
-            what: how a message calls what is made of these cells.
+            description: how a message calls what is made of these cells.
             values: the names.
 
         Raises:
@@ -93,7 +93,7 @@ class CellNames:
                 listed = ", ".join(names[:_MOST_LISTED])
                 listed += ", ..." if len(names) > _MOST_LISTED else ""
                 advice = did_you_mean(label_text(value), names)
-                raise refuse(what, value, f"made of its cells ({listed})", advice)
+                raise refuse(description, value, f"made of its cells ({listed})", advice)
             cells.append(cell)
         return cells
 

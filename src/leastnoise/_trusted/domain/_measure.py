@@ -46,8 +46,8 @@ class PerCellBound:
     attributes: tuple[str, ...]
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
-        given = (attributes,) if isinstance(attributes, str) else attributes
-        names = tuple(map(plain, given if isinstance(given, Sequence) else ()))
+        listed_names = (attributes,) if isinstance(attributes, str) else attributes
+        names = tuple(map(plain, listed_names if isinstance(listed_names, Sequence) else ()))
         if not (
             0 < len(names) <= _MOST_NAMES
             and all(isinstance(name, str) and name for name in names)

@@ -18,7 +18,7 @@ MINUS = "\u2212"
 """The minus sign of Unicode, which means the same as the hyphen."""
 
 
-def attribute_name(what: str, name: object) -> str:
+def attribute_name(description: str, name: object) -> str:
     """Check one name of an attribute, a measure or a column.
 
     >>> attribute_name("the name of an attribute", "sex")
@@ -32,7 +32,7 @@ def attribute_name(what: str, name: object) -> str:
         or not name
         or any(ord(character) < 32 or ord(character) == 127 for character in name)
     ):
-        raise refuse(what, name, allowed)
+        raise refuse(description, name, allowed)
     return name
 
 
@@ -86,7 +86,9 @@ class Reading:
                 *self.currency,
             )
         }
-        kinds = [type(part) for part in (self.nulls, self.currency, self.trim, self.ignore_case)]
+        kinds = [
+            type(setting) for setting in (self.nulls, self.currency, self.trim, self.ignore_case)
+        ]
         if texts != {str} or kinds != [tuple, tuple, bool, bool]:
             raise InternalError(
                 "a reading must be made of texts and of true or false; please report this."
@@ -139,8 +141,8 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     blanks = f"[{BLANKS}]*+"
     symbols = sorted(reading.currency, key=len, reverse=True)
     money = "|".join(map(re.escape, symbols)) or "(?!)"
-    currency = [f"(?:(?P<money{place}>{money}){blanks})?" for place in range(1, 5)]
-    sign = [f"(?:(?P<sign{place}>[+\\-{MINUS}]){blanks})?" for place in range(1, 5)]
+    currency = [f"(?:(?P<money{position}>{money}){blanks})?" for position in range(1, 5)]
+    sign = [f"(?:(?P<sign{position}>[+\\-{MINUS}]){blanks})?" for position in range(1, 5)]
     digits = "[0-9]+"
     if reading.thousands:
         digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"

@@ -48,18 +48,18 @@ def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
 
 def reading_to_json(reading: Any) -> dict[str, object]:
     """Return what differs from the usual, as plain JSON values."""
-    parts: dict[str, object] = {
+    settings: dict[str, object] = {
         "column": reading.column,
         "nulls": list(reading.nulls),
         "thousands": reading.thousands,
     }
-    parts |= {
+    settings |= {
         "currency": list(reading.currency),
         "trim": reading.trim,
         "ignore_case": reading.ignore_case,
     }
     point = {} if reading.decimal == "." else {"decimal": reading.decimal}
-    return {**point, **{name: value for name, value in parts.items() if value}}
+    return {**point, **{name: value for name, value in settings.items() if value}}
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:

@@ -83,15 +83,17 @@ def count(
     if (
         limits is not None and measure is not None and values is not None
     ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
-        attribute, most = limits
+        attribute, highest = limits
         cells = 1 if attribute is None else table.domain.cells(attribute)
-        if most.dtype != np.int64 or most.shape != (cells,) or int(most.min()) < 0:
+        if highest.dtype != np.int64 or highest.shape != (cells,) or int(highest.min()) < 0:
             raise refuse(
                 "limits",
-                f"{most.dtype} array of shape {most.shape}",
+                f"{highest.dtype} array of shape {highest.shape}",
                 f"an int64 array of shape ({cells},), none below 0",
             )
-        values = np.minimum(values, most if attribute is None else most[opened.codes[attribute]])
+        values = np.minimum(
+            values, highest if attribute is None else highest[opened.codes[attribute]]
+        )
     return _count(table.domain, opened, attribute_sets, values)
 
 
@@ -100,16 +102,16 @@ def _looked_up(
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Sum marginals out of tables that a database has counted (A5)."""
     for attributes in sets:
-        within = [
+        sufficient = [
             names
             for summed, names in counted.tables
             if summed == measure and set(attributes) <= set(names)
         ]
-        if not within:
+        if not sufficient:
             raise InputError(_OTHER_PLAN)
-        axes = min(within, key=lambda names: math.prod(map(domain.cells, names)))
-        whole = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
-        yield tuple(attributes), _summed(whole, axes, tuple(attributes))
+        axes = min(sufficient, key=lambda names: math.prod(map(domain.cells, names)))
+        counts = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
+        yield tuple(attributes), _summed(counts, axes, tuple(attributes))
 
 
 def _count(
@@ -134,21 +136,21 @@ def _count(
     for window in _windows(
         (tuple(positions[name] for name in attributes) for attributes in sets), sizes
     ):
-        done: dict[int, IntArray] = {}
+        marginals: dict[int, IntArray] = {}
         for group in groups(
             window, sizes, 1 << rows.bit_length()
         ):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[position] for position in group.attributes)
             columns = [opened.codes[domain.names[position]] for position in group.attributes]
-            whole = _histogram(columns, shape, rows, values).reshape(shape)
+            counts = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
-                done[member] = _summed(whole, group.attributes, window[member])
+                marginals[member] = _summed(counts, group.attributes, window[member])
         for index, attributes in enumerate(window):
-            yield tuple(domain.names[position] for position in attributes), done.pop(index)
+            yield tuple(domain.names[position] for position in attributes), marginals.pop(index)
 
 
 def _windows(
-    wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]
+    attribute_sets: Iterable[tuple[int, ...]], sizes: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
     """Cut a stream of attribute sets into lists of limited total size.
 
@@ -156,33 +158,33 @@ def _windows(
     """
     window: list[tuple[int, ...]] = []
     cells = 0
-    for attributes in wanted:
-        more = math.prod(sizes[index] for index in attributes)
-        if window and cells + more > WINDOW_CELLS:
+    for attributes in attribute_sets:
+        added_cells = math.prod(sizes[index] for index in attributes)
+        if window and cells + added_cells > WINDOW_CELLS:
             yield window
             window, cells = [], 0
         window.append(attributes)
-        cells += more
+        cells += added_cells
     if window:
         yield window
 
 
-def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
+def _summed(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
     """Sum out the axes that are not wanted, and order the others (A3).
 
     Raises:
         InternalError: a wanted axis is missing.
     """
-    if not {*wanted} <= {*axes}:
+    if not {*order} <= {*axes}:
         raise InternalError(
             "A marginal cannot be summed out of a table without its attributes; please report this."
         )
-    gone = tuple(axis for axis, name in enumerate(axes) if name not in wanted)
-    kept = [name for name in axes if name in wanted]
-    part = whole.sum(axis=gone) if gone else whole
+    summed_axes = tuple(axis for axis, name in enumerate(axes) if name not in order)
+    remaining = [name for name in axes if name in order]
+    marginal = counts.sum(axis=summed_axes) if summed_axes else counts
     # always a copy: a caller may add noise in place
     return np.array(
-        np.transpose(part, [kept.index(name) for name in wanted]), dtype=np.int64, order="C"
+        np.transpose(marginal, [remaining.index(name) for name in order]), dtype=np.int64, order="C"
     ).reshape(-1)
 
 

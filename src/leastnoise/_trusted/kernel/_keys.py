@@ -96,12 +96,13 @@ class KeySearch:
         scale, number = self.rule.scale, len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
         noisy = keyed.units + noise
-        out = [
+        reached = [
             (-units, keyed.keys[index])
             for index, units in enumerate(noisy.tolist())
             if units >= self.rule.threshold
         ]
-        kept = sorted(out)[: self.most]
+        largest = sorted(reached)[: self.most]
         return FoundKeys(
-            tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64)
+            tuple(key for _, key in largest),
+            np.array([-units for units, _ in largest], dtype=np.int64),
         )

@@ -471,8 +471,8 @@ class Ledger:
         receipt: Receipt,
         number: int,
         request: str,
-        drawn: Callable[[], Any],
-        text: Callable[[Any], Iterable[str]],
+        draw_outcome: Callable[[], Any],
+        write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
         """Begin and record a repeatable step in one transaction.
 
@@ -482,8 +482,8 @@ class Ledger:
             receipt: receipt of the release.
             number: number of the step: 1, 2, 3 ...
             request: fingerprint of the step.
-            drawn: returns the outcome; it is called while no other process can write to the ledger.
-            text: writes an outcome as text, in parts.
+            draw_outcome: returns the outcome; it is called while no other process can write to the ledger.
+            write_outcome: writes an outcome as text, in parts.
 
         Returns:
             The outcome.
@@ -504,7 +504,7 @@ class Ledger:
         with writing(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
-            steps.record(connection, receipt.id, number, text(outcome := drawn()))
+            steps.record(connection, receipt.id, number, write_outcome(outcome := draw_outcome()))
         return outcome
 
     def check_for_all_times(self) -> None:
@@ -617,7 +617,12 @@ class Ledger:
         """
         with writing(self.path, self.timeout) as connection:
             current = next(
-                (known for known in self._content(connection).entries if known.id == entry.id), None
+                (
+                    entry_in_file
+                    for entry_in_file in self._content(connection).entries
+                    if entry_in_file.id == entry.id
+                ),
+                None,
             )
             if current is None or not current.resumable or is_running(self.path, current.run):
                 raise LedgerError(
@@ -722,11 +727,11 @@ class Ledger:
         Raises:
             LedgerError: the file cannot be read.
         """
-        parts = [limit.left for limit in self.limits()]
+        available = [limit.left for limit in self.limits()]
         return Charge(
-            epsilon=min(p.epsilon for p in parts),
-            delta=min(p.delta for p in parts),
-            rho=min(p.rho for p in parts),
+            epsilon=min(p.epsilon for p in available),
+            delta=min(p.delta for p in available),
+            rho=min(p.rho for p in available),
         )
 
     def limits(self) -> tuple[Limit, ...]:

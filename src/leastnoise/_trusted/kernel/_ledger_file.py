@@ -312,31 +312,31 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
     """Check one row of the file and return it as an entry."""
-    said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
+    values: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
-            said["digest"] != _linked(before, row[:9], row[12:15])
-            or said["kind"] not in get_args(Kind)
-            or said["period"] not in PERIODS
+            values["digest"] != _linked(before, row[:9], row[12:15])
+            or values["kind"] not in get_args(Kind)
+            or values["period"] not in PERIODS
         ):
             raise ValueError
-        said |= {
-            name: checked_text(name, said[name])
+        values |= {
+            name: checked_text(name, values[name])
             for name in ("plan_digest", "output", "description", "run", "share")
         }
-        said["id"], said["resumable"] = (
-            checked_text("id", said["id"], least=1),
-            bool(said["resumable"]) and said["state"] == "reserved",
+        values["id"], values["resumable"] = (
+            checked_text("id", values["id"], least=1),
+            bool(values["resumable"]) and values["state"] == "reserved",
         )
-        said["charge"], said["cost"] = (
-            _read(said["charge"], charge_from_json),
-            _read(said["cost"], cost_from_json),
+        values["charge"], values["cost"] = (
+            _read(values["charge"], charge_from_json),
+            _read(values["cost"], cost_from_json),
         )
-        said["declared"], said["reserved_on"] = (
-            _read(said["declared"], budget_from_json),
-            date.fromisoformat(said["reserved_on"]),
+        values["declared"], values["reserved_on"] = (
+            _read(values["declared"], budget_from_json),
+            date.fromisoformat(values["reserved_on"]),
         )
-        entry = Entry(**said)
+        entry = Entry(**values)
         of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
         if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
             raise ValueError
@@ -402,7 +402,7 @@ def in_force(content: Content) -> tuple[dict[str, Budget], str]:
     return budgets, period
 
 
-def same_period(period: str, day: date, other: date) -> bool:
+def same_period(period: str, first_day: date, second_day: date) -> bool:
     """Tell whether two days are in the same period of a budget (L2).
 
     All days are in the same period if the budget is for all times.
@@ -410,7 +410,7 @@ def same_period(period: str, day: date, other: date) -> bool:
     >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
     False
     """
-    return day.strftime(PERIODS[period]) == other.strftime(PERIODS[period])
+    return first_day.strftime(PERIODS[period]) == second_day.strftime(PERIODS[period])
 
 
 def spent_of(content: Content, share: str, period: str, day: date) -> Charge:

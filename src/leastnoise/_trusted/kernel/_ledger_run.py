@@ -113,9 +113,9 @@ def record(
             "makes this release finish it."
         )
     digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
-    for part, text in enumerate(_parts(outcome)):
+    for index, text in enumerate(_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
-        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, index, text))
     digest.update(b'"]')
     connection.execute(
         "UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step)
@@ -127,19 +127,19 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
 
     The last part may have fewer.
     """
-    held: list[str] = []
+    texts_of_part: list[str] = []
     size = 0
     for text in texts:
         start = 0
         while len(text) - start >= (
             room := _PART - size
         ):  # a text may be very long: what is left of it is not copied
-            yield "".join([*held, text[start : start + room]])
-            held, size, start = [], 0, start + room
-        held.append(text[start:])
+            yield "".join([*texts_of_part, text[start : start + room]])
+            texts_of_part, size, start = [], 0, start + room
+        texts_of_part.append(text[start:])
         size += len(text) - start
     if size:
-        yield "".join(held)
+        yield "".join(texts_of_part)
 
 
 def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
@@ -161,10 +161,10 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
         "number",
         (entry_id,),
     ).fetchall():
-        parts = connection.execute(
+        texts = connection.execute(
             "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
         ).fetchall()
-        step = Step(request, "".join(part for (part,) in parts))
+        step = Step(request, "".join(text for (text,) in texts))
         if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
             raise LedgerError(
                 damaged(path, f"the measurement of the release {entry_id} is unreadable")

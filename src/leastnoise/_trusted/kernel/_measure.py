@@ -145,7 +145,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
             block.attributes, []
         ).append(index)
     kinds = _operator_groups(measurements)
-    held: list[tuple[int, IntArray]] = []
+    pending: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), blocks_of in groups.items():
         marginals = count(
@@ -157,14 +157,14 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
             else marginals
         ):
             for index in blocks_of[names]:
-                held.append((index, cells))
+                pending.append((index, cells))
                 size += max(
                     cells.size, measurements.blocks[index].rows
                 )  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
-                    yield from _applied(measurements, held, kinds)
-                    held, size = [], 0
-    yield from _applied(measurements, held, kinds)
+                    yield from _applied(measurements, pending, kinds)
+                    pending, size = [], 0
+    yield from _applied(measurements, pending, kinds)
 
 
 def _from_ends(
@@ -190,7 +190,7 @@ def _from_ends(
 
 
 def _applied(
-    measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
+    measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
 ) -> Iterator[tuple[int, IntArray]]:
     """Apply the blocks' queries to their tables.
 
@@ -198,24 +198,24 @@ def _applied(
     """
     answers: dict[int, IntArray] = {}
     alike: dict[int, list[tuple[int, IntArray]]] = {}
-    for index, cells in held:
+    for index, cells in pending:
         alike.setdefault(kinds[index], []).append((index, cells))
-    for some in alike.values():
+    for group in alike.values():
         cube = (
-            np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]
+            np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         )  # one table may be very large
-        factors = measurements.blocks[some[0][0]].factors
+        factors = measurements.blocks[group[0][0]].factors
         cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
         for axis, factor in enumerate(factors, 1):
             cube = along(apply, factor.operator, cube, axis)
         answers.update(
             zip(
-                (index for index, _ in some),
-                cube.reshape(len(some), -1) * measurements.grid,
+                (index for index, _ in group),
+                cube.reshape(len(group), -1) * measurements.grid,
                 strict=True,
             )
         )
-    yield from ((index, answers[index]) for index, _ in held)
+    yield from ((index, answers[index]) for index, _ in pending)
 
 
 def _add_noise(
@@ -234,8 +234,8 @@ def _add_noise(
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
     numerators, denominators = (
-        _single_if_equal(np.concatenate([scales[kinds[index]][part] for index, _ in pending]))
-        for part in (0, 1)
+        _single_if_equal(np.concatenate([scales[kinds[index]][side] for index, _ in pending]))
+        for side in (0, 1)
     )
     noise = SAMPLERS[measurements.noise](
         numerators, denominators, sum(len(exact) for _, exact in pending), entropy

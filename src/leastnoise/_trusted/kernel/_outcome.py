@@ -29,13 +29,13 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
         }
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
         return
-    drawn = (
+    blocks = (
         outcome.values if isinstance(outcome, Observation) else outcome
     )  # a period gives a tuple of its rows
-    if not isinstance(drawn, tuple):
+    if not isinstance(blocks, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
-    for index, values in enumerate(drawn):
+    for index, values in enumerate(blocks):
         yield (", " if index else "") + whole_bytes_text(values)
     yield "]}"
 
@@ -64,7 +64,9 @@ def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
         rows: the largest number of answers of each block.
     """
     entries = _read(text, lambda value: list(value["values"]))
-    return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
+    return tuple(
+        narrow(unpack(entry, most_rows)) for entry, most_rows in zip(entries, rows, strict=True)
+    )
 
 
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:

@@ -78,8 +78,12 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
         measurements.privacy,
         measurements.privacy.max_per_cell,
     )
-    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
-    if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
+    rows_in_all_periods = (
+        0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
+    )
+    if privacy.unit_column is not None and (
+        late == "arrival" or not 0 < rows_in_all_periods <= privacy.max_rows
+    ):
         raise InputError(
             "A series whose units are named by a column must bound a unit's rows in each of the "
             f"periods of {along!r} (max_per_cell), have a max_rows of at least that bound times "
@@ -87,16 +91,16 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             "arrival, let each row be a unit."
         )
     # (P2)
-    bad = {
+    refused_measures = {
         name
-        for name, it in domain.measures.items()
-        if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)
+        for name, measure in domain.measures.items()
+        if late != "drop" or (isinstance(measure, UnitCount) and along not in measure.attributes)
     }
     for block in measurements.blocks:
         if (
             (along,) not in [factor.attributes for factor in block.factors]
             or block.limits is not None
-            or block.measure in bad
+            or block.measure in refused_measures
         ):
             raise InputError(
                 f"Every measured table of a series must include the periods of {along!r} and count "
@@ -144,20 +148,22 @@ def close_period(
         tables[key] = (
             before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
         )
-        now, frozen, most = (
+        current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
         )  # views, periods first
-        frozen[period] = now[period]
+        frozen[period] = current[period]
         if late == "arrival":
-            frozen[period] += np.maximum(now[:period] - most[:period], 0).sum(axis=0)
-            np.maximum(most[: period + 1], now[: period + 1], out=most[: period + 1])
+            frozen[period] += np.maximum(current[:period] - highest[:period], 0).sum(axis=0)
+            np.maximum(highest[: period + 1], current[: period + 1], out=highest[: period + 1])
     noise = []
     for block in measurements.blocks:
         rows = rows_due(block, along, period)
-        top, bottom = (
-            part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid)
+        numerators, denominators = (
+            scales.reshape(rows.shape)[rows] for scales in row_scales(block, measurements.grid)
         )
-        noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
+        noise.append(
+            SAMPLERS[measurements.noise](numerators, denominators, len(numerators), entropy)
+        )  # (K4)
     return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise))
 
 
@@ -189,15 +195,15 @@ def answers(
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
-    if [int(drawn.sum()) for drawn in rows] != [
+    if [int(due.sum()) for due in rows] != [
         *map(len, closed.noise)
     ]:  # else one draw would be added to several answers
         raise InternalError(
             "The noise of a period is not of its rows; nothing was published. Please report this."
         )
     return tuple(
-        narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index])
-        for index, drawn in enumerate(rows)
+        narrow(exact[index].reshape(due.shape)[due] + closed.noise[index])
+        for index, due in enumerate(rows)
     )
 
 
@@ -326,13 +332,13 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     flush_folder(file.parent)
 
 
-def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
+def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     """Read the closed periods that `write_closed` wrote.
 
     Args:
         file: beside the ledger.
         owner: the payment and the fingerprint that it must belong to.
-        drawn: the number of periods that the ledger has; the file has as many, or one more that did
+        recorded: the number of periods that the ledger has; the file has as many, or one more that did
             not come to the ledger.
 
     Raises:
@@ -344,15 +350,15 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
     leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is missing, ...
     """
     try:
-        first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
+        heading, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
         written_for, number, tables, noise = json.loads(body)
-        if [first, digest, written_for] != [
+        if [heading, digest, written_for] != [
             PRIVATE,
             hashlib.sha256(body.encode()).hexdigest(),
             owner,
-        ] or number - drawn not in (0, 1):
+        ] or number - recorded not in (0, 1):
             raise ValueError
-        kept = {
+        table_counts = {
             (summed, tuple(names)): np.array([*map(_array, counts)])
             for summed, names, *counts in tables
         }
@@ -364,7 +370,7 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
             "Without it no later period can be drawn; `leastnoise resume` can still publish the "
             "periods that were drawn."
         ) from None
-    return ClosedPeriods(number=number, tables=kept, noise=tuple(map(_array, noise)))
+    return ClosedPeriods(number=number, tables=table_counts, noise=tuple(map(_array, noise)))
 
 
 def _text(array: IntArray) -> str:

@@ -155,7 +155,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         )
     tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
     order, *levels = (
-        np.asarray(part, dtype=np.int64) for part in (tree.order, *tree.starts, *tree.children)
+        np.asarray(array, dtype=np.int64) for array in (tree.order, *tree.starts, *tree.children)
     )
     starts, children = levels[: len(tree.starts)], levels[len(tree.starts) :]
     runs = all(level[0] == 0 and (np.diff(level) > 0).all() for level in levels)
@@ -192,7 +192,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     >>> [(cost / GRID).tolist() for cost in block_costs(*read_plane(np.array([[2, 3, 8]]))[:2])]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    out = []
+    costs = []
     for level in starts:
         length = np.diff(level, append=len(counts))
         shift = np.repeat(
@@ -204,8 +204,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
             np.repeat(length, length),
         )
         sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
-        out.append(GRID * np.add.reduceat(sign * ordered, level))
-    return out
+        costs.append(GRID * np.add.reduceat(sign * ordered, level))
+    return costs
 
 
 def largest_count(size: int) -> int:

@@ -75,15 +75,15 @@ def uniform_below(
         equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
-        raw, top = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
+        raw, highest = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
     elif largest <= 1 << 24:
-        raw, top = (
+        raw, highest = (
             entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64),
             (1 << 32) - 1,
         )
     else:
-        raw, top = entropy.words(count), (1 << 64) - 1
-    blocks = np.uint64(top) // bound  # whole copies of [0, bound) among the 2^w possible values
+        raw, highest = entropy.words(count), (1 << 64) - 1
+    blocks = np.uint64(highest) // bound  # whole copies of [0, bound) among the 2^w possible values
     quotient = raw // bound
     return raw - quotient * bound, quotient < blocks
 
@@ -112,16 +112,16 @@ def read_scale(
     )
 
 
-def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
+def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
     """Check the numerator or the denominator of a scale."""
-    if not isinstance(part, np.ndarray):
-        return np.asarray(whole(name, part, 1, SCALE_LIMIT - 1), dtype=np.uint64)
-    if part.dtype != np.int64 or part.shape != (count,):
+    if not isinstance(number, np.ndarray):
+        return np.asarray(whole(name, number, 1, SCALE_LIMIT - 1), dtype=np.uint64)
+    if number.dtype != np.int64 or number.shape != (count,):
         allowed = f"a whole number or an int64 array of shape ({count},), one for each draw"
-        raise refuse(name, f"{part.dtype} array of shape {part.shape}", allowed)
-    for extreme in (part.min(initial=1), part.max(initial=1)):
+        raise refuse(name, f"{number.dtype} array of shape {number.shape}", allowed)
+    for extreme in (number.min(initial=1), number.max(initial=1)):
         whole(name, int(extreme), 1, SCALE_LIMIT - 1)
-    return part.astype(np.uint64)
+    return number.astype(np.uint64)
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
@@ -176,18 +176,19 @@ class Ratios:
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
-        rest, denominators = (
+        remainders, denominators = (
             scale_at(self.numerators, index) << np.uint64(8),
             scale_at(self.denominators, index),
         )
-        digits = rest // denominators
+        digits = remainders // denominators
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
         tied = np.flatnonzero(drawn == digits)
         if tied.size:  # the rest of these, times 256
             same = scale_at(denominators, tied)
             later = Ratios(
-                numerators=scale_at(rest, tied) - scale_at(digits, tied) * same, denominators=same
+                numerators=scale_at(remainders, tied) - scale_at(digits, tied) * same,
+                denominators=same,
             )
             heads[tied] = later.toss(np.arange(tied.size), entropy)
         return heads
@@ -213,10 +214,10 @@ class LazyReals:
         """
         if position == 0:
             return int(self.leading[i])
-        known = self._further.setdefault(i, [])
-        while len(known) < position:
-            known.append(int(entropy.words(1)[0]))
-        return known[position - 1]
+        further_words = self._further.setdefault(i, [])
+        while len(further_words) < position:
+            further_words.append(int(entropy.words(1)[0]))
+        return further_words[position - 1]
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a new uniform real with x_i (B2).
@@ -238,9 +239,9 @@ class LazyReals:
     def _below(self, i: int, entropy: Entropy) -> bool:
         """Compare a new uniform real with x_i, beyond the first 64 digits (B2)."""
         position = 1
-        while (drawn := int(entropy.words(1)[0])) == (known := self.word(i, position, entropy)):
+        while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
             position += 1
-        return drawn < known
+        return drawn < word
 
 
 Coins: TypeAlias = (
@@ -278,8 +279,8 @@ def toss_exp(
         chosen, squared = alive[hit], slot[hit] == scale_at(limit, hit)
         heads = coins.toss(index[chosen], entropy)
         if square:
-            again = np.flatnonzero(heads & squared)
-            heads[again] = coins.toss(index[chosen[again]], entropy)
+            second = np.flatnonzero(heads & squared)
+            heads[second] = coins.toss(index[chosen[second]], entropy)
         alive = chosen[heads]
         if (
             step > 1
@@ -299,14 +300,14 @@ def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
 
     For any rational of at least 0.
     """
-    whole_units, rest = divmod(numerator, denominator)
-    one, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
-    for part in [1] * whole_units + [Fraction(rest, denominator)]:
+    whole_units, remainder = divmod(numerator, denominator)
+    linear_unit, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
+    for exponent in [1] * whole_units + [Fraction(remainder, denominator)]:
         x = Ratios(
-            numerators=np.asarray(part.numerator, dtype=np.uint64),
-            denominators=np.asarray(part.denominator, dtype=np.uint64),
+            numerators=np.asarray(exponent.numerator, dtype=np.uint64),
+            denominators=np.asarray(exponent.denominator, dtype=np.uint64),
         )
-        if not toss_exp(x, first, entropy, linear=one, square=False, slots=1)[0]:
+        if not toss_exp(x, first, entropy, linear=linear_unit, square=False, slots=1)[0]:
             return False
     return True
 

@@ -292,13 +292,13 @@ class Series(Immutable):
         entry = _checked_ledger(ledger).entry_of(
             receipt
         )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
-        due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
+        charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = (
             spent if terms.only is not None else entry.cost
         )  # an only step's is computed again where it is drawn
         if (entry.plan_digest, entry.charge, paid) != (
             terms.digest(),
-            due,
+            charge_due,
             spent,
         ) or not terms.privacy.same_unit(ledger.privacy):
             raise InputError(

@@ -57,23 +57,23 @@ def ledger_for(
     if not isinstance(ledger, (str, Path)):
         raise refuse("ledger", ledger, "a path or a Ledger")
     file = Path(ledger)
-    book = _opened(file, share)
-    check_known(file, book, folders)
+    opened_ledger = _opened(file, share)
+    check_known(file, opened_ledger, folders)
     name = dataset or reading.dataset_name(source)
-    if book is None:
+    if opened_ledger is None:
         first, *joined = reading.protected_tables(source)
-        for table, known in [
+        for table, table_name in [
             (first, name),
             *((second, reading.dataset_name(second)) for second in joined),
         ]:
-            check_only(file, known, [*folders, *_folder(reading.source_location(table))])
-    elif name not in (None, book.dataset):
+            check_only(file, table_name, [*folders, *_folder(reading.source_location(table))])
+    elif name not in (None, opened_ledger.dataset):
         raise InputError(
-            f"The ledger {book.path} belongs to the data set {book.dataset!r}; got {name!r}. "
+            f"The ledger {opened_ledger.path} belongs to the data set {opened_ledger.dataset!r}; got {name!r}. "
             f"Use the ledger of {name!r}; or, if these are the same people, set dataset = "
-            f"{book.dataset!r} ([ledger] of a spec, --dataset)."
+            f"{opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
         )
-    return book
+    return opened_ledger
 
 
 def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
@@ -127,7 +127,7 @@ def unknown_releases(
     ()
     """
     entries = book.entries() if book is not None else ()
-    known = {entry.id for entry in entries}
+    entry_ids = {entry.id for entry in entries}
     parents = {ledger.parent, *folders} | {
         Path(entry.output).parent for entry in entries if entry.output.startswith("/")
     }
@@ -135,7 +135,7 @@ def unknown_releases(
     return tuple(
         release
         for release, receipt in _paid_releases(parents)
-        if receipt.get(key) == value and receipt.get("id") not in known
+        if receipt.get(key) == value and receipt.get("id") not in entry_ids
     )
 
 
@@ -224,15 +224,15 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
         exists: whether the file of the ledger exists.
     """
     first = releases[0]
-    more = f" and {len(releases) - 1} more" if len(releases) > 1 else ""
+    others = f" and {len(releases) - 1} more" if len(releases) > 1 else ""
     if not exists:
         return (
-            f"There is no ledger at {ledger}, but the release in {first}{more} was paid from one "
+            f"There is no ledger at {ledger}, but the release in {first}{others} was paid from one "
             "of this name. Nothing was spent. Restore that ledger; or, if this is another data "
             "set, give its ledger another name."
         )
     return (
-        f"The ledger {ledger} does not know the release in {first}{more}, which was paid from it: "
+        f"The ledger {ledger} does not know the release in {first}{others}, which was paid from it: "
         "it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if there "
         f"is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
     )

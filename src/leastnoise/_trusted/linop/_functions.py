@@ -266,15 +266,15 @@ def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
     return powered.T @ weights
 
 
-def refuse_overflow(most: int) -> None:
+def refuse_overflow(largest_sum: int) -> None:
     """Refuse column sums that might reach 2^63, judged by what they are at most.
 
     >>> refuse_overflow(2**62)
     """
-    if most >= 2**63:
+    if largest_sum >= 2**63:
         raise refuse(
             "matrix",
-            f"entries whose weighted column sums may reach {most}",
+            f"entries whose weighted column sums may reach {largest_sum}",
             "small enough for sums below 2^63",
         )
 

@@ -135,8 +135,10 @@ class ValueEquality:
 
     def _parts(self) -> tuple[object, ...]:
         kind: type = type(self)
-        parts = (getattr(self, field.name) for field in fields(kind))
-        return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
+        values = (getattr(self, field.name) for field in fields(kind))
+        return tuple(
+            value.tobytes() if isinstance(value, np.ndarray) else value for value in values
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

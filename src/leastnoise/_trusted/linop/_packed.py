@@ -38,16 +38,19 @@ def to_json(operator: Operator) -> dict[str, object]:
     The name of its class and the arguments of its constructor.
     """
     kind: type = type(operator)
-    parts = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
-    return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
+    arguments = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
+    return {
+        "kind": kind.__name__.lower(),
+        **{name: _written(value) for name, value in arguments.items()},
+    }
 
 
-def _written(part: Any) -> object:
-    if isinstance(part, np.ndarray):
-        return pack(part)
-    if isinstance(part, tuple):
-        return list(part)
-    return part if isinstance(part, int) else to_json(part)
+def _written(value: Any) -> object:
+    if isinstance(value, np.ndarray):
+        return pack(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, int) else to_json(value)
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:

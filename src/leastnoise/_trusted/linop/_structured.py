@@ -147,12 +147,12 @@ class Toeplitz(ValueEquality):
     scales: IntArray
 
     def __post_init__(self) -> None:
-        for name, given in (
+        for name, array in (
             ("starts", self.starts),
             ("values", self.values),
             ("scales", self.scales),
         ):
-            object.__setattr__(self, name, frozen(name, given, 1))
+            object.__setattr__(self, name, frozen(name, array, 1))
         starts = self.starts
         if (
             len(starts) != len(self.values)
@@ -309,14 +309,14 @@ class Ordered(ValueEquality):
             "another operator than contrasts and ordered ones",
         )
         object.__setattr__(self, "order", frozen("order", self.order, 1))
-        seen = np.zeros(self.operator.size, dtype=np.bool_)
+        is_listed = np.zeros(self.operator.size, dtype=np.bool_)
         if (
-            len(self.order) == len(seen)
+            len(self.order) == len(is_listed)
             and int(self.order.min()) >= 0
-            and int(self.order.max()) < len(seen)
+            and int(self.order.max()) < len(is_listed)
         ):
-            seen[self.order] = True
-        if not seen.all():
+            is_listed[self.order] = True
+        if not is_listed.all():
             raise refuse(
                 "order",
                 f"{len(self.order)} places",
@@ -392,11 +392,11 @@ class Nested:
     above: Operator
 
     def __post_init__(self) -> None:
-        for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
+        for name, operator in (("inner", self.inner), ("last", self.last), ("above", self.above)):
             without = Coarse, Contrasts, Nested, Ordered
             refuse_others(
                 name,
-                part,
+                operator,
                 without,
                 "another operator than contrasts, coarse, ordered and nested ones",
             )

@@ -96,13 +96,13 @@ def columns_of(handle: object, *kinds: type) -> Any:
     >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
     ('curl',)
     """
-    kept = _KEPT[handle]
-    if not isinstance(kept, kinds or Columns):
+    content = _KEPT[handle]
+    if not isinstance(content, kinds or Columns):
         raise InternalError(
-            f"This table has {type(kept).__name__}, and something else is asked of it; please "
+            f"This table has {type(content).__name__}, and something else is asked of it; please "
             "report this."
         )
-    return kept
+    return content
 
 
 class Table(Immutable):
@@ -206,13 +206,15 @@ class Table(Immutable):
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
         for name, measure in measures.items():
-            inside, nothing = (
+            is_within_bounds, is_zero = (
                 (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units),
                 sums[name] == 0,
             )
-            given = sums.get(domain.count_of(name) or "")
+            value_counts = sums.get(domain.count_of(name) or "")
             if not (
-                inside | nothing if given is None else np.where(given != 0, inside, nothing)
+                is_within_bounds | is_zero
+                if value_counts is None
+                else np.where(value_counts != 0, is_within_bounds, is_zero)
             ).all():
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
@@ -258,10 +260,10 @@ class Table(Immutable):
         >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
         """
-        made = object.__new__(cls)
+        table = object.__new__(cls)
         read = tuple(name for name in domain.names if name in attributes)
         sums = tuple(name for name in domain.measures if name in measures)
-        kept = {}
+        counted_tables = {}
         for (measure, names), counts in tables.items():
             cells = math.prod(map(domain.cells, names))
             if (
@@ -275,16 +277,16 @@ class Table(Immutable):
                 )  # T4
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
-            kept[measure, tuple(names)] = _frozen(counts)
+            counted_tables[measure, tuple(names)] = _frozen(counts)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": max_per_cell,
             "usage": usage,
         }
-        made._have(domain=domain, attributes=read, measures=sums, **bounds)
-        keep(made, Counted(tables=kept))
-        return made
+        table._have(domain=domain, attributes=read, measures=sums, **bounds)
+        keep(table, Counted(tables=counted_tables))
+        return table
 
     @classmethod
     def keyed(
@@ -315,13 +317,13 @@ class Table(Immutable):
         <Table of private rows over Domain(agent=Unknown(9))>
         """
         allowed, texts = domain.keys(attribute).table, tuple(keys)
-        known = (
+        are_allowed = (
             isinstance(allowed, Keys)
             and len(set(texts)) == len(texts)
             and all(type(text) is str and allowed.allows(text) for text in texts)
         )
         if (
-            not known
+            not are_allowed
             or units.shape != (len(texts),)
             or units.dtype != np.int64
             or not int(units.min(initial=1)) >= 1
@@ -330,16 +332,16 @@ class Table(Immutable):
                 f"the keys of {attribute!r} must differ and be allowed, each with the units that "
                 "have it."
             )  # T5
-        made = object.__new__(cls)
+        table = object.__new__(cls)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": None,
             "usage": None,
         }
-        made._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
-        keep(made, Keyed(keys=texts, units=_frozen(units)))
-        return made
+        table._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
+        keep(table, Keyed(keys=texts, units=_frozen(units)))
+        return table
 
     def _have(self, **facts: object) -> None:
         for name, value in facts.items():
@@ -355,15 +357,15 @@ class Table(Immutable):
         Raises:
             InputError: one that the domain does not have, or that was not read.
         """
-        for what, names, known, look_up in (
+        for column_kind, names, names_read, look_up in (
             ("attribute", attributes, self.attributes, self.domain.kind),
             ("measure", measures, self.measures, self.domain.measure),
         ):
             for name in names:
-                if name not in known:
+                if name not in names_read:
                     look_up(name)
                     raise InputError(
-                        f"The table was read without the {what} {name!r}. Read the source again "
+                        f"The table was read without the {column_kind} {name!r}. Read the source again "
                         "for the plan."
                     )
 
@@ -416,11 +418,11 @@ def _counting(
     return counting
 
 
-def _whole(what: str, name: str, column: npt.ArrayLike) -> Array:
+def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
     array = np.asarray(column)
     # an empty list has no integer type of its own
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-        raise InternalError(f"the {what} of {name!r} must be a flat array of integers.")
+        raise InternalError(f"the {content} of {name!r} must be a flat array of integers.")
     return array
 
 
