@@ -19,7 +19,7 @@ from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._trusted.check import InputError, InternalError, PaidError
-from leastnoise._trusted.kernel._ledger_file import digest_of
+from leastnoise._trusted.kernel._ledger_file import hash_row
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], No
         texts = [json.dumps(value) for value in values]
         connection.execute(
             "UPDATE pending SET plan = ?, options = ?, digest = ?",
-            (*texts, digest_of((entry, *texts))),
+            (*texts, hash_row((entry, *texts))),
         )
 
 

@@ -81,8 +81,8 @@ from leastnoise._trusted.domain import (
     kind_of,
     known_keys,
     own_fields,
-    parts_of,
     plain_json,
+    read_domain_parts,
 )
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
@@ -761,7 +761,7 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     return name, measure if "low" in arguments else ValueCount(measure)
 
 
-@parts_of.register(object)
+@read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):

@@ -27,7 +27,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import _ledger_file
 from leastnoise._trusted.kernel._ledger import Ledger
-from leastnoise._trusted.kernel._ledger_file import SELECT, digest_of, writing
+from leastnoise._trusted.kernel._ledger_file import SELECT, hash_row, write_transaction
 from trusted.kernel.ledgers import ONE, edit, take
 
 SET, ADD = Ledger.set_budget, Ledger.add_spent
@@ -39,7 +39,7 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
         first, row = connection.execute(SELECT).fetchall()
         if column != "digest":
-            digest = digest_of((first[9], *row[:9]))
+            digest = hash_row((first[9], *row[:9]))
             connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
             connection.execute("UPDATE head SET digest = ?", (digest,))
     connection.close()
@@ -205,7 +205,7 @@ def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> N
         "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a "
         "month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
     )
-    with writing(ledger.path, 1.0):  # by another process, for which a display does not wait
+    with write_transaction(ledger.path, 1.0):  # by another process, for which a display does not wait
         assert repr(ledger).endswith("left: epsilon = 1.75)")
     ledger.path.unlink()
     assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)

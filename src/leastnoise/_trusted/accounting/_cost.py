@@ -277,13 +277,13 @@ class Charge:
             or "nothing"
         )
 
-    def within(self, other: "Charge") -> bool:
+    def is_within(self, limit: "Charge") -> bool:
         """Tell whether no part of this charge is above that part of the other.
 
-        >>> Charge(rho=Fraction(1)).within(Charge(rho=Fraction(2)))
+        >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
         """
-        return not any(parameters(missing(self, other)).values())
+        return not any(parameters(missing(self, limit)).values())
 
     def to_json(self) -> Json:
         """Give the values for a JSON object; `charge_from_json` reads them back.

@@ -41,7 +41,7 @@ from functools import lru_cache
 from leastnoise._trusted.accounting._alpha import near_best
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
-Between = tuple[Decimal, Decimal]
+Enclosure = tuple[Decimal, Decimal]
 
 # No delta below this is told apart from it: exp(-7000) is below 1e-3040.
 LEAST_DELTA = Fraction(1, 10**3000)
@@ -63,7 +63,7 @@ class Rounding:
     down: Context
     up: Context
 
-    def fraction(self, value: Fraction) -> Between:
+    def fraction(self, value: Fraction) -> Enclosure:
         """Enclose a fraction.
 
         >>> rounding(3).fraction(Fraction(-2, 3))
@@ -72,7 +72,7 @@ class Rounding:
         numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
         return self.down.divide(numerator, denominator), self.up.divide(numerator, denominator)
 
-    def sqrt(self, value: Fraction) -> Between:
+    def sqrt(self, value: Fraction) -> Enclosure:
         """Enclose the square root of a fraction of at least zero.
 
         >>> rounding(3).sqrt(Fraction(2))
@@ -83,7 +83,7 @@ class Rounding:
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.sqrt(low)), self.up.next_plus(self.up.sqrt(high))
 
-    def exp(self, value: Fraction) -> Between:
+    def exp(self, value: Fraction) -> Enclosure:
         """Enclose the exponential of a fraction.
 
         >>> rounding(3).exp(Fraction(1))
@@ -92,7 +92,7 @@ class Rounding:
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.exp(low)), self.up.next_plus(self.up.exp(high))
 
-    def ln(self, value: Fraction) -> Between:
+    def ln(self, value: Fraction) -> Enclosure:
         """Enclose the natural logarithm of a fraction above zero.
 
         >>> rounding(3).ln(Fraction(2))
@@ -162,7 +162,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
     >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
     (True, False)
     """
-    return _delta_above(epsilon, mu_squared) <= exact("delta", delta)
+    return _delta_upper_bound(epsilon, mu_squared) <= exact("delta", delta)
 
 
 def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
@@ -184,10 +184,10 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
     >>> round(float(gaussian_delta(1, "0.0718")), 9)
     9.941e-06
     """
-    return min(Fraction(1), short_upper(_delta_above(epsilon, mu_squared)))
+    return min(Fraction(1), short_upper(_delta_upper_bound(epsilon, mu_squared)))
 
 
-def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
+def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     """Return the upper end of an enclosure of delta.
 
     With far more digits than cancel if mu is small.
@@ -199,7 +199,7 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
         eps - square / 2
     ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
         return LEAST_DELTA if 2 * eps > square else Fraction(1)
-    return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
+    return Fraction(_enclose_delta(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
@@ -213,12 +213,12 @@ def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     if x_squared >= 2 * HOPELESS:
         return contexts.fraction(LEAST_DELTA)[1]
     density = contexts.up.divide(
-        contexts.exp(-x_squared / 2)[1], contexts.sqrt(2 * _pi_between(contexts.digits)[0])[0]
+        contexts.exp(-x_squared / 2)[1], contexts.sqrt(2 * _enclose_pi(contexts.digits)[0])[0]
     )
-    return contexts.up.multiply(density, _mills_between(x_squared, contexts)[1])
+    return contexts.up.multiply(density, _enclose_mills_ratio(x_squared, contexts)[1])
 
 
-def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
+def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosure:
     """Enclose delta.
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
@@ -227,11 +227,14 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
     down, up = contexts.down, contexts.up
     half = square / 2
     a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
-    mills_a, mills_b = _mills_between(a_squared, contexts), _mills_between(b_squared, contexts)
+    mills_a, mills_b = (
+        _enclose_mills_ratio(a_squared, contexts),
+        _enclose_mills_ratio(b_squared, contexts),
+    )
     exp_low, exp_high = contexts.exp(-a_squared / 2)
     root_low, root_high = (
-        contexts.sqrt(2 * _pi_between(digits)[0]),
-        contexts.sqrt(2 * _pi_between(digits)[1]),
+        contexts.sqrt(2 * _enclose_pi(digits)[0]),
+        contexts.sqrt(2 * _enclose_pi(digits)[1]),
     )
     density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
     zero, one = Decimal(0), Decimal(1)
@@ -244,7 +247,7 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
     return max(zero, low), min(one, high)
 
 
-def _mills_between(x_squared: Fraction, contexts: Rounding) -> Between:
+def _enclose_mills_ratio(x_squared: Fraction, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
 
     R falls in x, and x is at least 0.
@@ -255,7 +258,7 @@ def _mills_between(x_squared: Fraction, contexts: Rounding) -> Between:
     return _mills_by_fraction(x_high, contexts)[0], _mills_by_fraction(x_low, contexts)[1]
 
 
-def _mills_by_series(x: Decimal, contexts: Rounding) -> Between:
+def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio by a series with positive terms.
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
@@ -279,13 +282,13 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Between:
         sum_low, sum_high = down.add(sum_low, term_low), up.add(sum_high, term_high)
     sum_high = up.add(sum_high, term_high)
     exp_low, exp_high = wide.exp(exact_square / 2)
-    pi_low, pi_high = _pi_between(wide.digits)
+    pi_low, pi_high = _enclose_pi(wide.digits)
     whole_low = down.multiply(wide.sqrt(pi_low / 2)[0], exp_low)
     whole_high = up.multiply(wide.sqrt(pi_high / 2)[1], exp_high)
     return max(Decimal(0), down.subtract(whole_low, sum_high)), up.subtract(whole_high, sum_low)
 
 
-def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Between:
+def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
 
     ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
@@ -303,7 +306,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Between:
 
 
 @lru_cache(maxsize=64)
-def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
+def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
 
     Each floor, and everything that is left out, loses less than 1.

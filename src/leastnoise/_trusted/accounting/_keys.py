@@ -104,8 +104,11 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
     contexts, max_rows = rounding(_DIGITS), privacy.max_rows
-    release_probability, delta_limit = _out(rule, contexts), contexts.fraction(budget.delta)[0]
-    for first, last in _stretches(max_rows) if gaussian else [(max_rows, max_rows)]:
+    release_probability, delta_limit = (
+        _release_probability(rule, contexts),
+        contexts.fraction(budget.delta)[0],
+    )
+    for first, last in _key_ranges(max_rows) if gaussian else [(max_rows, max_rows)]:
         shared = privacy.distance - first
         noise_delta = (
             contexts.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
@@ -122,7 +125,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     return True
 
 
-def _stretches(max_keys: int) -> Iterator[tuple[int, int]]:
+def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
     """Cut the numbers 0 to ``max_keys`` into ranges, by first and last number.
 
     They are numbers of keys that nobody else has.
@@ -134,7 +137,7 @@ def _stretches(max_keys: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def _out(rule: KeyRule, contexts: Rounding) -> Decimal:
+def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
     """Bound the probability that a key of one unit is released.
 
     Its noise is at least ``threshold - 1``, or exceeds 62 bits.

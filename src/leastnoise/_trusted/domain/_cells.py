@@ -303,12 +303,12 @@ def plain_json(kind_or_measure: object) -> dict[str, Any]:
 
 
 @singledispatch
-def parts_of(_value: object) -> tuple[Any, Any]:
+def read_domain_parts(_value: object) -> tuple[Any, Any]:
     """Return the kinds and measures in the JSON of a domain.
 
     `Domain` checks them again.
 
-    >>> parts_of({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
+    >>> read_domain_parts({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
     ([('zone', Coded(3))], {})
     """
     raise InternalError("nothing reads the JSON of a domain.")

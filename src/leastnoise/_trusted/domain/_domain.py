@@ -11,11 +11,11 @@ from leastnoise._trusted.domain._cells import (
     Keys,
     Rule,
     kind_of,
-    parts_of,
     plain_json,
+    read_domain_parts,
     rule_of,
 )
-from leastnoise._trusted.domain._kind import Kind, domain_text, pairs_of
+from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
 from leastnoise._trusted.domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._trusted.domain._reading import attribute_name
 
@@ -72,7 +72,7 @@ class Domain(Immutable):
         measures: Mapping[str, Measure] | None = None,
         **kinds: Kind | Iterable[str | int],
     ) -> None:
-        pairs = [*pairs_of(attributes), *kinds.items()]
+        pairs = [*attribute_pairs(attributes), *kinds.items()]
         if not pairs:
             raise InputError(
                 "a domain must have at least one attribute; got none. Name one, for example "
@@ -328,7 +328,7 @@ class Domain(Immutable):
         >>> ln.Domain.from_json(people.to_json()) == people
         True
         """
-        kinds, measures = parts_of(value)
+        kinds, measures = read_domain_parts(value)
         return cls(kinds, measures=measures)
 
     def __eq__(self, other: object) -> bool:

@@ -243,9 +243,9 @@ class Kind(ABC):
     def __repr__(self) -> str:
         values = asdict(self)
         pairs = [(own_field, values[own_field.name]) for own_field in own_fields(type(self))]
-        arguments = [_shown(value) for own_field, value in pairs if not own_field.kw_only]
+        arguments = [_python_text(value) for own_field, value in pairs if not own_field.kw_only]
         arguments += [
-            f"{own_field.name}={_shown(value)}"
+            f"{own_field.name}={_python_text(value)}"
             for own_field, value in pairs
             if own_field.kw_only and value != own_field.default
         ]
@@ -297,7 +297,7 @@ def own_fields(kind: type[Kind]) -> list[Field[Any]]:
     return [candidate for candidate in fields(kind) if candidate.name not in common]
 
 
-def _shown(value: object) -> str:
+def _python_text(value: object) -> str:
     """Return a field as Python writes it."""
     if isinstance(value, Fraction):
         return short(value)
@@ -332,7 +332,7 @@ def check_bound(name: str, value: Exact) -> Fraction:
     return number
 
 
-def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
+def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
     """Return positional attributes as pairs of a name and an unchecked kind."""
     if attributes is None:
         return []

@@ -77,7 +77,7 @@ def count(
     if isinstance(opened, Counted):
         if limits is not None:
             raise InputError(_OTHER_PLAN)
-        return _looked_up(table.domain, opened, attribute_sets, measure)
+        return _sum_out_counted(table.domain, opened, attribute_sets, measure)
     # (A1): None where every row counts as a row
     values = opened.values.get(None) if measure is None else opened.values[measure]
     if (
@@ -97,7 +97,7 @@ def count(
     return _count(table.domain, opened, attribute_sets, values)
 
 
-def _looked_up(
+def _sum_out_counted(
     domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Sum marginals out of tables that a database has counted (A5)."""
@@ -111,7 +111,7 @@ def _looked_up(
             raise InputError(_OTHER_PLAN)
         axes = min(sufficient, key=lambda names: math.prod(map(domain.cells, names)))
         counts = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
-        yield tuple(attributes), _summed(counts, axes, tuple(attributes))
+        yield tuple(attributes), _sum_out(counts, axes, tuple(attributes))
 
 
 def _count(
@@ -144,7 +144,7 @@ def _count(
             columns = [opened.codes[domain.names[position]] for position in group.attributes]
             counts = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
-                marginals[member] = _summed(counts, group.attributes, window[member])
+                marginals[member] = _sum_out(counts, group.attributes, window[member])
         for index, attributes in enumerate(window):
             yield tuple(domain.names[position] for position in attributes), marginals.pop(index)
 
@@ -169,7 +169,7 @@ def _windows(
         yield window
 
 
-def _summed(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
+def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
     """Sum out the axes that are not wanted, and order the others (A3).
 
     Raises:
@@ -203,7 +203,7 @@ def _histogram(
     # adding up the blocks' tables must stay cheap beside counting the blocks
     block = max(_BLOCK, 2 * cells)
     for start in range(0, rows, block):
-        codes = _combined([column[start : start + block] for column in columns], shape)
+        codes = _row_cells([column[start : start + block] for column in columns], shape)
         if values is None:
             total += np.bincount(codes, minlength=cells)
         else:
@@ -211,7 +211,7 @@ def _histogram(
     return total
 
 
-def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
     """Return the row-major cell of each row (A1).
 
     It is computed in the smallest type that holds it, which makes it fast.

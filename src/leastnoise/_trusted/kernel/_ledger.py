@@ -33,22 +33,22 @@ from leastnoise._trusted.kernel._ledger_file import (
     Content,
     Entry,
     Limit,
-    append,
+    append_entry,
+    budgets_in_force,
     check_left,
     check_not_below,
     checked_text,
-    connected,
-    content_of,
-    digest_of,
+    create_file,
     dump,
-    in_force,
+    hash_row,
+    is_same_period,
     limits,
-    make,
+    open_connection,
     os_error_reason,
-    read,
-    same_period,
+    read_content,
+    read_ledger,
     today,
-    writing,
+    write_transaction,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
 from leastnoise._trusted.kernel._run_locks import (
@@ -139,7 +139,7 @@ class Ledger:
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
         seconds = _checked_seconds(timeout)
-        identity = make(file, name, privacy, seconds)
+        identity = create_file(file, name, privacy, seconds)
         return cls(file, name, privacy, seconds, identity)
 
     @classmethod
@@ -170,12 +170,12 @@ class Ledger:
         file = Path(path)
         seconds = _checked_seconds(timeout)
         _wait_for_file(file, seconds)
-        content = read(file, seconds)
+        content = read_ledger(file, seconds)
         list(limits(content, share, today()))  # refuses a share that is not there
         return cls(
             file,
             content.dataset,
-            content.privacy.within(in_force(content)[0][""]),
+            content.privacy.within(budgets_in_force(content)[0][""]),
             seconds,
             content.id,
             share,
@@ -258,17 +258,15 @@ class Ledger:
             *texts,
             day.isoformat(),
         )
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
             check_left(content, request, self.share, day)
             number = len(content.entries) + 1
             added = ("release", self.share, "")
-            head = append(connection, (number, *values), content.head, "reserved", run, added)
+            head = append_entry(connection, (number, *values), content.head, "reserved", run, added)
             if plan:
                 row = (receipt_id, plan, options)
-                connection.execute(
-                    "INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row))
-                )
+                connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, hash_row(row)))
         return Receipt(
             id=receipt_id,
             dataset=self.dataset,
@@ -327,9 +325,9 @@ class Ledger:
             checked_text("share", share),
             checked_text("receipt", receipt) or secrets.token_hex(16),
         )
-        with writing(self.path, self.timeout) as connection:  # (L3)
+        with write_transaction(self.path, self.timeout) as connection:  # (L3)
             content = self._content(connection)
-            each = in_force(content)[1] if period is None else period
+            each = budgets_in_force(content)[1] if period is None else period
             check_not_below(content, budget, name, each)
             row = (
                 len(content.entries) + 1,
@@ -339,7 +337,7 @@ class Ledger:
                 dump(budget),
                 *texts,
             )
-            append(connection, row, content.head, "sealed", "", ("budget", name, each))
+            append_entry(connection, row, content.head, "sealed", "", ("budget", name, each))
         return type(self).open(self.path, share=self.share, timeout=self.timeout)
 
     def add_spent(
@@ -398,7 +396,7 @@ class Ledger:
             checked_text("output", output),
             checked_text("note", note),
         )
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
             if any(entry.id == identity for entry in content.entries):
                 raise LedgerError(
@@ -414,7 +412,7 @@ class Ledger:
                 *texts,
                 f"{day:%Y-%m-%d}",
             )
-            append(
+            append_entry(
                 connection, (number, *values), content.head, "sealed", "", ("spent", self.share, "")
             )
         return self._content().entries[number - 1]
@@ -445,7 +443,7 @@ class Ledger:
                 the release is sealed or absent; or the file cannot be written. Nothing may be
                 drawn.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
 
@@ -462,7 +460,7 @@ class Ledger:
                 be thrown away.
         """
         free_room(self.path, receipt.run)
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
 
@@ -501,7 +499,7 @@ class Ledger:
         >>> folder.cleanup()
         """
         free_room(self.path, receipt.run)
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
             steps.record(connection, receipt.id, number, write_outcome(outcome := draw_outcome()))
@@ -516,7 +514,7 @@ class Ledger:
             InputError: the budget in force is for a day, week, month or year.
             LedgerError: the file cannot be read.
         """
-        _, period = in_force(self._content())
+        _, period = budgets_in_force(self._content())
         if period:
             raise InputError(
                 "A series is paid once and reads the rows of later periods in later "
@@ -542,8 +540,8 @@ class Ledger:
         >>> folder.cleanup()
         """
         content = self._content()
-        entry, (_, period) = self._entry(content, release), in_force(content)
-        if not same_period(period, entry.reserved_on, today()):
+        entry, (_, period) = self._entry(content, release), budgets_in_force(content)
+        if not is_same_period(period, entry.reserved_on, today()):
             raise LedgerError(
                 f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
                 f"begins anew every {period}, and that {period} is over. The data may now contain "
@@ -562,8 +560,8 @@ class Ledger:
         Raises:
             LedgerError: the file cannot be read.
         """
-        _, period = in_force(self._content())
-        return not same_period(period, entry.reserved_on, today())
+        _, period = budgets_in_force(self._content())
+        return not is_same_period(period, entry.reserved_on, today())
 
     def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
         """Return the entry of a release in the file.
@@ -590,7 +588,7 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
-        with connected(self.path, self.timeout) as connection:
+        with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
             return self._checked_receipt(connection, receipt)
 
@@ -600,10 +598,10 @@ class Ledger:
         Raises:
             LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
         """
-        with connected(self.path, self.timeout) as connection:
+        with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
             self._content(connection)
-            return steps.pending_of(connection, entry.id, self.path)
+            return steps.read_pending(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
         """Become the one process that finishes a release.
@@ -615,7 +613,7 @@ class Ledger:
         Raises:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             current = next(
                 (
                     entry_in_file
@@ -650,7 +648,7 @@ class Ledger:
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             self._settle(connection, receipt.id, "sealed")
 
@@ -677,7 +675,7 @@ class Ledger:
         ended = release_states(self.path, self.entries(), is_published)
         if not ended:
             return ()
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
                 self._settle(
@@ -782,9 +780,9 @@ class Ledger:
             LedgerError: another ledger has replaced the file since it was opened.
         """
         content = (
-            read(self.path, self.timeout)
+            read_ledger(self.path, self.timeout)
             if connection is None
-            else content_of(connection, self.path)
+            else read_content(connection, self.path)
         )
         if (content.dataset, content.id) != (
             self.dataset,

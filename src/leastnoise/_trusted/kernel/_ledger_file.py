@@ -144,7 +144,7 @@ class Content:
     entries: tuple[Entry, ...]
 
 
-def append(
+def append_entry(
     connection: sqlite3.Connection,
     row: Sequence[object],
     before: str,
@@ -176,7 +176,7 @@ def append(
 def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
     """Return the digest of an entry, chained to the digest before it."""
     # lists of different lengths: no entry of one form has the text of one of the other
-    return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
+    return hash_row((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
 
 
 def today() -> date:
@@ -204,7 +204,7 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
     return value
 
 
-def digest_of(row: Sequence[object]) -> str:
+def hash_row(row: Sequence[object]) -> str:
     """Return the SHA-256 of the parts of a row that never change.
 
     It detects a flipped bit on the disk; it does not prevent forgery.
@@ -213,7 +213,7 @@ def digest_of(row: Sequence[object]) -> str:
 
 
 @contextmanager
-def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Open one connection for one operation; never create a file.
 
     Every error of SQLite becomes a `LedgerError` of one sentence.
@@ -240,12 +240,12 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
     """Hold the lock of the only writer, and commit at the end.
 
     An exception rolls the transaction back and is raised again.
     """
-    with connected(path, timeout) as connection:
+    with open_connection(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
@@ -263,14 +263,14 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             raise
 
 
-def read(path: Path, timeout: float) -> Content:
+def read_ledger(path: Path, timeout: float) -> Content:
     """Read the whole content of the file at one moment."""
-    with connected(path, timeout) as connection:
+    with open_connection(path, timeout) as connection:
         connection.execute("BEGIN")
-        return content_of(connection, path)
+        return read_content(connection, path)
 
 
-def content_of(connection: sqlite3.Connection, path: Path) -> Content:
+def read_content(connection: sqlite3.Connection, path: Path) -> Content:
     """Check and read the file; refuse a file that this module did not write."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -290,7 +290,7 @@ def content_of(connection: sqlite3.Connection, path: Path) -> Content:
         ((*row, digest),) = connection.execute(
             "SELECT name, privacy, id, digest FROM dataset"
         ).fetchall()
-        if digest != digest_of(row):
+        if digest != hash_row(row):
             raise ValueError
         name = checked_text("dataset", row[0], least=1)
         privacy = _read(row[1], privacy_from_json)
@@ -389,7 +389,7 @@ class Limit:
         return left(self.budget, self.spent)
 
 
-def in_force(content: Content) -> tuple[dict[str, Budget], str]:
+def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
     """Return the budgets in force by share, and their period.
 
     The whole budget has the name "".
@@ -402,18 +402,18 @@ def in_force(content: Content) -> tuple[dict[str, Budget], str]:
     return budgets, period
 
 
-def same_period(period: str, first_day: date, second_day: date) -> bool:
+def is_same_period(period: str, first_day: date, second_day: date) -> bool:
     """Tell whether two days are in the same period of a budget (L2).
 
     All days are in the same period if the budget is for all times.
 
-    >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
+    >>> is_same_period("month", date(2026, 11, 28), date(2026, 12, 1))
     False
     """
     return first_day.strftime(PERIODS[period]) == second_day.strftime(PERIODS[period])
 
 
-def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
+def sum_charges(content: Content, share: str, period: str, day: date) -> Charge:
     """Add up the charges of a share in the period of a day (L2).
 
     The name "" stands for all charges.
@@ -421,7 +421,7 @@ def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
     return total(
         entry.charge
         for entry in content.entries
-        if share in ("", entry.share) and same_period(period, entry.reserved_on, day)
+        if share in ("", entry.share) and is_same_period(period, entry.reserved_on, day)
     )
 
 
@@ -431,14 +431,14 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
     Raises:
         InputError: there is no such share.
     """
-    budgets, period = in_force(content)
+    budgets, period = budgets_in_force(content)
     if share not in budgets:
         raise InputError(
             f"The share must be one of the ledger's, which are: {_share_names(budgets) or 'none yet'}; "
             f"got {share!r}. Give it a budget with `leastnoise ledger share`."
         )
     for name in dict.fromkeys(("", share)):
-        yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
+        yield Limit(name, budgets[name], period, sum_charges(content, name, period, day))
 
 
 def check_left(content: Content, request: Charge, share: str, day: date) -> None:
@@ -448,7 +448,7 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
         BudgetError: less is left; the message says of what.
         InputError: the budget is shared out, and no share or an unknown one is named.
     """
-    budgets, _ = in_force(content)
+    budgets, _ = budgets_in_force(content)
     if len(budgets) > 1 and not share:
         raise InputError(
             f"The budget of the data set {content.dataset!r} is divided into shares, and a release "
@@ -456,7 +456,7 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
             "Ledger.open(path, share=NAME). Nothing was spent."
         )
     for limit in limits(content, share, day):
-        if not request.within(limit.left):
+        if not request.is_within(limit.left):
             raise BudgetError(_above_limit(content.dataset, limit, request))
 
 
@@ -475,8 +475,8 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
             f"which the ledger adds up its entries; got {budget!r}. Nothing was changed."
         )
     for day in {entry.reserved_on for entry in content.entries}:
-        spent = spent_of(content, share, period, day)
-        if not spent.within(whole_budget(budget)):
+        spent = sum_charges(content, share, period, day)
+        if not spent.is_within(whole_budget(budget)):
             raise BudgetError(
                 f"The budget must be at least what is spent, {charge_text(budget, spent)}; got "
                 f"{charge_text(budget, whole_budget(budget))}. Nothing was changed."
@@ -561,7 +561,7 @@ def os_error_reason(error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     """Create an empty ledger and return its identification.
 
     It is written under a unique name and then linked into place: no process ever sees half a
@@ -579,16 +579,16 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 )
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
-            with writing(draft, timeout) as connection:
+            with write_transaction(draft, timeout) as connection:
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
                 for table in TABLES:
                     connection.execute(table)
                 row = (name, dump(privacy), secrets.token_hex(16))
                 connection.execute(
-                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row))
+                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, hash_row(row))
                 )
-                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
+                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (hash_row(row),))
             os.link(draft, file)
         finally:
             with suppress(OSError):  # the ledger is in its place, or never will be

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import InputError, LedgerError
-from leastnoise._trusted.kernel._ledger_file import damaged, digest_of
+from leastnoise._trusted.kernel._ledger_file import damaged, hash_row
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
@@ -112,7 +112,7 @@ def record(
             f"Step {number} of the release {entry_id} is not under way. Let the process that "
             "makes this release finish it."
         )
-    digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
+    digest = hashlib.sha256(b'["')  # in the end that of ``hash_row`` of all parts together
     for index, text in enumerate(_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
         connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, index, text))
@@ -142,7 +142,7 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
         yield "".join(texts_of_part)
 
 
-def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
+def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
     """Read the plan, options and recorded steps of an unpublished release.
 
     Raises:
@@ -165,11 +165,11 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
             "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
         ).fetchall()
         step = Step(request, "".join(text for (text,) in texts))
-        if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
+        if number != len(steps) + 1 or hash_row((step.outcome,)) != digest:
             raise LedgerError(
                 damaged(path, f"the measurement of the release {entry_id} is unreadable")
             )
         steps.append(step)
-    if digest_of((entry_id, *head[:2])) != head[2]:
+    if hash_row((entry_id, *head[:2])) != head[2]:
         raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
     return Pending(head[0], head[1], tuple(steps))

@@ -25,7 +25,7 @@ from leastnoise._trusted.kernel._ledger_file import flush_folder
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
 from leastnoise._trusted.linop import SignedArray, last_cells, narrow
 from leastnoise._trusted.measurements import Block, Measurements, row_scales
-from leastnoise._trusted.table import Table, Wanted
+from leastnoise._trusted.table import Table, TableKey
 
 PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
 
@@ -47,7 +47,7 @@ class ClosedPeriods:
     """
 
     number: int = 0
-    tables: Mapping[Wanted, IntArray] = field(default_factory=dict)
+    tables: Mapping[TableKey, IntArray] = field(default_factory=dict)
     noise: tuple[IntArray, ...] = ()
 
 
@@ -252,7 +252,7 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     return digest.hexdigest()
 
 
-def measured_tables(measurements: Measurements) -> list[Wanted]:
+def measured_tables(measurements: Measurements) -> list[TableKey]:
     """Return the tables that the measurements need, each once.
 
     A table is given by the measure that is summed (None for rows) and the attributes.

@@ -351,7 +351,7 @@ class Series(Immutable):
             return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
         cost = charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
-        step = _step(self, cost, request_of(selection), draw_cost, outcome_from_text)
+        step = _step(self, cost, fingerprint_step(selection), draw_cost, outcome_from_text)
         return cast(Fraction, step)
 
     def find(self, search: KeySearch) -> FoundKeys:
@@ -378,7 +378,7 @@ class Series(Immutable):
             return search.draw(columns_of(table, Keyed), privacy, state.entropy)
 
         cost = charge(whole, whole, SeriesCost(whole))
-        step = _step(self, cost, request_of(search), draw_keys, outcome_from_text)
+        step = _step(self, cost, fingerprint_step(search), draw_keys, outcome_from_text)
         return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
@@ -424,7 +424,7 @@ class Series(Immutable):
         if only is None:
             # with its charge as it is computed here: the text of what is measured is written by
             # code that need not be believed
-            request = request_of((cost, measurements_digest(measurements)))
+            request = fingerprint_step((cost, measurements_digest(measurements)))
         receipt_id = self.receipt.id if self.receipt else ""
 
         def observation_of(values: tuple[SignedArray, ...]) -> Observation:
@@ -492,7 +492,7 @@ class Series(Immutable):
         def read_recorded(text: str) -> tuple[SignedArray, ...]:
             return values_from_text(text, [block.rows for block in only.blocks])
 
-        request = request_of((measurements_print, number))
+        request = fingerprint_step((measurements_print, number))
         return tuple(_step(self, cost, request, close_and_answer, read_recorded))
 
     def __repr__(self) -> str:
@@ -591,10 +591,10 @@ def _checked_ledger(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def request_of(selection: object) -> str:
+def fingerprint_step(selection: object) -> str:
     """Return the fingerprint of a step, from its public numbers.
 
-    >>> request_of("a") == request_of("b")
+    >>> fingerprint_step("a") == fingerprint_step("b")
     False
     """
     return hashlib.sha256(repr(selection).encode()).hexdigest()
@@ -630,7 +630,7 @@ def _step(
     shared = series.terms.shared
     with state.lock:
         available = series.left()
-        if not cost.within(available):
+        if not cost.is_within(available):
             raise BudgetError(
                 f"A step requests {charge_text(shared, cost)}, but only "
                 f"{charge_text(shared, available)} of this release's budget is left. Nothing was "

@@ -183,7 +183,7 @@ class Toeplitz(ValueEquality):
         return self.size
 
 
-def running(starts: IntArray, values: IntArray, x: Array) -> Array:
+def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
     """Multiply by the Toeplitz matrix without its scales.
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
@@ -199,14 +199,14 @@ def running(starts: IntArray, values: IntArray, x: Array) -> Array:
     return answer
 
 
-def scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
     """Multiply the entries of x along its first axis by the scales^power."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
 @apply.register
 def _(operator: Toeplitz, x: Array) -> Array:
-    return running(operator.starts, operator.values, scaled(operator, x))
+    return toeplitz_product(operator.starts, operator.values, scale_cells(operator, x))
 
 
 @column_sums.register
@@ -217,9 +217,9 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
         for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True)
     )
     refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
-    return scaled(
+    return scale_cells(
         operator,
-        running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
+        toeplitz_product(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
         power,
     )
 
@@ -439,7 +439,7 @@ def _blocks(x: Array, width: int) -> Array:
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 
-def row_of(x: Array) -> Array:
+def join_runs(x: Array) -> Array:
     """Undo ``_blocks``: put the runs one after the other again."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
@@ -450,7 +450,7 @@ def _(operator: Nested, x: Array) -> Array:
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
     return np.concatenate(
         [
-            row_of(apply(operator.inner, blocks)),
+            join_runs(apply(operator.inner, blocks)),
             apply(operator.last, last),
             apply(operator.above, sums),
         ],

@@ -22,7 +22,7 @@ from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, Unit
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
 # A measure to be summed, or None for rows, and the attributes of a marginal.
-Wanted = tuple[str | None, tuple[str, ...]]
+TableKey = tuple[str | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -50,7 +50,7 @@ class Counted:
             measure.
     """
 
-    tables: Mapping[Wanted, IntArray]
+    tables: Mapping[TableKey, IntArray]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +66,7 @@ class Keyed:
     units: IntArray
 
 
-_KEPT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
+_CONTENT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
 
 
 def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
@@ -78,7 +78,7 @@ def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
     >>> columns_of(handle).rows
     3
     """
-    _KEPT[handle] = columns
+    _CONTENT[handle] = columns
 
 
 def columns_of(handle: object, *kinds: type) -> Any:
@@ -96,7 +96,7 @@ def columns_of(handle: object, *kinds: type) -> Any:
     >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
     ('curl',)
     """
-    content = _KEPT[handle]
+    content = _CONTENT[handle]
     if not isinstance(content, kinds or Columns):
         raise InternalError(
             f"This table has {type(content).__name__}, and something else is asked of it; please "
@@ -219,14 +219,14 @@ class Table(Immutable):
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
                 )  # T1
-        counts = None if counting is None else _counting(counting, lengths, measures, sums)
+        counts = None if counting is None else _checked_counting(counting, lengths, measures, sums)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": max_per_cell,
             "usage": usage,
         }
-        self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
+        self._set_facts(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
         values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
         if counts is not None:
             values_of[None] = counts
@@ -238,7 +238,7 @@ class Table(Immutable):
         domain: Domain,
         attributes: Sequence[str],
         measures: Sequence[str],
-        tables: Mapping[Wanted, IntArray],
+        tables: Mapping[TableKey, IntArray],
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
@@ -284,7 +284,7 @@ class Table(Immutable):
             "max_per_cell": max_per_cell,
             "usage": usage,
         }
-        table._have(domain=domain, attributes=read, measures=sums, **bounds)
+        table._set_facts(domain=domain, attributes=read, measures=sums, **bounds)
         keep(table, Counted(tables=counted_tables))
         return table
 
@@ -339,11 +339,11 @@ class Table(Immutable):
             "max_per_cell": None,
             "usage": None,
         }
-        table._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
+        table._set_facts(domain=domain, attributes=(attribute,), measures=(), **bounds)
         keep(table, Keyed(keys=texts, units=_frozen(units)))
         return table
 
-    def _have(self, **facts: object) -> None:
+    def _set_facts(self, **facts: object) -> None:
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -401,7 +401,7 @@ def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
     return codes
 
 
-def _counting(
+def _checked_counting(
     column: npt.ArrayLike,
     lengths: set[int],
     measures: Mapping[str, Measure],
