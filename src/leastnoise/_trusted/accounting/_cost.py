@@ -1,4 +1,4 @@
-"""Costs, coverage of a cost by a budget, and charges.
+"""Compute costs and charges, and check that a budget covers a cost.
 
 Plans incur costs by their integer queries; a ledger adds up charges.
 """
@@ -39,7 +39,7 @@ class _Amount:
         return f"{name.replace('_', ' ')} = {readable(value)} ({self.noise} noise)"
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
+        """Return the values for a JSON object; `cost_from_json` reads them.
 
         >>> PureCost(1).to_json(), GaussianCost(1).to_json()
         ({'kind': 'pure', 'epsilon': '1'}, {'kind': 'gaussian', 'mu_squared': '1'})
@@ -54,7 +54,7 @@ class _Amount:
 class PureCost(_Amount):
     """The cost of discrete Laplace noise, epsilon.
 
-    The largest over the cells j of ``sum_i |A_ij| / s_i``.
+    It is the largest ``sum_i |A_ij| / s_i`` over the cells j.
 
     >>> PureCost("1/3").epsilon
     Fraction(1, 3)
@@ -68,10 +68,8 @@ class PureCost(_Amount):
 class GaussianCost(_Amount):
     """The cost of rounded continuous Gaussian noise, mu squared.
 
-    The largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
-
-    The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is
-    post-processing.
+    It is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is exactly
+    mu-GDP, because rounding an integer plus a continuous Gaussian is post-processing.
 
     >>> GaussianCost("1/4").mu_squared
     Fraction(1, 4)
@@ -85,7 +83,7 @@ class GaussianCost(_Amount):
 class ConcentratedCost(_Amount):
     """The cost of discrete Gaussian noise, rho.
 
-    The largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
+    It is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
 
     >>> ConcentratedCost("1/2").rho
     Fraction(1, 2)
@@ -99,9 +97,8 @@ class ConcentratedCost(_Amount):
 class SeriesCost:
     """The cost of a series of adaptive steps: a whole budget.
 
-    Each step is chosen after seeing the ones before; the steps share the budget.
-
-    The kernel's series keeps the steps' charges within it (theorem 6 of PROOFS-accounting.md).
+    Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
+    The kernel keeps the charges of the steps within it (theorem 6 of PROOFS-accounting.md).
 
     Args:
         budget: the budget that the whole series satisfies.
@@ -125,7 +122,7 @@ class SeriesCost:
         return f"a series of steps within {', '.join(f'{name} = {readable(number)}' for name, number in parameters(self.budget).items())}"
 
     def to_json(self) -> dict[str, Json | str]:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
+        """Return the values for a JSON object; `cost_from_json` reads them.
 
         >>> SeriesCost(PureDP(1)).to_json()
         {'kind': 'series', 'budget': {'definition': 'PureDP', 'epsilon': '1'}}
@@ -155,10 +152,11 @@ class Noise(Enum):
     def cost(self, distance: Fraction) -> Cost:
         """Return the cost of queries with a given distance between neighbours.
 
-        The distance is ``|c - c'|_p^p`` of the answers over their noise scales, p = ``norm``.
+        The distance is the largest ``|c - c'|_p^p`` of the answers over their noise scales, with p
+        = ``norm``.
 
         Args:
-            distance: this largest ``|c - c'|_p^p``.
+            distance: the distance; exact, above 0.
 
         >>> Noise.DISCRETE_GAUSSIAN.cost(Fraction(1))
         ConcentratedCost(rho=Fraction(1, 2))
@@ -175,7 +173,7 @@ class Noise(Enum):
 def rho_of(cost: Cost) -> Fraction:
     """Return the least known rho of a mechanism of this cost, exactly.
 
-    ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
+    It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
         InputError: a series within (epsilon, delta), for which none is known.
@@ -251,7 +249,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
 class Charge:
     """An amount of a budget: epsilon, delta and rho.
 
-    Each is a fraction of at least zero; those that the definition does not have are 0.
+    Each is a fraction of at least zero; parameters that the definition does not have are 0.
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
@@ -278,7 +276,7 @@ class Charge:
         )
 
     def is_within(self, limit: "Charge") -> bool:
-        """Tell whether no part of this charge is above that part of the other.
+        """Tell whether no part of this charge exceeds that part of a limit.
 
         >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
@@ -286,7 +284,7 @@ class Charge:
         return not any(parameters(missing(self, limit)).values())
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `charge_from_json` reads them back.
+        """Return the values for a JSON object; `charge_from_json` reads them.
 
         >>> Charge(rho=Fraction(1, 2)).to_json()
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
@@ -311,7 +309,7 @@ def charge_text(budget: Budget, amount: Budget | Charge) -> str:
 
 
 def whole_budget(budget: Budget) -> Charge:
-    """Give the charge that would use a budget up.
+    """Return the charge that would use a budget up.
 
     >>> str(whole_budget(ApproxDP(1, "1e-9")))
     'epsilon = 1, delta = 1e-9'
@@ -405,7 +403,9 @@ def total(charge_list: Iterable[Charge]) -> Charge:
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
-    """Give what is left of a budget; no part is below zero.
+    """Return the part of a budget that is not spent.
+
+    No part is below zero.
 
     >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
     Fraction(2, 3)
@@ -414,7 +414,7 @@ def left(budget: Budget, spent: Charge) -> Charge:
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
-    """Return by how much a request exceeds what is available.
+    """Return the amount by which a request exceeds what is available.
 
     No part is below zero.
 
@@ -431,9 +431,9 @@ def missing(requested: Charge, available: Charge) -> Charge:
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
-    """Return whether `charge` could have returned this amount for a budget.
+    """Tell whether `charge` could have returned this amount for a budget.
 
-    Above zero, and no part that the definition does not have.
+    The amount must be above zero, with no part that the definition does not have.
 
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)

@@ -1,6 +1,6 @@
-"""Proved bounds on the delta of Gaussian noise and of zCDP.
+"""Prove bounds on the delta of Gaussian noise and of zCDP.
 
-At a given epsilon, in decimal arithmetic with directed rounding.
+They hold at a given epsilon, and are computed in decimal arithmetic with directed rounding.
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
 their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
@@ -52,7 +52,7 @@ HOPELESS = 7000
 class Rounding:
     """Two decimal contexts, one rounding down and one rounding up.
 
-    Of the same number of digits.
+    Both have the same number of digits.
 
     >>> ways = rounding(5)
     >>> ways.fraction(Fraction(1, 3))
@@ -128,9 +128,9 @@ def rounding(digits: int) -> Rounding:
 
 
 def short_upper(value: Fraction) -> Fraction:
-    """Round up to 17 significant digits, and to at least 1e-3000.
+    """Round a probability up to 17 significant digits.
 
-    For a probability to be shown and stored.
+    The result is at least 1e-3000. It is for display and storage.
 
     >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
@@ -143,7 +143,7 @@ def short_upper(value: Fraction) -> Fraction:
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
-    """Return whether mu-GDP is proved to imply (epsilon, delta)-DP.
+    """Tell whether mu-GDP is proved to imply (epsilon, delta)-DP.
 
     Args:
         epsilon: at least 0.
@@ -190,7 +190,7 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     """Return the upper end of an enclosure of delta.
 
-    With far more digits than cancel if mu is small.
+    If mu is small, it uses far more digits than cancel.
     """
     eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
@@ -205,7 +205,7 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     """Return an upper bound on a normal tail probability.
 
-    That a standard normal variable is at least ``sqrt(x_squared) >= 0``.
+    The probability is that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
 
     >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
     0.022750131948
@@ -219,7 +219,7 @@ def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
 
 
 def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosure:
-    """Enclose delta.
+    """Enclose the delta of Gaussian noise.
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
@@ -309,7 +309,7 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
 def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor, and everything that is left out, loses less than 1.
+    Each floor, and all terms that are left out together, lose less than 1.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(

@@ -1,6 +1,6 @@
-"""The (epsilon, delta) of a search for keys by noisy counts.
+"""Bound the (epsilon, delta) of a search for keys by noisy counts.
 
-Counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
+The counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
 """
 
 from collections.abc import Iterator
@@ -67,9 +67,9 @@ class KeyRule:
 
 
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
-    """Return whether a rule is proved to satisfy its budget.
+    """Tell whether a rule is proved to satisfy its budget.
 
-    For a unit that adds 1 to the counts of at most ``max_rows`` keys.
+    A unit adds 1 to the counts of at most ``max_rows`` keys.
 
     Args:
         rule: the noise and the threshold.
@@ -140,7 +140,7 @@ def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
 def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
     """Bound the probability that a key of one unit is released.
 
-    Its noise is at least ``threshold - 1``, or exceeds 62 bits.
+    Then its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """
     up, least_noise = contexts.up, rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:

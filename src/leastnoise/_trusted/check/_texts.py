@@ -1,6 +1,6 @@
-"""Public values as text for people.
+"""Write public values as text for people.
 
-For messages and displays; no decision depends on it.
+The texts are for messages and displays; no decision depends on them.
 """
 
 import re
@@ -21,7 +21,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 class Message(str):
     """A sentence with its template and values.
 
-    A page can say it in another language.
+    A page can translate it by its template.
     """
 
     __slots__ = ("template", "values")
@@ -32,7 +32,7 @@ class Message(str):
 def message(template: str, **values: object) -> Message:
     """Fill the names in braces, with ``!r`` by ``repr``.
 
-    Unlike a format string, a template uses nothing of a value but its text.
+    Unlike a format string, a template uses only the text of a value.
 
     >>> message("{what} must be {allowed}.", what="rho", allowed="a number")
     'rho must be a number.'

@@ -1,6 +1,4 @@
-"""Functions on operators, dispatched by class.
-
-Apply, transpose, weighted column sums, matrix.
+"""Apply, transpose and sum operators, dispatched by class.
 
 Every function works along the first axis of its array, in exact int64 arithmetic where the input is
 int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
@@ -178,7 +176,7 @@ def run_sums(x: Array, width: int) -> Array:
 def run_spread(x: Array, width: int, length: int) -> Array:
     """Repeat every entry ``width`` times along the first axis.
 
-    Cut to ``length``.
+    The result is cut to ``length``.
 
     >>> run_spread(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
@@ -305,7 +303,7 @@ def along(
 def dense(operator: Operator) -> IntArray:
     """Return the explicit matrix, int64 of shape (rows, size).
 
-    Only for small operators and tests.
+    Use it only for small operators and in tests.
 
     >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -319,7 +317,7 @@ def dense(operator: Operator) -> IntArray:
 def last_cells(operator: Operator) -> IntArray:
     """Return the last cell with a nonzero coefficient of each row.
 
-    A sealed array of shape (rows,), computed from the explicit matrix.
+    The result is a sealed array of shape (rows,), computed from the explicit matrix.
 
     >>> last_cells(Tree.full(3, 2)).tolist()
     [2, 1, 2, 0, 1, 2]

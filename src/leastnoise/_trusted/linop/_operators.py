@@ -1,4 +1,4 @@
-"""Integer linear operators as small frozen values.
+"""Define integer linear operators as small frozen values.
 
 An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing
 about noise: the scale of a row's noise belongs to the plan. Questions about operators are functions

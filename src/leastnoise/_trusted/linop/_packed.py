@@ -1,4 +1,4 @@
-"""Operators and noisy answers as JSON values, and back.
+"""Write operators and noisy answers as JSON values, and read them.
 
 Reading an array uses no more memory than its public shape requires.
 """
@@ -25,7 +25,7 @@ _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size i
 def pack(array: SignedArray) -> dict[str, object]:
     """Return an int64 or int32 array as a JSON value.
 
-    Its shape and its compressed bytes.
+    The value has its shape and its compressed bytes.
     """
     bits = 32 if array.dtype == np.int32 else 64
     raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
@@ -77,7 +77,7 @@ def whole_bytes_text(array: SignedArray) -> str:
 
 
 def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Read what ``pack`` or ``whole_bytes`` wrote, as int64.
+    """Read an array that ``pack`` or ``whole_bytes`` wrote, as int64.
 
     An array of more than ``most`` numbers is refused before it is unpacked.
     """

@@ -1,6 +1,7 @@
-"""Operators that need few running sums.
+"""Define operators that need few running sums.
 
-Contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on blocks.
+They are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on
+blocks.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Products with transposed operators, for estimates and error bars.
+"""Multiply by transposed operators, for estimates and error bars.
 
 Column sums, and so privacy costs, do not use the ones in this file.
 """

@@ -1,10 +1,10 @@
-"""Which marginals to count together.
+"""Choose which marginals to count together.
 
 One pass over the rows counts a group of attributes, whose table gives several smaller ones.
 
-Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of
-PROOFS-kernel.md). It learns no more of the rows than the power of two above their number, which
-decides only how the same numbers are computed.
+Not trusted: the kernel checks that the table of a group has the attributes of each member (A3 of
+PROOFS-kernel.md). This code receives only the power of two above the number of rows, which decides
+how the same numbers are computed.
 """
 
 import math

@@ -1,9 +1,8 @@
-"""The opaque handle on encoded private rows.
+"""Define the opaque handle on encoded private rows.
 
-The rows are kept outside the handle, so that nothing in it leads to them.
-
-Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody
-else. The labels (T1 ...) refer to PROOFS-table.md beside this file.
+The rows are kept outside the handle, so that nothing in it leads to them. `Table` stores them when
+it is made, and only the kernel opens them: the import contracts allow no other code. The labels (T1
+...) refer to PROOFS-table.md beside this file.
 """
 
 import math
@@ -27,7 +26,7 @@ TableKey = tuple[str | None, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Columns:
-    """Private rows.
+    """Private rows, as columns of cells and amounts.
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
@@ -82,7 +81,7 @@ def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
 
 
 def columns_of(handle: object, *kinds: type) -> Any:
-    """Return the rows, counts or keys behind a handle; for the kernel.
+    """Return the rows, counts or keys behind a handle; only for the kernel.
 
     Args:
         handle: a table.
@@ -245,13 +244,19 @@ class Table(Immutable):
         max_per_cell: PerCellBound | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
-        """Return a handle on rows that stay where they are.
+        """Return a handle on rows whose marginals a database has counted.
 
-        Their marginals have been counted there.
+        A row that one of the attributes read drops is in no marginal.
 
-        A row that one of the attributes read drops is in no marginal. The tables have for a
-        measure, or None for rows, and some attributes their marginal: int64, flat, row-major. The
-        other arguments are as above.
+        Args:
+            domain: the public domain.
+            attributes: the attributes that were read.
+            measures: the measures that were read.
+            tables: by the measure (None for rows) and the attributes, the marginal: int64, flat, row-major.
+            unit_column: as for `Table`.
+            max_rows: as for `Table`.
+            max_per_cell: as for `Table`.
+            usage: as for `Table`.
 
         Raises:
             InternalError: counts that do not fit the domain; the message names the attributes,
@@ -344,11 +349,12 @@ class Table(Immutable):
         return table
 
     def _set_facts(self, **facts: object) -> None:
+        """Set the public facts of a new handle."""
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
-        """Refuse columns that are not in the table.
+        """Refuse attributes or measures that the table was read without.
 
         Args:
             attributes: names.
@@ -394,6 +400,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    """Check a column of codes, and return a copy that cannot be written (T1, T2)."""
     array = _whole("codes", name, column)
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
@@ -407,7 +414,10 @@ def _checked_counting(
     measures: Mapping[str, Measure],
     sums: Mapping[str, Values],
 ) -> Values:
-    """Return which rows count as rows, checked: a row that does not is 0 in every sum but counts of units (T6)."""
+    """Check which rows count as rows, and return them (T6).
+
+    A row that does not count adds 0 to every sum except counts of units.
+    """
     counting: Values = _frozen(_whole("rows", "counting", column))
     if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
         raise InternalError("counting must be 1 or 0 for every row of a table.")
@@ -419,6 +429,7 @@ def _checked_counting(
 
 
 def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
+    """Return a column as a flat array of whole numbers; refuse any other."""
     array = np.asarray(column)
     # an empty list has no integer type of its own
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
@@ -427,6 +438,7 @@ def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
 
 
 def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
+    """Return a copy that cannot be written (T2)."""
     copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
     return copy
