@@ -103,24 +103,19 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
-    contexts, max_rows = rounding(_DIGITS), privacy.max_rows
-    release_probability, delta_limit = (
-        _release_probability(rule, contexts),
-        contexts.fraction(budget.delta)[0],
-    )
+    contexts = rounding(_DIGITS)
+    max_rows = privacy.max_rows
+    release_probability = _release_probability(rule, contexts)
+    delta_limit = contexts.fraction(budget.delta)[0]
     for first, last in _key_ranges(max_rows) if gaussian else [(max_rows, max_rows)]:
         shared = privacy.distance - first
-        noise_delta = (
-            contexts.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
-            if gaussian and shared
-            else Decimal(0)
-        )
-        if (
-            not contexts.up.add(
-                noise_delta, contexts.up.multiply(release_probability, Decimal(last))
-            )
-            <= delta_limit
-        ):
+        noise_delta = Decimal(0)
+        if gaussian and shared:
+            noise_delta = contexts.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[
+                1
+            ]
+        release_delta = contexts.up.multiply(release_probability, Decimal(last))
+        if not contexts.up.add(noise_delta, release_delta) <= delta_limit:
             return False
     return True
 
@@ -142,7 +137,8 @@ def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
 
     Then its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """
-    up, least_noise = contexts.up, rule.threshold - 1
+    up = contexts.up
+    least_noise = rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
         tail = normal_tail(((least_noise - Fraction(1, 2)) / rule.scale) ** 2, contexts)
     else:

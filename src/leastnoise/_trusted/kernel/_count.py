@@ -128,14 +128,11 @@ def _count(
     Returns:
         As `count`.
     """
-    positions, rows, sizes = (
-        {name: index for index, name in enumerate(domain.names)},
-        opened.rows,
-        domain.shape,
-    )
-    for window in _windows(
-        (tuple(positions[name] for name in attributes) for attributes in sets), sizes
-    ):
+    positions = {name: index for index, name in enumerate(domain.names)}
+    rows = opened.rows
+    sizes = domain.shape
+    position_sets = (tuple(positions[name] for name in attributes) for attributes in sets)
+    for window in _windows(position_sets, sizes):
         marginals: dict[int, IntArray] = {}
         for group in groups(
             window, sizes, 1 << rows.bit_length()

@@ -93,7 +93,8 @@ class KeySearch:
             InputError: as `verify`; nothing was drawn.
         """
         self.verify(privacy)
-        scale, number = self.rule.scale, len(keyed.keys)
+        scale = self.rule.scale
+        number = len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
         noisy = keyed.units + noise
         reached = [

@@ -249,7 +249,8 @@ class Ledger:
             checked_text("output", output),
             checked_text("description", description),
         )
-        receipt_id, day = secrets.token_hex(16), today()
+        receipt_id = secrets.token_hex(16)
+        day = today()
         values = (
             receipt_id,
             dump(request),
@@ -321,10 +322,8 @@ class Ledger:
                 "a share."
             )
         texts = ("", "", checked_text("note", note), today().isoformat())
-        name, identity = (
-            checked_text("share", share),
-            checked_text("receipt", receipt) or secrets.token_hex(16),
-        )
+        name = checked_text("share", share)
+        identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         with write_transaction(self.path, self.timeout) as connection:  # (L3)
             content = self._content(connection)
             each = budgets_in_force(content)[1] if period is None else period
@@ -386,9 +385,8 @@ class Ledger:
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
-        if (
-            type(day) is not date or day > today()
-        ):  # a time of day is no day, though Python has it as one
+        # `datetime` is a subclass of `date`, and a time of day is not a day
+        if type(day) is not date or day > today():
             raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         texts = (
@@ -502,7 +500,8 @@ class Ledger:
         with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
-            steps.record(connection, receipt.id, number, write_outcome(outcome := draw_outcome()))
+            outcome = draw_outcome()
+            steps.record(connection, receipt.id, number, write_outcome(outcome))
         return outcome
 
     def check_for_all_times(self) -> None:
@@ -540,7 +539,8 @@ class Ledger:
         >>> folder.cleanup()
         """
         content = self._content()
-        entry, (_, period) = self._entry(content, release), budgets_in_force(content)
+        entry = self._entry(content, release)
+        _, period = budgets_in_force(content)
         if not is_same_period(period, entry.reserved_on, today()):
             raise LedgerError(
                 f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
@@ -727,9 +727,9 @@ class Ledger:
         """
         available = [limit.left for limit in self.limits()]
         return Charge(
-            epsilon=min(p.epsilon for p in available),
-            delta=min(p.delta for p in available),
-            rho=min(p.rho for p in available),
+            epsilon=min(charge_left.epsilon for charge_left in available),
+            delta=min(charge_left.delta for charge_left in available),
+            rho=min(charge_left.rho for charge_left in available),
         )
 
     def limits(self) -> tuple[Limit, ...]:

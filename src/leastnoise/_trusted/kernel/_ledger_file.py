@@ -299,7 +299,8 @@ def read_content(connection: sqlite3.Connection, path: Path) -> Content:
         raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         raise LedgerError(damaged(path, "entries are missing"))
-    entries, last = [], digest
+    entries = []
+    last = digest
     for row in rows:
         entries.append(_entry(row, last, privacy.budget, path))
         last = entries[-1].digest
@@ -324,21 +325,18 @@ def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> 
             name: checked_text(name, values[name])
             for name in ("plan_digest", "output", "description", "run", "share")
         }
-        values["id"], values["resumable"] = (
-            checked_text("id", values["id"], least=1),
-            bool(values["resumable"]) and values["state"] == "reserved",
-        )
-        values["charge"], values["cost"] = (
-            _read(values["charge"], charge_from_json),
-            _read(values["cost"], cost_from_json),
-        )
-        values["declared"], values["reserved_on"] = (
-            _read(values["declared"], budget_from_json),
-            date.fromisoformat(values["reserved_on"]),
-        )
+        values["id"] = checked_text("id", values["id"], least=1)
+        values["resumable"] = bool(values["resumable"]) and values["state"] == "reserved"
+        values["charge"] = _read(values["charge"], charge_from_json)
+        values["cost"] = _read(values["cost"], cost_from_json)
+        values["declared"] = _read(values["declared"], budget_from_json)
+        values["reserved_on"] = date.fromisoformat(values["reserved_on"])
         entry = Entry(**values)
-        of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
-        if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
+        if entry.kind == "budget":
+            is_valid = entry.charge == Charge() and type(entry.declared) is type(budget)
+        else:
+            is_valid = is_charge_of(budget, entry.charge)
+        if not is_valid:
             raise ValueError
     except (ValueError, TypeError, RecursionError):
         raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
@@ -394,11 +392,13 @@ def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
 
     The whole budget has the name "".
     """
-    budgets, period = {"": content.privacy.budget}, ""
+    budgets = {"": content.privacy.budget}
+    period = ""
     for entry in content.entries:
         if entry.kind == "budget":
             budgets[entry.share] = entry.declared
-            period = entry.period if entry.share == "" else period
+            if entry.share == "":
+                period = entry.period
     return budgets, period
 
 

@@ -131,11 +131,13 @@ def _parts(texts: Iterable[str]) -> Iterator[str]:
     size = 0
     for text in texts:
         start = 0
-        while len(text) - start >= (
-            room := _PART - size
-        ):  # a text may be very long: what is left of it is not copied
+        # a text may be very long, so the remainder of it is not copied
+        while len(text) - start >= _PART - size:
+            room = _PART - size
             yield "".join([*texts_of_part, text[start : start + room]])
-            texts_of_part, size, start = [], 0, start + room
+            texts_of_part = []
+            size = 0
+            start += room
         texts_of_part.append(text[start:])
         size += len(text) - start
     if size:

@@ -73,14 +73,11 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     leastnoise._trusted.check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
     one_of("what late rows do", late, ("drop", "arrival"))
-    domain, privacy, bound = (
-        measurements.domain,
-        measurements.privacy,
-        measurements.privacy.max_per_cell,
-    )
-    rows_in_all_periods = (
-        0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
-    )
+    domain, privacy = measurements.domain, measurements.privacy
+    bound = privacy.max_per_cell
+    rows_in_all_periods = 0
+    if bound is not None and bound.attributes == (along,):
+        rows_in_all_periods = bound.rows * domain.cells(along)
     if privacy.unit_column is not None and (
         late == "arrival" or not 0 < rows_in_all_periods <= privacy.max_rows
     ):
@@ -138,19 +135,27 @@ def close_period(
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
-    period, tables = before.number, {}
-    # on arrival one table of all attributes, so that a row arrives in one period in all of them
-    for key in (
-        [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements)
-    ):
-        ((attributes, counts),) = count(table, [key[1]], key[0])
-        shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
-        tables[key] = (
-            before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
-        )
+    period = before.number
+    tables: dict[TableKey, IntArray] = {}
+    keys: list[TableKey]
+    if late == "arrival":
+        # one table of all attributes, so that a row arrives in the same period in all of them
+        keys = [(None, measurements.columns()[0])]
+    else:
+        keys = measured_tables(measurements)
+    for key in keys:
+        measure, names = key
+        ((attributes, counts),) = count(table, [names], measure)
+        shape = [measurements.domain.cells(name) for name in attributes]
+        axis = attributes.index(along)
+        if period:
+            tables[key] = before.tables[key].copy()
+        else:
+            tables[key] = np.zeros((2, counts.size), dtype=np.int64)
+        # views with the periods first, so that writing to them changes ``tables``
         current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
-        )  # views, periods first
+        )
         frozen[period] = current[period]
         if late == "arrival":
             frozen[period] += np.maximum(current[:period] - highest[:period], 0).sum(axis=0)

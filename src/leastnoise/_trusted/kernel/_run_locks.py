@@ -36,7 +36,9 @@ def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
 
     The operating system frees the lock when the process ends, however it ends.
     """
-    handle, file, run = -1, ledger, ""
+    handle = -1
+    file = ledger
+    run = ""
     try:
         try:
             while handle < 0:
