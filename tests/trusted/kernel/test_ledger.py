@@ -205,7 +205,8 @@ def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> N
         "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a "
         "month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
     )
-    with write_transaction(ledger.path, 1.0):  # by another process, for which a display does not wait
+    # another process writes, and a display does not wait for it
+    with write_transaction(ledger.path, 1.0):
         assert repr(ledger).endswith("left: epsilon = 1.75)")
     ledger.path.unlink()
     assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)
