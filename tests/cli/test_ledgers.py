@@ -293,7 +293,7 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
 def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, arguments):
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
-    with full_disk("leastnoise._trusted.kernel._ledger.append"):  # before it
+    with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
     with full_disk("leastnoise._cli._ledger._show_left"):
