@@ -23,23 +23,19 @@ TRUSTED = tuple(
 READERS = "_trusted/reading/"
 READING_LIBRARIES = {"adbc_driver_postgresql", "duckdb", "narwhals", "pyarrow", "sqlglot"}
 
-_MESSAGES = "messages"
 # Files of the folder that need not be right for a release to be private, each with the reason.
 HELPERS = {
     "_trusted/accounting/_alpha.py": "the order of a bound that holds at every order",
     "_trusted/accounting/_json.py": "JSON values, which the ledger writes again and compares",
-    "_trusted/accounting/_messages.py": _MESSAGES,
     "_trusted/check/_texts.py": "public values as text for people",
     "_trusted/domain/_column_types.py": "refusals by declared types; what they let pass is read as ever",
     "_trusted/domain/_kind.py": "public kinds of attributes; `Rule` refuses a cell that is not among theirs",
     "_trusted/domain/_labels.py": "names of cells in public queries; no row is read by them",
     "_trusted/domain/_levels.py": "public maps of the cells of an attribute to coarser ones",
     "_trusted/domain/_reading_checks.py": "public settings of reading as text; `Reading` checks its parts",
-    "_trusted/kernel/_messages.py": _MESSAGES,
     "_trusted/kernel/_outcome.py": "noisy outcomes as text",
     "_trusted/kernel/_run_locks.py": "which process makes a release; the rows of the ledger prevent a second draw",
     "_trusted/kernel/_seeded.py": "seeded noise, which is never paid for",
-    "_trusted/ledgers/_messages.py": _MESSAGES,
     "_trusted/linop/_packed.py": "operators and noisy answers as text",
     "_trusted/linop/_plane_order.py": "trees of blocks, which the kernel checks",
     "_trusted/linop/_transposes.py": "transposes, which no column sum needs",

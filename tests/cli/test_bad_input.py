@@ -279,12 +279,12 @@ def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder, le
         ),
         (["release", "people.toml", "--out", "out", "--source", "nowhere.csv"], ["nowhere.csv"]),
         (["release", "people.toml", "--out", "out", "--source", "people.toml"], ["people.toml"]),
-        (["release", "people.toml", "--out", "out", "--ledger", "people.csv"], ["is no ledger"]),
+        (["release", "people.toml", "--out", "out", "--ledger", "people.csv"], ["is not a ledger"]),
         (
             ["ledger", "show", "nowhere.ledger"],
             ["There is no ledger at nowhere.ledger", "leastnoise ledger set"],
         ),
-        (["ledger", "show", "people.csv"], ["is no ledger"]),
+        (["ledger", "show", "people.csv"], ["is not a ledger"]),
         (["ledger", "set", "new.ledger"], ["A budget must be --epsilon", "got none of them"]),
         (
             ["ledger", "set", "new.ledger", "--epsilon", "1", "--rho", "1"],

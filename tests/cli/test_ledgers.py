@@ -19,7 +19,7 @@ from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._trusted.check import InputError, InternalError, PaidError
-from leastnoise._trusted.kernel._ledger_file import digest_of
+from leastnoise._trusted.kernel._ledger_file import hash_row
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_the_life_of_a_ledger(folder, run):
     nothing = "for the share 'ann' of the data set 'people' only epsilon = 0 is left"
     run.refused(nothing, "release", "people.toml", "--out", "b", "--share", "ann")
     run.refused(
-        "at least what is spent, which is epsilon = 1;",
+        "at least what is spent, epsilon = 1;",
         "ledger",
         "change",
         "people.ledger",
@@ -204,7 +204,7 @@ def recorded(ledger: Path, change: Callable[[dict[str, Any], dict[str, Any]], No
         texts = [json.dumps(value) for value in values]
         connection.execute(
             "UPDATE pending SET plan = ?, options = ?, digest = ?",
-            (*texts, digest_of((entry, *texts))),
+            (*texts, hash_row((entry, *texts))),
         )
 
 
@@ -293,7 +293,7 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
 def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, arguments):
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
-    with full_disk("leastnoise._trusted.kernel._ledger.append"):  # before it
+    with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
     with full_disk("leastnoise._cli._ledger._show_left"):

@@ -89,7 +89,7 @@ def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
         "plain_json": {
             "_domain/_kinds.py"
         },  # the charge of a step is in `Series.measure`'s fingerprint without it
-        "parts_of": {"_domain/_kinds.py"},
+        "read_domain_parts": {"_domain/_kinds.py"},
     }
 
 
@@ -133,7 +133,7 @@ def test_one_file_chooses_the_ledger_that_pays():
     assert paid == {f"_session/{name}.py" for name in ("_session", "_guard", "_periods")}
     for path in paid - {"_session/_guard.py"}:  # which is given the ledger of the release
         code = code_of(FOLDER / path)
-        assert code.count("ledger_for(ledger, source, dataset, ") == code.count(
+        assert code.count("find_ledger(ledger, source, dataset, ") == code.count(
             "Series.paid("
         )  # each payment asks for its own
 

@@ -20,7 +20,7 @@ from fuzz.cases import or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._session import enter_release, export, read_release
 from leastnoise._studio._explore_page import exploring_page
-from leastnoise._trusted.ledgers import other_ledgers, unknown_releases
+from leastnoise._trusted.ledgers import find_other_ledgers, find_unrecorded_releases
 
 DOMAIN = ln.Domain(
     {
@@ -98,7 +98,7 @@ def entered(out: Path) -> object:
 def looked_for(out: Path) -> object:
     """Look for releases that a ledger paid, and for other ledgers of the data."""
     ledger = out.parent / "new.ledger"
-    return unknown_releases(ledger, None), other_ledgers(ledger, "people")
+    return find_unrecorded_releases(ledger, None), find_other_ledgers(ledger, "people")
 
 
 def explored(out: Path) -> object:

@@ -145,7 +145,7 @@ def named_in(reference):
     return re.search(r"LEASTNOISE:([^(]+)\(1\.0\.0\)", reference).group(1)
 
 
-def parts_of(entries):
+def read_domain_parts(entries):
     """Ids and labels of entries such as `SEX: sex`."""
     return list(zip(*(entry.split(": ", 1) for entry in entries), strict=True))
 
@@ -182,10 +182,10 @@ def test_messages_have_the_labels_of_tables_behind_codes(published):
     for table in release.tables:
         head, rows = message_of(out, table)
         end = next(place for place, entry in enumerate(head) if entry.startswith("OBS_VALUE"))
-        assert parts_of(head[3:end])[1] == (
+        assert read_domain_parts(head[3:end])[1] == (
             table.product.attributes or ("all rows",)
         )  # the standard wants a dimension
-        codes, labels = zip(*(parts_of(row[3:end]) for row in rows), strict=True)
+        codes, labels = zip(*(read_domain_parts(row[3:end]) for row in rows), strict=True)
         assert len(set(codes)) == len(rows)
         assert list(labels) == (
             list(product(*(map(str, axis) for axis in table.labels)))

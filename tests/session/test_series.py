@@ -369,7 +369,7 @@ def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_publis
     office.private[0].unlink()
     with pytest.raises(
         ln.PaidError,
-        match=r"not published yet can still be.*nothing of it is paid again: `leastnoise ledger show ",
+        match=r"can still publish the periods that were drawn.*nothing of it is paid again: `leastnoise ledger show ",
     ):
         office.publish("2024-03-10")
     assert not (office.folder / "monthly/2024-02").exists()

@@ -26,10 +26,10 @@ from leastnoise._session import (
     Ledger,
     Limit,
     enter_release,
+    find_other_ledgers,
+    find_unrecorded_releases,
     is_resumable,
-    other_ledgers,
     period_state,
-    unknown_releases,
 )
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
 from leastnoise._trusted.check import InputError
@@ -86,7 +86,7 @@ def set_budget(
         f"{display_path(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
         "other one spends. "
         "If these are the same people, their losses add up."
-        for other in other_ledgers(file, made.dataset)
+        for other in find_other_ledgers(file, made.dataset)
     )
     _show_left(made)
 
@@ -242,7 +242,7 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     warn(
         f"the release in {display_path(release)} was paid from this ledger, which does not know it: this "
         "is an older copy. Restore the newest one."
-        for release in unknown_releases(file, book)
+        for release in find_unrecorded_releases(file, book)
     )
     implied = _implied(book, delta)
     if as_json:

@@ -1,7 +1,8 @@
-"""Attributes with finite public lists of cells, and what happens to a value outside them.
+"""Provide the kinds of attributes and the rules for their values.
 
-This package has the kinds of attributes and the rules by which their values find cells. Nothing in
-it sees a row. The trusted half is `leastnoise._trusted.domain`, and is imported from here too.
+Every attribute has a finite public list of cells, and policies for the values outside them. This
+package has the kinds of attributes and the rules by which their values find cells. Nothing in it
+sees a row. The trusted half is `leastnoise._trusted.domain`, and is imported from here too.
 """
 
 from leastnoise._domain._dates import FOLDED, Dates, period_of

@@ -1,4 +1,8 @@
-"""Dates and times as an attribute: cut into years, quarters, months, weeks, days or hours, or folded onto weekdays or hours of the day."""
+"""Read dates and times as an attribute.
+
+They are cut into years, quarters, months, weeks, days or hours, or folded onto weekdays or hours of
+the day.
+"""
 
 import datetime as dt
 import re
@@ -169,7 +173,11 @@ class Dates(Kind):
 
     @property
     def regular_labels(self) -> tuple[Label, ...]:
-        """The periods, such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31 13:00`` and ``Monday``."""
+        """The labels of the periods, in order.
+
+        Such as ``2024``, ``2024-Q1``, ``2024-01``, ``2024-W01``, ``2024-01-31``, ``2024-01-31
+        13:00`` and ``Monday``.
+        """
         return tuple(_label(self.first + cell, self.by) for cell in range(self.regular))
 
     @property
@@ -188,11 +196,21 @@ class Dates(Kind):
         return min(end, _EPOCH + dt.timedelta(days=after - 1))
 
     def until(self, cells: int) -> "Dates":
-        """Return the dates of the first periods alone, without declared levels."""
+        """Return the dates of the first periods only, without declared levels.
+
+        Args:
+            cells: the number of periods.
+        """
         return replace(self, end=self.last_day(cells), levels=())
 
     def reaching(self, cells: int) -> "Dates":
-        """Return the dates of so many periods from the first day on, also beyond the last one, without declared levels."""
+        """Return the dates of a number of periods, without declared levels.
+
+        They begin on the first day and may reach beyond the last one.
+
+        Args:
+            cells: the number of periods.
+        """
         return replace(
             self,
             end=_EPOCH + dt.timedelta(days=_first_hour(self.first + cells, self.by) // 24 - 1),
@@ -215,7 +233,13 @@ class Dates(Kind):
 
 
 def period_of(hour: Any, by: str) -> Any:
-    """Return the number of the period that an hour since 1970-01-01 00:00 lies in; only years, quarters and months need a number."""
+    """Return the number of the period that an hour lies in.
+
+    Args:
+        hour: hours since 1970-01-01 00:00: a number or an array; only a number for years, quarters and
+            months.
+        by: one of `PERIODS` and `FOLDED`.
+    """
     day = hour // 24
     if by in ("week", "weekday"):
         return (day + _MONDAY) // 7 if by == "week" else (day + _MONDAY) % 7
@@ -242,6 +266,7 @@ def _first_hour(period: int, by: str) -> int:
 
 
 def _label(period: int, by: str) -> Label:
+    """Return the label of a period, such as ``2024-Q1``."""
     if by == "weekday":
         return WEEKDAYS[period]
     if by == "hour_of_day":
@@ -260,6 +285,7 @@ def _label(period: int, by: str) -> Label:
 
 
 def _count(start: dt.date, end: dt.date, by: str) -> int:
+    """Return the number of periods from one day to another."""
     if by in FOLDED:
         return 7 if by == "weekday" else 24
     first, last = ((day - _EPOCH).days * 24 for day in (start, end))
@@ -267,6 +293,7 @@ def _count(start: dt.date, end: dt.date, by: str) -> int:
 
 
 def _day(name: str, value: object) -> dt.date:
+    """Check a day, given as a date or as text, and return it as a date."""
     day = value
     if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value, re.ASCII):
         with suppress(ValueError):
@@ -278,7 +305,7 @@ def _day(name: str, value: object) -> dt.date:
 
 
 def _month_names(months: object) -> tuple[str, ...]:
-    """Check the names of months, none or twelve that differ."""
+    """Check the names of months: none, or twelve that differ."""
     names = tuple(months) if isinstance(months, (list, tuple)) else (months,)
     if not names:
         return ()
@@ -293,7 +320,10 @@ def _month_names(months: object) -> tuple[str, ...]:
 
 
 def _check_format(written_as: object, century: object, months: tuple[str, ...]) -> None:
-    """Refuse a format that cannot be read, or that lacks what its directives need."""
+    """Refuse a format that cannot be read or is incomplete.
+
+    Incomplete is a format that lacks what its directives need, such as ``century`` for ``%y``.
+    """
     if written_as is None or written_as in COUNTED:
         directives: list[str] = []
     elif isinstance(written_as, str):
@@ -321,38 +351,45 @@ def _check_format(written_as: object, century: object, months: tuple[str, ...]) 
 
 def _directives_of(written_as: str) -> list[str]:
     """Return the directives of a format, checked one by one."""
-    parts = re.split("%(.)", written_as, flags=re.DOTALL)
-    directives = parts[1::2]
-    known = {*_DIRECTIVES, "b", "B"}
+    pieces = re.split("%(.)", written_as, flags=re.DOTALL)
+    directives = pieces[1::2]
+    allowed = {*_DIRECTIVES, "b", "B"}
     is_known = all(
-        word in known and (word == "%" or directives.count(word) == 1) for word in directives
+        word in allowed and (word == "%" or directives.count(word) == 1) for word in directives
     )
     one_of_each = all(sum(word in directives for word in alike) <= 1 for alike in _ALTERNATIVES)
     has_year = "Y" in directives or "y" in directives
-    if not (is_known and one_of_each and has_year) or any("%" in part for part in parts[::2]):
+    if not (is_known and one_of_each and has_year) or any("%" in piece for piece in pieces[::2]):
         raise refuse("format", written_as, _ALLOWED)
     return directives
 
 
 def _pattern(written_as: str | None, months: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a format that was checked; of numbers that of ISO texts."""
+    """Return the pattern of a format that was checked.
+
+    Of numbers, it is the pattern of ISO texts.
+    """
     if written_as is None or written_as in COUNTED:
         return re.compile(_ISO, re.ASCII)
-    parts = re.split("%(.)", written_as, flags=re.DOTALL)
+    split_format = re.split("%(.)", written_as, flags=re.DOTALL)
     short_names = tuple(name[:3] for name in _ENGLISH_MONTHS)
     directives = {
         **_DIRECTIVES,
         "b": _pattern_of_names(months or short_names),
         "B": _pattern_of_names(months or _ENGLISH_MONTHS),
     }
-    pieces = [
-        directives[part] if index % 2 else re.escape(part) for index, part in enumerate(parts)
+    patterns = [
+        directives[piece] if index % 2 else re.escape(piece)
+        for index, piece in enumerate(split_format)
     ]
-    return re.compile("".join(pieces), re.ASCII)
+    return re.compile("".join(patterns), re.ASCII)
 
 
 def _pattern_of_names(names: tuple[str, ...]) -> str:
-    """Return the pattern of twelve names, with the groups ``month1`` to ``month12``."""
+    """Return the pattern of twelve names of months.
+
+    Its groups are ``month1`` to ``month12``.
+    """
     spelled = [
         "|".join(re.escape(form) for form in dict.fromkeys((name, name.lower(), name.upper())))
         for name in names

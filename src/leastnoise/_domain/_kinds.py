@@ -1,4 +1,7 @@
-"""Kinds of attributes: what a column may hold, which cell a value falls into, and what happens to every other value; and their JSON.
+"""Define the kinds of attributes, and read and write them as JSON.
+
+A kind says what a column may hold, which cell a value falls into, and what happens to every other
+value.
 
 The rule, which `leastnoise._trusted.reading` applies to whole columns and whose words are part of the
 promise of a release:
@@ -78,8 +81,8 @@ from leastnoise._trusted.domain import (
     kind_of,
     known_keys,
     own_fields,
-    parts_of,
     plain_json,
+    read_domain_parts,
 )
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
@@ -127,22 +130,22 @@ class Categories(Kind):
             raise refuse("categories", [], allowed)
         self._set_fields(len(values), LISTED, values=values)
         forms = [self.reading.form(str(value)) for value in values]
-        seen = {*forms}
-        if len(seen) < len(forms):
+        distinct_forms = {*forms}
+        if len(distinct_forms) < len(forms):
             first: dict[str, int] = {}
-            again = next(
+            repeated = next(
                 values[cell]
                 for cell, form in enumerate(forms)
                 if first.setdefault(form, cell) < cell
             )
-            raise InputError(message(_TWICE, value=again))
+            raise InputError(message(_TWICE, value=repeated))
         for label in (NULL_LABEL, OUTSIDE_LABEL):
-            if label in self.further_labels and label in seen:
+            if label in self.further_labels and label in distinct_forms:
                 raise InputError(
                     f"categories must not contain {label!r} when null or outside is 'cell', which "
                     "adds a cell of that name. Call the category otherwise."
                 )
-        if self.has_other and OTHER in seen:
+        if self.has_other and OTHER in distinct_forms:
             raise InputError(
                 "categories must not contain 'other' when null or outside is 'other', which adds "
                 "a cell of that name. "
@@ -150,7 +153,7 @@ class Categories(Kind):
                 "value that is not listed."
             )
         object.__setattr__(
-            self, "spellings", _spellings(self.spellings, values, self.reading, seen)
+            self, "spellings", _spellings(self.spellings, values, self.reading, distinct_forms)
         )
         self._set_levels()
 
@@ -179,35 +182,41 @@ def _(given: list[object] | tuple[object, ...]) -> Categories:
 
 
 def _spellings(
-    given: object, values: tuple[Label, ...], reading: Reading, taken: set[str]
+    spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
     pairs: list[Any] = (
-        list(given.items() if isinstance(given, Mapping) else given)
-        if isinstance(given, (Mapping, tuple, list))
+        list(spelling_map.items() if isinstance(spelling_map, Mapping) else spelling_map)
+        if isinstance(spelling_map, (Mapping, tuple, list))
         else [None]
     )
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
-        raise refuse("spellings", given, "a mapping from a category to a list of texts")
-    known, spellings = {*map(str, values)} if pairs else set(), []
-    for value, listed in pairs:
+        raise refuse("spellings", spelling_map, "a mapping from a category to a list of texts")
+    category_texts, spellings = {*map(str, values)} if pairs else set(), []
+    for value, category_spellings in pairs:
         category = str(_category(value))
-        if category not in known:
+        if category not in category_texts:
             raise refuse(
                 "a category that spellings are given for",
                 value,
                 "one of the categories",
-                did_you_mean(category, known),
+                did_you_mean(category, category_texts),
             )
-        texts = tuple(listed) if isinstance(listed, (list, tuple)) else (None,)
+        texts = (
+            tuple(category_spellings) if isinstance(category_spellings, (list, tuple)) else (None,)
+        )
         if not all(isinstance(text, str) and text for text in texts):
-            raise refuse(f"spellings of {category!r}", listed, "a list of texts that are not empty")
+            raise refuse(
+                f"spellings of {category!r}",
+                category_spellings,
+                "a list of texts that are not empty",
+            )
         for text in texts:
-            if reading.form(text) in taken:
+            if reading.form(text) in used_forms:
                 raise InputError(
                     f"a spelling must mean one category; got {text!r} twice. Leave it out once."
                 )
-            taken.add(reading.form(text))
+            used_forms.add(reading.form(text))
         spellings.append((category, texts))
     return tuple(spellings)
 
@@ -468,7 +477,9 @@ class Edges(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Decimals(Kind):
-    """A column of numbers in equal steps, such as heights 120, 120.5, 121 ... in half centimetres.
+    """A column of numbers in equal steps.
+
+    Such as heights 120, 120.5, 121 ... in half centimetres.
 
     Args:
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
@@ -539,7 +550,9 @@ class Decimals(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unknown(Kind):
-    """A column of categories that nobody can list beforehand; `leastnoise.find_categories` finds those that many people have.
+    """A column of categories that nobody can list beforehand.
+
+    `leastnoise.find_categories` finds those that many people have.
 
     Args:
         most: how many are kept, those of the largest noisy counts; public. Until they are found,
@@ -585,20 +598,26 @@ class Unknown(Kind):
         return tuple(f"category {number}" for number in range(1, self.most + 1))
 
     def found(self, texts: tuple[str, ...]) -> Categories:
-        """The attribute once its categories, as they are read, are found; an `InputError` if there is none.
+        """Return the attribute with the categories that a search found.
+
+        Args:
+            texts: the categories, as they are read.
+
+        Raises:
+            InputError: there is none.
 
         >>> ln.Unknown(9, outside="other").found(("curl", "wget")).labels
         ('curl', 'wget', 'other')
         """
-        kept = tuple(text for text in texts if text not in self.further_labels)
-        if not kept:
+        categories = tuple(text for text in texts if text not in self.further_labels)
+        if not categories:
             raise InputError(
                 "No category was found: none is held by enough people for the threshold. Give the "
                 "search more of the budget or a larger "
                 "delta, let a person count in fewer categories (max_rows), or ask for coarser ones."
             )
         return Categories(
-            kept,
+            categories,
             null=self.null,
             outside=self.outside,
             reading=self.reading,
@@ -620,7 +639,10 @@ _KINDS: dict[str, type[Kind]] = {
 
 
 def _fields(kind: type[Kind]) -> dict[str, tuple[str, Any]]:
-    """Return by their keys in JSON the fields of a kind: their names in the class, and defaults where they may be left out."""
+    """Return the fields of a kind by their keys in JSON.
+
+    Each has its name in the class, and its default if it may be left out.
+    """
     named = [*own_fields(kind), *(field for field in fields(Kind) if field.init)]
     return {
         "size" if field.name == "codes" else field.name: (
@@ -656,8 +678,8 @@ def _plain(value: object) -> Any:
 
 def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Read a kind with its name."""
-    known = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
-    table = known_keys("an attribute in JSON", value, ["name", "kind", *known])
+    all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
+    table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
     name, word = (
         attribute_name("'name' of an attribute in JSON", table.pop("name", None)),
         table.pop("kind", None),
@@ -669,16 +691,16 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
             "one of " + ", ".join(repr(key) for key in _KINDS),
         )
     kind = _KINDS[word]
-    given: dict[str, Any] = known_keys(
+    arguments: dict[str, Any] = known_keys(
         f"the attribute {name!r} in JSON", table, list(_fields(kind))
     )
     for key, (_, usual) in _fields(kind).items():
-        if usual is MISSING and key not in given:
+        if usual is MISSING and key not in arguments:
             raise InputError(
                 f"the attribute {name!r} in JSON must have {key!r}, as every attribute of kind "
                 f"{word!r}."
             )
-    return name, kind(**given)
+    return name, kind(**arguments)
 
 
 @plain_json.register
@@ -713,33 +735,33 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]
         )
         name = attribute_name("'name' of a weighted measure in JSON", product.get("name"))
-        of, weight = (
+        measured, weight = (
             measure_from_json({"name": name, **known_keys("a measure", product.get(key), _PARTS)})[
                 1
             ]
             for key in ("of", "weighted_by")
         )
-        return name, Weighted(of, weight)
+        return name, Weighted(measured, weight)
     keys = (
         ["name", "column", "low", "high", "unit"]
         if {*value} - {"name", "column", "reading"}
         else ["name", "column"]
     )
-    given: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
-    if missing := [key for key in keys if key not in given]:
+    arguments: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
+    if missing := [key for key in keys if key not in arguments]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
     marks: dict[str, Any] = known_keys(
-        "reading", given.pop("reading", {}), [field.name for field in fields(Reading)]
+        "reading", arguments.pop("reading", {}), [field.name for field in fields(Reading)]
     )
     name, reading = (
-        attribute_name("'name' of a measure in JSON", given.pop("name")),
+        attribute_name("'name' of a measure in JSON", arguments.pop("name")),
         Reading(**marks),
     )
-    measure = Measure(**{"low": 0, "high": 1} | given, reading=reading)
-    return name, measure if "low" in given else ValueCount(measure)
+    measure = Measure(**{"low": 0, "high": 1} | arguments, reading=reading)
+    return name, measure if "low" in arguments else ValueCount(measure)
 
 
-@parts_of.register(object)
+@read_domain_parts.register(object)
 def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     table: dict[str, Any] = known_keys("a domain in JSON", value, ["attributes", "measures"])
     for key in ("attributes", "measures"):

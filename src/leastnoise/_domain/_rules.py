@@ -1,4 +1,7 @@
-"""The table by which values find their cells, for each kind of attribute, made of public numbers and texts alone (E3 in `_cells`)."""
+"""Make the table by which values find their cells, for each kind.
+
+A table is made only of public numbers and texts (E3 in `_cells`).
+"""
 
 import datetime as dt
 import math
@@ -72,6 +75,13 @@ def _(
 
 
 def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
+    """Return the table by which values of an attribute find their cells.
+
+    Args:
+        kind: the attribute.
+        null: the cell of a null.
+        outside: the cell of a value outside.
+    """
     import numpy as np
 
     clip = kind.outside == "clip"
@@ -141,16 +151,19 @@ def _days(kind: Dates) -> tuple[int, int]:
 
 
 def _periods(kind: Dates, outside: int) -> Steps | Cuts:
-    """Return the table of dates by seconds; the first and the last cell hold only the days from the first one and to the last one."""
+    """Return the table of dates by seconds.
+
+    The first and the last cell hold only the days between the first day and the last one.
+    """
     import numpy as np
 
     first, last = _days(kind)
     low, behind = first * DAY, (last + 1) * DAY
     if kind.by in _EVEN:
-        step, again = _EVEN[kind.by]
+        step, repetition = _EVEN[kind.by]
         # weeks and weekdays are counted from the Monday before the first day
         origin = low - (first + 3) % 7 * DAY if "week" in kind.by else low
-        return Steps(low, behind - 1, origin, step, again)
+        return Steps(low, behind - 1, origin, step, repetition)
     months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
     periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
     begins = (np.flatnonzero(np.diff(periods)) + 1 + first) * DAY
@@ -177,12 +190,14 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)
-    start, more = int(first * common), int(step * common)
-    if max(abs(start), abs(start + more * count), common) < 2**53:
+    start, increment = int(first * common), int(step * common)
+    if max(abs(start), abs(start + increment * count), common) < 2**53:
         # numerator and denominator are exact doubles, so their quotient is rounded once
-        return (np.arange(count, dtype=np.int64) * more + start) / float(common)
+        return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
     # Python's quotient of integers of any length is rounded once too
-    return np.array([(start + more * index) / common for index in range(count)], dtype=np.float64)
+    return np.array(
+        [(start + increment * index) / common for index in range(count)], dtype=np.float64
+    )
 
 
 @type_fault.register

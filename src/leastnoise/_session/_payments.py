@@ -40,7 +40,7 @@ from leastnoise._trusted.check import (
     PaidError,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
-from leastnoise._trusted.ledgers import ledger_for, receipt_in
+from leastnoise._trusted.ledgers import find_ledger, read_receipt
 
 IN_MEMORY = "(in memory)"
 GUARD = "(guard)"
@@ -172,7 +172,7 @@ def is_published(entry: Entry) -> bool | None:
     if entry.output in {GUARD, IN_MEMORY}:
         return False
     try:
-        receipt = receipt_in(Path(entry.output))
+        receipt = read_receipt(Path(entry.output))
         if receipt.get("id") != entry.id:
             return False
         handle = os.open(Path(entry.output).parent, os.O_RDONLY)
@@ -195,7 +195,7 @@ def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
     reading.check_source(data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading)
     if ledger is None:
         return
-    book = ledger_for(ledger, data, what.dataset, [folder], share=what.share)
+    book = find_ledger(ledger, data, what.dataset, [folder], share=what.share)
     if book is not None and not any(is_resumable(entry) for entry in book.entries()):
         asked = smallest_privacy(what.unpaid_privacy)
         budget = asked.budget

@@ -43,7 +43,7 @@ from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, rows_due
-from leastnoise._trusted.ledgers import ledger_for, ledger_made
+from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
 from leastnoise._trusted.linop import SignedArray, last_cells, narrow
 from leastnoise._trusted.measurements import Observation
 
@@ -182,7 +182,7 @@ def release_due(
     periods_due = _due(dates, through)
     check_writable(spec)
     dataset = spec.dataset
-    book = ledger_for(ledger, source, dataset, [target.parent], share=spec.share)
+    book = find_ledger(ledger, source, dataset, [target.parent], share=spec.share)
     if book is not None:
         reconcile_ledger(book)
     entry = None if book is None else _entry_of(book, target)
@@ -201,7 +201,7 @@ def release_due(
         table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
     if book is None:
         name = dataset or reading.dataset_name(source) or "data"
-        book = ledger_made(ledger, name, with_guard(job.plan.privacy, job.guard_share))
+        book = open_or_create_ledger(ledger, name, with_guard(job.plan.privacy, job.guard_share))
     return _draw_and_publish(job, table, book, target, periods_due)
 
 

@@ -72,7 +72,7 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, SeededEntropy, Series, UnpaidSeries
-from leastnoise._trusted.ledgers import ledger_for, ledger_made
+from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
 
 
 @one_thread()
@@ -310,7 +310,7 @@ def _paid(
     """
     check_environment()
     plan, share = work.plan, guard_share(options.guard)
-    book = ledger_for(ledger, source, dataset, [] if target is None else [target.parent])
+    book = find_ledger(ledger, source, dataset, [] if target is None else [target.parent])
     if book is not None:
         reconcile_ledger(book)
         if target is None:
@@ -335,7 +335,7 @@ def _paid(
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if book is None:  # another process may have made it meanwhile
-            book = ledger_made(ledger, name, cast(Privacy, whole))
+            book = open_or_create_ledger(ledger, name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
             guard = guarded(book, table, plan, share, options.rows)

@@ -108,7 +108,7 @@ def test_what_a_release_takes(budget, declared, cost, expected) -> None:
             ApproxDP(5, "0.1"),
             ZCDP(1),
             PureCost(1),
-            "or set a ZCDP budget for the data set, which adds many Gaussian releases up",
+            "or set a ZCDP budget for the data set, which adds up many Gaussian releases",
         ),
         (
             PureDP(1),
@@ -159,7 +159,7 @@ def test_charges_survive_json_and_add_up_in_any_order_and_what_is_left_makes_the
     assert (
         spent == total(reversed(charges)) == total((total(charges[:half]), total(charges[half:])))
     )
-    assert all(one.within(spent) for one in charges)
+    assert all(charge_part.is_within(spent) for charge_part in charges)
     assert left(PureDP(epsilon), spent) == Charge(epsilon=max(Fraction(0), epsilon - spent.epsilon))
     assert missing(spent, whole) == replace(
         spent, epsilon=max(Fraction(0), spent.epsilon - epsilon)

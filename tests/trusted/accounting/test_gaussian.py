@@ -12,11 +12,11 @@ from mpmath import mp
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._trusted.accounting import _deltas, gaussian_is_private
 from leastnoise._trusted.accounting._deltas import (
-    _delta_between,
-    _mills_between,
+    _enclose_delta,
+    _enclose_mills_ratio,
+    _enclose_pi,
     _mills_by_fraction,
     _mills_by_series,
-    _pi_between,
     gaussian_delta,
     rounding,
 )
@@ -103,7 +103,7 @@ def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show
         with mp.workdps(30):
             for x, found in (
                 (decimal.Decimal(k) / 10, _mills_by_fraction),
-                (Fraction(k, 7), _mills_between),
+                (Fraction(k, 7), _enclose_mills_ratio),
             ):
                 at = mp.sqrt(mp.mpf(k) / 7) if isinstance(x, Fraction) else mp.mpf(str(x))
                 low, high = found(x, way)
@@ -113,7 +113,7 @@ def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show
 
 @pytest.mark.parametrize("digits", [1, 5, 40, 333])
 def test_pi_is_enclosed(digits) -> None:
-    low, high = _pi_between(digits)
+    low, high = _enclose_pi(digits)
     with mp.workdps(digits + 50):
         assert (
             mp.mpf(low.numerator) / low.denominator
@@ -129,7 +129,7 @@ def test_pi_is_enclosed(digits) -> None:
     [("1", "0.1"), ("0", "1"), ("1", "2"), ("1", "2.00000001"), ("3", "100"), ("20", "1")],
 )
 def test_delta_is_enclosed_at_any_number_of_digits(epsilon, square, digits) -> None:
-    low, high = _delta_between(Fraction(epsilon), Fraction(square), digits)
+    low, high = _enclose_delta(Fraction(epsilon), Fraction(square), digits)
     with mp.workdps(120):
         assert (
             mp.mpf(str(low))
@@ -175,7 +175,7 @@ def test_hopelessly_small_and_large_deltas() -> None:
 
 def test_what_the_digits_do_not_decide_is_not_private(monkeypatch) -> None:
     monkeypatch.setattr(
-        _deltas, "_delta_between", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1))
+        _deltas, "_enclose_delta", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1))
     )
     assert not gaussian_is_private(1, "0.0718", "1e-5")
 

@@ -234,7 +234,7 @@ def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() ->
     with pytest.raises(ln.InputError, match="search must be a KeySearch"):
         UnpaidSeries(terms, table, SeededEntropy(1)).find(total)
     only = ReleaseContract(domain=domain, privacy=total.privacy, attributes=("agent",), only=total)
-    with pytest.raises(ln.InputError, match="Only the steps that were paid for"):
+    with pytest.raises(ln.InputError, match="are not allowed in a series that declares"):
         UnpaidSeries(only, rows, SeededEntropy(1)).find(search)
 
 

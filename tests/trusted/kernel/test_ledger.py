@@ -27,7 +27,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import _ledger_file
 from leastnoise._trusted.kernel._ledger import Ledger
-from leastnoise._trusted.kernel._ledger_file import SELECT, digest_of, writing
+from leastnoise._trusted.kernel._ledger_file import SELECT, hash_row, write_transaction
 from trusted.kernel.ledgers import ONE, edit, take
 
 SET, ADD = Ledger.set_budget, Ledger.add_spent
@@ -39,7 +39,7 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     with suppress(TypeError), sqlite3.connect(ledger.path) as connection:
         first, row = connection.execute(SELECT).fetchall()
         if column != "digest":
-            digest = digest_of((first[9], *row[:9]))
+            digest = hash_row((first[9], *row[:9]))
             connection.execute("UPDATE entry SET digest = ? WHERE number = 2", (digest,))
             connection.execute("UPDATE head SET digest = ?", (digest,))
     connection.close()
@@ -52,7 +52,7 @@ def test_three_thirds_are_paid_and_a_refusal_says_what_was_asked_what_is_left_an
     with pytest.raises(BudgetError) as caught:
         take(ledger, "1/2")
     assert str(caught.value) == (
-        "The release asks for epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
+        "The release requests epsilon = 0.5, but of epsilon = 1 for the data set 'people' only "
         "epsilon = 1/3 is left; "
         "that is epsilon = 1/6 too much. Nothing was spent. Plan with at most what is left, or "
         "ask the data holder."
@@ -205,7 +205,8 @@ def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> N
         "<th>budget</th><td>share &lt;ann&gt;: epsilon = 0.5 a "
         "month</td></tr><tr><th>spent</th><td>epsilon = 0</td>" in page
     )
-    with writing(ledger.path, 1.0):  # by another process, for which a display does not wait
+    # another process writes, and a display does not wait for it
+    with write_transaction(ledger.path, 1.0):
         assert repr(ledger).endswith("left: epsilon = 1.75)")
     ledger.path.unlink()
     assert f"unreadable: The ledger {ledger.path} cannot be opened." in repr(ledger)
@@ -328,14 +329,14 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
             SET,
             {"budget": ZCDP(1)},
             (
-                "must stay of the definition PureDP, in which the entries are added up; got "
+                "must have the definition PureDP, in which the ledger adds up its entries; got "
                 "ZCDP(rho='1')"
             ),
         ),
         (
             SET,
             {"budget": 2},
-            "must stay of the definition PureDP, in which the entries are added up; got 2",
+            "must have the definition PureDP, in which the ledger adds up its entries; got 2",
         ),
         (
             SET,
@@ -396,9 +397,7 @@ def another_database(path: Path) -> None:
     connection.close()
 
 
-NO_LEDGER = (
-    r"x is no ledger, or a damaged one. Check the path; if it was a ledger, restore it from a copy"
-)
+NO_LEDGER = r"x is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore it from a copy"
 
 
 @pytest.mark.parametrize(
@@ -411,7 +410,7 @@ NO_LEDGER = (
         (Path.mkdir, r"is a folder, not a ledger"),
         (
             Path.touch,
-            r"is empty: no ledger, or what is left of one\. If it was a ledger, restore it",
+            r"is empty: it is not a ledger, or its content was lost\. If it was a ledger, restore it",
         ),
         (lambda path: path.write_text("name,age\nA,1\n" * 500), NO_LEDGER),
         (another_database, NO_LEDGER),

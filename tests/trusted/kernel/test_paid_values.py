@@ -311,6 +311,6 @@ def test_the_only_step_is_verified_again_before_it_is_drawn(tmp_path):
     # that were paid for.
     object.__setattr__(made.blocks[0].factors[0], "row_weights", sealed(np.full(4, 2**19)))
     object.__setattr__(made.blocks[0].factors[0], "heaviest", 2**19)
-    with pytest.raises(InputError, match="is not what was paid for"):
+    with pytest.raises(InputError, match="must be those that were paid for"):
         series.measure(made)
     assert ledger.pending(series.receipt).steps == ()

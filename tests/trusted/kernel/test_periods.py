@@ -416,7 +416,7 @@ def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_
         series = resumed(ROWS, 2)
         assert [texts(series.period(state)), texts(series.period(state))] == both
         assert both[0] == first
-        with pytest.raises(LedgerError, match="Restore it"):
+        with pytest.raises(LedgerError, match="Restore the file"):
             series.period(state)
     state.write_text(whole)
     series = resumed(ROWS, 2)
@@ -426,9 +426,9 @@ def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_
 def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     series = UnpaidSeries(terms(plan), now(ROWS, 0), SeededEntropy(1))
-    with pytest.raises(InputError, match="Only the step that was paid for"):
+    with pytest.raises(InputError, match="carries out only the measurements"):
         series.measure(plan)
-    with pytest.raises(InputError, match="planned along an attribute"):
+    with pytest.raises(InputError, match="requires a series that declares"):
         UnpaidSeries(
             ReleaseContract(domain=DOMAIN, privacy=plan.privacy, only=plan),
             now(ROWS, 0),
@@ -460,17 +460,17 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
     cases = [
         (without, "drop", "periods of"),
         (plan, "never", "one of 'drop', 'arrival'"),
-        (units[-1], "arrival", "must each be a unit"),
+        (units[-1], "arrival", "let each row be a unit"),
     ]
     block_of = functools.partial(summed, LOWER)
     for more, late in ((block_of(), "arrival"), (block_of(limits=Limits([2])), "drop")):
         cases.append(
-            (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "of the periods of")
+            (measured(Noise.DISCRETE_GAUSSIAN, LOWER, more=[more]), late, "include the periods of")
         )
     ever = measured(
         Noise.DISCRETE_GAUSSIAN, LOWER, privacy=units[-1].privacy, more=[block_of("ever")]
     )  # once in all: not of a period
-    cases.append((ever, "drop", "of units in each period"))
+    cases.append((ever, "drop", "count the units of each period"))
     for measurements, late, words in [
         *cases,
         *((one, "drop", "in each of the periods") for one in units[:-1]),
@@ -478,7 +478,7 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
         with pytest.raises(InputError, match=words):
             terms(measurements, late)
     # a choice that is not in the private file could be drawn again after every run that was killed
-    with pytest.raises(InputError, match="one step that is known beforehand"):
+    with pytest.raises(InputError, match="must declare its measurements"):
         ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
 
 
@@ -502,7 +502,9 @@ def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path:
     series = begun(book, plan)(ROWS, 0)
     series.period(state)
     object.__setattr__(plan.blocks[0], "scale", Fraction(1, 7))
-    with pytest.raises(InputError, match=r"is not what was paid for|cost more than the budget"):
+    with pytest.raises(
+        InputError, match=r"must be those that were paid for|cost more than the budget"
+    ):
         series.period(state)
     assert len(book.pending(book.entries()[0]).steps) == 1
 
@@ -524,7 +526,7 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
     with pytest.raises(KeyboardInterrupt):
         resumed(ROWS, 0).period(state)
     monkeypatch.undo()
-    with pytest.raises(LedgerError, match="is not of this series"):
+    with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):
         Series.resumed(
             other, now(ROWS, 0), book, book.take_over(book.entries()[0], "another")
         ).period(state)
@@ -586,7 +588,7 @@ def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
     """It has as many periods as the ledger has drawn, or the one whose record was lost."""
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))
-    with pytest.raises(LedgerError, match="is not of this series as the ledger has it"):
+    with pytest.raises(LedgerError, match="does not match the ledger's entry of this series"):
         _periods.read_closed(state, "payment", drawn)
     for right in {in_file, max(in_file - 1, 0)}:
         assert _periods.read_closed(state, "payment", right).number == in_file
@@ -617,6 +619,6 @@ def test_two_threads_do_not_draw_a_period_as_two_steps(
         return _periods.fingerprint(*given)
 
     monkeypatch.setattr("leastnoise._trusted.kernel._series.fingerprint", meanwhile)
-    with pytest.raises(InputError, match="Another thread asks for periods"):
+    with pytest.raises(InputError, match="Another thread draws periods"):
         series.period(state)
     assert len(book.pending(book.entries()[0]).steps) == 2

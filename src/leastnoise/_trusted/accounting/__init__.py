@@ -24,6 +24,7 @@ from leastnoise._trusted.accounting._cost import (
     PureCost,
     SeriesCost,
     charge,
+    charge_text,
     covers,
     is_charge_of,
     left,
@@ -41,4 +42,3 @@ from leastnoise._trusted.accounting._json import (
     privacy_from_json,
 )
 from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private
-from leastnoise._trusted.accounting._messages import charge_text

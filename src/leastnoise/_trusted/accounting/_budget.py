@@ -1,9 +1,8 @@
-"""Budgets and the privacy unit, which a data holder promises to protect.
+"""Define budgets and the privacy unit, which a data holder protects.
 
-Also exact fractions as text for files.
-
-A file holds every fraction as ``"p/q"``, never as a float. What is read back is checked character
-by character, so that a damaged file is refused and not guessed at.
+Also write exact fractions as text for files. A file holds every fraction as ``"p/q"``, never as a
+float. Text that is read back is checked character by character, so that a damaged file is refused
+and not guessed at.
 """
 
 from dataclasses import dataclass, field, fields, replace
@@ -28,7 +27,7 @@ _LIMIT = 10**MOST_DIGITS
 def short_exact(name: str, value: Exact) -> Fraction:
     """Read a number exactly, with a limit on its digits.
 
-    At most 1000 digits above or below the fraction bar.
+    At most 1000 digits are allowed above or below the fraction bar.
 
     >>> short_exact("epsilon", "0.1")
     Fraction(1, 10)
@@ -65,10 +64,8 @@ def fraction_to_text(name: str, value: Fraction) -> str:
 def round_up(value: Fraction, bits: int = 128) -> Fraction:
     """Return a short fraction that is not below a long one.
 
-    A dyadic rational with ``bits`` significant bits.
-
-    A fraction whose denominator has at most 64 bits is given back as it is, so that three times 1/3
-    is 1.
+    The result is a dyadic rational with ``bits`` significant bits. A fraction whose denominator has
+    at most 64 bits is returned unchanged, so that three times 1/3 is 1.
 
     Args:
         value: a fraction of at least zero, for instance a cost summed over many scales.
@@ -94,6 +91,7 @@ Json = dict[str, str | int | None]
 
 
 def _positive(name: str, value: Exact) -> Fraction:
+    """Read an exact number above 0."""
     number = short_exact(name, value)
     if not number > 0:
         raise refuse(name, value, "a number above 0", "A budget of nothing allows no release.")
@@ -107,18 +105,23 @@ class _Definition:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
-    def share(self, part: Fraction) -> Self:
-        """Return a part of this budget, of epsilon and of delta alike.
+    def share(self, fraction: Fraction) -> Self:
+        """Return a fraction of this budget, of epsilon and of delta alike.
 
         Steps whose parts add up to 1 together satisfy the budget.
 
         >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
         """
-        return replace(self, **{name: number * part for name, number in parameters(self).items()})
+        return replace(
+            self, **{name: number * fraction for name, number in parameters(self).items()}
+        )
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Give what a step of pure privacy leaves of this budget: all of delta.
+        """Return the budget that a step of pure privacy leaves, with all of delta.
+
+        Args:
+            epsilon: the epsilon of the step, below that of the budget.
 
         >>> ln.PureDP(1).without(Fraction(1, 4))
         PureDP(epsilon='3/4')
@@ -127,7 +130,7 @@ class _Definition:
         return replace(self, **(numbers | {"epsilon": numbers["epsilon"] - epsilon}))
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `budget_from_json` reads them back.
+        """Return the values for a JSON object; `budget_from_json` reads them.
 
         >>> ln.ApproxDP(1, "1e-3").to_json()
         {'definition': 'ApproxDP', 'epsilon': '1', 'delta': '1/1000'}
@@ -141,7 +144,7 @@ class _Definition:
 def parameters(amount: Any) -> dict[str, Fraction]:
     """Return the numbers of a budget, a cost or a charge by name.
 
-    In the order of its definition.
+    The names are in the order of its definition.
 
     >>> parameters(ApproxDP(1, "1e-9"))
     {'epsilon': Fraction(1, 1), 'delta': Fraction(1, 1000000000)}
@@ -233,7 +236,7 @@ class ZCDP(_Definition):
         object.__setattr__(self, "rho", _positive("rho", rho))
 
     def without(self, epsilon: Fraction | int) -> Self:
-        """Return what a step of pure privacy leaves of this budget.
+        """Return the budget that a step of pure privacy leaves.
 
         The step is charged epsilon^2 / 2.
 
@@ -361,36 +364,34 @@ class Privacy:
     def squares(self) -> int:
         """The largest sum of a unit's squared row counts over cells.
 
-        Over the cells of ``max_per_cell``; without that bound all rows are in one cell.
+        The cells are those of ``max_per_cell``; without that bound all rows are in one cell.
 
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
         9
         """
-        many, rest = divmod(
+        full_cells, remainder = divmod(
             self.max_rows, self.max_rows if self.max_per_cell is None else self.max_per_cell.rows
         )
-        return many * ((self.max_rows - rest) // many) ** 2 + rest**2
+        return full_cells * ((self.max_rows - remainder) // full_cells) ** 2 + remainder**2
 
     def within(self, budget: Budget) -> "Privacy":
-        """Give the same unit and neighbours with another budget.
+        """Return the same unit and neighbours with another budget.
 
         >>> ln.Privacy(ln.PureDP(1), "replace").within(ln.PureDP("1/2"))
         Privacy(budget=PureDP(epsilon='1/2'), neighbours='replace', unit_column=None, max_rows=1, max_per_cell=None)
         """
         return replace(self, budget=budget)
 
-    def share(self, part: Fraction) -> "Privacy":
-        """Give the same unit and neighbours with a part of the budget."""
-        return self.within(self.budget.share(part))
+    def share(self, fraction: Fraction) -> "Privacy":
+        """Return the same unit and neighbours with a fraction of the budget."""
+        return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:
-        """Return whether two promises protect the same thing.
-
-        Then their costs can be added.
+        """Tell whether two promises protect the same unit, so that costs add up.
 
         The bounds on the rows of a unit may differ: each cost holds for all rows that a unit has in
         the source, counted or not (theorem 6 of PROOFS-accounting.md). So may the reading of ids:
-        ids that it merges are stated to belong to one person (E6 of PROOFS-reading.md).
+        ids that it merges are declared to belong to one person (E6 of PROOFS-reading.md).
 
         >>> ln.Privacy(ln.PureDP(1)).same_unit(ln.Privacy(ln.PureDP(2), neighbours="replace"))
         False
@@ -398,7 +399,7 @@ class Privacy:
         return (self.neighbours, self.unit_column) == (other.neighbours, other.unit_column)
 
     def to_json(self) -> dict[str, Any]:
-        """Give the values for a JSON object; `privacy_from_json` reads them back.
+        """Return the values for a JSON object; `privacy_from_json` reads them.
 
         >>> ln.Privacy(ln.ZCDP(1)).to_json()
         {'budget': {'definition': 'ZCDP', 'rho': '1'}, 'neighbours': 'add_remove', 'unit_column': None, 'max_rows': 1}

@@ -1,4 +1,4 @@
-"""Costs, coverage of a cost by a budget, and charges.
+"""Compute costs and charges, and check that a budget covers a cost.
 
 Plans incur costs by their integer queries; a ledger adds up charges.
 """
@@ -20,7 +20,6 @@ from leastnoise._trusted.accounting._budget import (
     round_up,
 )
 from leastnoise._trusted.accounting._deltas import gaussian_is_private, zcdp_delta
-from leastnoise._trusted.accounting._messages import not_zcdp, pure_alone
 from leastnoise._trusted.check import InputError, exact_positive, readable, refuse
 
 
@@ -40,7 +39,7 @@ class _Amount:
         return f"{name.replace('_', ' ')} = {readable(value)} ({self.noise} noise)"
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
+        """Return the values for a JSON object; `cost_from_json` reads them.
 
         >>> PureCost(1).to_json(), GaussianCost(1).to_json()
         ({'kind': 'pure', 'epsilon': '1'}, {'kind': 'gaussian', 'mu_squared': '1'})
@@ -55,7 +54,7 @@ class _Amount:
 class PureCost(_Amount):
     """The cost of discrete Laplace noise, epsilon.
 
-    The largest over the cells j of ``sum_i |A_ij| / s_i``.
+    It is the largest ``sum_i |A_ij| / s_i`` over the cells j.
 
     >>> PureCost("1/3").epsilon
     Fraction(1, 3)
@@ -69,10 +68,8 @@ class PureCost(_Amount):
 class GaussianCost(_Amount):
     """The cost of rounded continuous Gaussian noise, mu squared.
 
-    The largest over the cells j of ``sum_i A_ij^2 / sigma_i^2``.
-
-    The mechanism is mu-GDP exactly, as rounding an integer plus a continuous Gaussian is
-    post-processing.
+    It is the largest ``sum_i A_ij^2 / sigma_i^2`` over the cells j. The mechanism is exactly
+    mu-GDP, because rounding an integer plus a continuous Gaussian is post-processing.
 
     >>> GaussianCost("1/4").mu_squared
     Fraction(1, 4)
@@ -86,7 +83,7 @@ class GaussianCost(_Amount):
 class ConcentratedCost(_Amount):
     """The cost of discrete Gaussian noise, rho.
 
-    The largest over the cells j of ``sum_i A_ij^2 / (2 sigma_i^2)``.
+    It is the largest ``sum_i A_ij^2 / (2 sigma_i^2)`` over the cells j.
 
     >>> ConcentratedCost("1/2").rho
     Fraction(1, 2)
@@ -100,9 +97,8 @@ class ConcentratedCost(_Amount):
 class SeriesCost:
     """The cost of a series of adaptive steps: a whole budget.
 
-    Each step is chosen after seeing the ones before; the steps share the budget.
-
-    The kernel's series keeps the steps' charges within it (theorem 6 of PROOFS-accounting.md).
+    Each step is chosen after the outcomes of the steps before it, and the steps share the budget.
+    The kernel keeps the charges of the steps within it (theorem 6 of PROOFS-accounting.md).
 
     Args:
         budget: the budget that the whole series satisfies.
@@ -123,10 +119,10 @@ class SeriesCost:
             )
 
     def __str__(self) -> str:
-        return f"a series of steps within {', '.join(f'{name} = {readable(part)}' for name, part in parameters(self.budget).items())}"
+        return f"a series of steps within {', '.join(f'{name} = {readable(number)}' for name, number in parameters(self.budget).items())}"
 
     def to_json(self) -> dict[str, Json | str]:
-        """Give the values for a JSON object; `cost_from_json` reads them back.
+        """Return the values for a JSON object; `cost_from_json` reads them.
 
         >>> SeriesCost(PureDP(1)).to_json()
         {'kind': 'series', 'budget': {'definition': 'PureDP', 'epsilon': '1'}}
@@ -156,10 +152,11 @@ class Noise(Enum):
     def cost(self, distance: Fraction) -> Cost:
         """Return the cost of queries with a given distance between neighbours.
 
-        The distance is ``|c - c'|_p^p`` of the answers over their noise scales, p = ``norm``.
+        The distance is the largest ``|c - c'|_p^p`` of the answers over their noise scales, with p
+        = ``norm``.
 
         Args:
-            distance: this largest ``|c - c'|_p^p``.
+            distance: the distance; exact, above 0.
 
         >>> Noise.DISCRETE_GAUSSIAN.cost(Fraction(1))
         ConcentratedCost(rho=Fraction(1, 2))
@@ -176,7 +173,7 @@ class Noise(Enum):
 def rho_of(cost: Cost) -> Fraction:
     """Return the least known rho of a mechanism of this cost, exactly.
 
-    ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
+    It is ``epsilon^2 / 2``, ``mu^2 / 2`` or rho itself.
 
     Raises:
         InputError: a series within (epsilon, delta), for which none is known.
@@ -252,7 +249,7 @@ def covers(budget: Budget, cost: Cost) -> bool:
 class Charge:
     """An amount of a budget: epsilon, delta and rho.
 
-    Each is a fraction of at least zero; those that the definition does not have are 0.
+    Each is a fraction of at least zero; parameters that the definition does not have are 0.
 
     >>> Charge(epsilon=Fraction(1, 2))
     Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1))
@@ -271,30 +268,48 @@ class Charge:
         """Write the parts above zero for people."""
         return (
             ", ".join(
-                f"{name} = {readable(part)}" for name, part in parameters(self).items() if part
+                f"{name} = {readable(number)}"
+                for name, number in parameters(self).items()
+                if number
             )
             or "nothing"
         )
 
-    def within(self, other: "Charge") -> bool:
-        """Tell whether no part of this charge is above that part of the other.
+    def is_within(self, limit: "Charge") -> bool:
+        """Tell whether no part of this charge exceeds that part of a limit.
 
-        >>> Charge(rho=Fraction(1)).within(Charge(rho=Fraction(2)))
+        >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
         True
         """
-        return not any(parameters(missing(self, other)).values())
+        return not any(parameters(missing(self, limit)).values())
 
     def to_json(self) -> Json:
-        """Give the values for a JSON object; `charge_from_json` reads them back.
+        """Return the values for a JSON object; `charge_from_json` reads them.
 
         >>> Charge(rho=Fraction(1, 2)).to_json()
         {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
         """
-        return {name: fraction_to_text(name, part) for name, part in parameters(self).items()}
+        return {name: fraction_to_text(name, number) for name, number in parameters(self).items()}
+
+
+def charge_text(budget: Budget, amount: Budget | Charge) -> str:
+    """Write a charge for people, with every part of the budget's definition.
+
+    Parts that are zero are included.
+
+    Args:
+        budget: decides which parts are written.
+        amount: the charge, or a budget of the same definition.
+
+    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    numbers = parameters(amount)
+    return " and ".join(f"{name} = {readable(numbers[name])}" for name in parameters(budget))
 
 
 def whole_budget(budget: Budget) -> Charge:
-    """Give the charge that would use a budget up.
+    """Return the charge that would use a budget up.
 
     >>> str(whole_budget(ApproxDP(1, "1e-9")))
     'epsilon = 1, delta = 1e-9'
@@ -355,32 +370,42 @@ def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
         )
     if isinstance(budget, PureDP):
         if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
-            raise InputError(pure_alone(declared))
+            raise InputError(
+                "The data set has a PureDP budget, which only pure releases can be charged to; "
+                f"the plan declares {declared}. Plan with PureDP(epsilon), or set a ZCDP or "
+                "ApproxDP budget for the data set."
+            )
         return Charge(epsilon=limit.epsilon)
     if isinstance(declared, ZCDP):
-        raise InputError(not_zcdp(declared))
+        raise InputError(
+            "The data set has an ApproxDP budget, which adds up (epsilon, delta); the plan "
+            f"declares {declared}. Plan with ApproxDP(epsilon, delta), or set a ZCDP budget for "
+            "the data set, which adds up many Gaussian releases more tightly."
+        )
     if isinstance(cost, PureCost) or isinstance(declared, PureDP):
         return Charge(epsilon=limit.epsilon)
     return limit
 
 
-def total(charges: Iterable[Charge]) -> Charge:
+def total(charge_list: Iterable[Charge]) -> Charge:
     """Add charges up, exactly.
 
     >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
     Fraction(1, 1)
     """
-    listed = [parameters(parts) for parts in charges]
+    summands = [parameters(numbers) for numbers in charge_list]
     return Charge(
         **{
-            name: sum((parts[name] for parts in listed), Fraction(0))
+            name: sum((numbers[name] for numbers in summands), Fraction(0))
             for name in parameters(Charge())
         }
     )
 
 
 def left(budget: Budget, spent: Charge) -> Charge:
-    """Give what is left of a budget; no part is below zero.
+    """Return the part of a budget that is not spent.
+
+    No part is below zero.
 
     >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
     Fraction(2, 3)
@@ -389,31 +414,31 @@ def left(budget: Budget, spent: Charge) -> Charge:
 
 
 def missing(requested: Charge, available: Charge) -> Charge:
-    """Return by how much a request exceeds what is available.
+    """Return the amount by which a request exceeds what is available.
 
     No part is below zero.
 
     >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
     'rho = 0.25'
     """
-    there = parameters(available)
+    available_numbers = parameters(available)
     return Charge(
         **{
-            name: max(Fraction(0), part - there[name])
-            for name, part in parameters(requested).items()
+            name: max(Fraction(0), number - available_numbers[name])
+            for name, number in parameters(requested).items()
         }
     )
 
 
 def is_charge_of(budget: Budget, amount: Charge) -> bool:
-    """Return whether `charge` could have returned this amount for a budget.
+    """Tell whether `charge` could have returned this amount for a budget.
 
-    Above zero, and no part that the definition does not have.
+    The amount must be above zero, with no part that the definition does not have.
 
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    budgeted, parts = parameters(budget), parameters(amount)
-    return parts[next(iter(budgeted))] > 0 and not any(
-        part for name, part in parts.items() if name not in budgeted
+    budgeted, numbers = parameters(budget), parameters(amount)
+    return numbers[next(iter(budgeted))] > 0 and not any(
+        number for name, number in numbers.items() if name not in budgeted
     )

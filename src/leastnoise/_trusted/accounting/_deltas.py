@@ -1,6 +1,6 @@
-"""Proved bounds on the delta of Gaussian noise and of zCDP.
+"""Prove bounds on the delta of Gaussian noise and of zCDP.
 
-At a given epsilon, in decimal arithmetic with directed rounding.
+They hold at a given epsilon, and are computed in decimal arithmetic with directed rounding.
 
 Every number is a pair (low, high) with the true value between. Operations of `decimal` round as
 their context says; its ``exp``, ``ln`` and ``sqrt`` round to nearest, so that one step down or up
@@ -41,7 +41,7 @@ from functools import lru_cache
 from leastnoise._trusted.accounting._alpha import near_best
 from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
 
-Between = tuple[Decimal, Decimal]
+Enclosure = tuple[Decimal, Decimal]
 
 # No delta below this is told apart from it: exp(-7000) is below 1e-3040.
 LEAST_DELTA = Fraction(1, 10**3000)
@@ -52,7 +52,7 @@ HOPELESS = 7000
 class Rounding:
     """Two decimal contexts, one rounding down and one rounding up.
 
-    Of the same number of digits.
+    Both have the same number of digits.
 
     >>> ways = rounding(5)
     >>> ways.fraction(Fraction(1, 3))
@@ -63,16 +63,16 @@ class Rounding:
     down: Context
     up: Context
 
-    def fraction(self, value: Fraction) -> Between:
+    def fraction(self, value: Fraction) -> Enclosure:
         """Enclose a fraction.
 
         >>> rounding(3).fraction(Fraction(-2, 3))
         (Decimal('-0.667'), Decimal('-0.666'))
         """
-        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
-        return self.down.divide(top, bottom), self.up.divide(top, bottom)
+        numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+        return self.down.divide(numerator, denominator), self.up.divide(numerator, denominator)
 
-    def sqrt(self, value: Fraction) -> Between:
+    def sqrt(self, value: Fraction) -> Enclosure:
         """Enclose the square root of a fraction of at least zero.
 
         >>> rounding(3).sqrt(Fraction(2))
@@ -83,7 +83,7 @@ class Rounding:
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.sqrt(low)), self.up.next_plus(self.up.sqrt(high))
 
-    def exp(self, value: Fraction) -> Between:
+    def exp(self, value: Fraction) -> Enclosure:
         """Enclose the exponential of a fraction.
 
         >>> rounding(3).exp(Fraction(1))
@@ -92,7 +92,7 @@ class Rounding:
         low, high = self.fraction(value)
         return self.down.next_minus(self.down.exp(low)), self.up.next_plus(self.up.exp(high))
 
-    def ln(self, value: Fraction) -> Between:
+    def ln(self, value: Fraction) -> Enclosure:
         """Enclose the natural logarithm of a fraction above zero.
 
         >>> rounding(3).ln(Fraction(2))
@@ -128,9 +128,9 @@ def rounding(digits: int) -> Rounding:
 
 
 def short_upper(value: Fraction) -> Fraction:
-    """Round up to 17 significant digits, and to at least 1e-3000.
+    """Round a probability up to 17 significant digits.
 
-    For a probability to be shown and stored.
+    The result is at least 1e-3000. It is for display and storage.
 
     >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
@@ -143,7 +143,7 @@ def short_upper(value: Fraction) -> Fraction:
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
-    """Return whether mu-GDP is proved to imply (epsilon, delta)-DP.
+    """Tell whether mu-GDP is proved to imply (epsilon, delta)-DP.
 
     Args:
         epsilon: at least 0.
@@ -162,7 +162,7 @@ def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool
     >>> gaussian_is_private(1, "0.0718", "1e-5"), gaussian_is_private(1, "0.0719", "1e-5")
     (True, False)
     """
-    return _delta_above(epsilon, mu_squared) <= exact("delta", delta)
+    return _delta_upper_bound(epsilon, mu_squared) <= exact("delta", delta)
 
 
 def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
@@ -184,13 +184,13 @@ def gaussian_delta(epsilon: Exact, mu_squared: Exact) -> Fraction:
     >>> round(float(gaussian_delta(1, "0.0718")), 9)
     9.941e-06
     """
-    return min(Fraction(1), short_upper(_delta_above(epsilon, mu_squared)))
+    return min(Fraction(1), short_upper(_delta_upper_bound(epsilon, mu_squared)))
 
 
-def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
+def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
     """Return the upper end of an enclosure of delta.
 
-    With far more digits than cancel if mu is small.
+    If mu is small, it uses far more digits than cancel.
     """
     eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
@@ -199,35 +199,43 @@ def _delta_above(epsilon: Exact, mu_squared: Exact) -> Fraction:
         eps - square / 2
     ) ** 2 >= 2 * HOPELESS * square:  # a^2 / 2 >= 7000: then Q(|a|) <= exp(-a^2 / 2) / 2 < 1e-3000
         return LEAST_DELTA if 2 * eps > square else Fraction(1)
-    return Fraction(_delta_between(eps, square, 50 + square.denominator.bit_length() // 3)[1])
+    return Fraction(_enclose_delta(eps, square, 50 + square.denominator.bit_length() // 3)[1])
 
 
-def normal_tail(x_squared: Fraction, way: Rounding) -> Decimal:
+def normal_tail(x_squared: Fraction, contexts: Rounding) -> Decimal:
     """Return an upper bound on a normal tail probability.
 
-    That a standard normal variable is at least ``sqrt(x_squared) >= 0``.
+    The probability is that a standard normal variable is at least ``sqrt(x_squared) >= 0``.
 
     >>> round(float(normal_tail(Fraction(4), rounding(20))), 12)
     0.022750131948
     """
     if x_squared >= 2 * HOPELESS:
-        return way.fraction(LEAST_DELTA)[1]
-    density = way.up.divide(way.exp(-x_squared / 2)[1], way.sqrt(2 * _pi_between(way.digits)[0])[0])
-    return way.up.multiply(density, _mills_between(x_squared, way)[1])
+        return contexts.fraction(LEAST_DELTA)[1]
+    density = contexts.up.divide(
+        contexts.exp(-x_squared / 2)[1], contexts.sqrt(2 * _enclose_pi(contexts.digits)[0])[0]
+    )
+    return contexts.up.multiply(density, _enclose_mills_ratio(x_squared, contexts)[1])
 
 
-def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
-    """Enclose delta.
+def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosure:
+    """Enclose the delta of Gaussian noise.
 
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
-    way = rounding(digits)
-    down, up = way.down, way.up
+    contexts = rounding(digits)
+    down, up = contexts.down, contexts.up
     half = square / 2
     a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
-    mills_a, mills_b = _mills_between(a_squared, way), _mills_between(b_squared, way)
-    exp_low, exp_high = way.exp(-a_squared / 2)
-    root_low, root_high = way.sqrt(2 * _pi_between(digits)[0]), way.sqrt(2 * _pi_between(digits)[1])
+    mills_a, mills_b = (
+        _enclose_mills_ratio(a_squared, contexts),
+        _enclose_mills_ratio(b_squared, contexts),
+    )
+    exp_low, exp_high = contexts.exp(-a_squared / 2)
+    root_low, root_high = (
+        contexts.sqrt(2 * _enclose_pi(digits)[0]),
+        contexts.sqrt(2 * _enclose_pi(digits)[1]),
+    )
     density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
     zero, one = Decimal(0), Decimal(1)
     if epsilon >= half:
@@ -239,18 +247,18 @@ def _delta_between(epsilon: Fraction, square: Fraction, digits: int) -> Between:
     return max(zero, low), min(one, high)
 
 
-def _mills_between(x_squared: Fraction, way: Rounding) -> Between:
+def _enclose_mills_ratio(x_squared: Fraction, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio ``R(x) = Q(x)/phi(x)`` at ``sqrt(x_squared)``.
 
     R falls in x, and x is at least 0.
     """
-    x_low, x_high = way.sqrt(x_squared)
-    if x_squared < way.digits:
-        return _mills_by_series(x_high, way)[0], _mills_by_series(x_low, way)[1]
-    return _mills_by_fraction(x_high, way)[0], _mills_by_fraction(x_low, way)[1]
+    x_low, x_high = contexts.sqrt(x_squared)
+    if x_squared < contexts.digits:
+        return _mills_by_series(x_high, contexts)[0], _mills_by_series(x_low, contexts)[1]
+    return _mills_by_fraction(x_high, contexts)[0], _mills_by_fraction(x_low, contexts)[1]
 
 
-def _mills_by_series(x: Decimal, way: Rounding) -> Between:
+def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio by a series with positive terms.
 
     ``R(x) = sqrt(pi/2) exp(x^2/2) - S(x)`` with ``S(x) = x + x^3/3 + x^5/(3*5) + ...``.
@@ -258,7 +266,7 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
     About ``0.22 x^2`` digits cancel, at most ``0.22 digits`` here; they are added beforehand.
     """
     exact_square = Fraction(x) ** 2
-    wide = rounding(way.digits + int(exact_square * 11 / 50) + 10)
+    wide = rounding(contexts.digits + int(exact_square * 11 / 50) + 10)
     down, up = wide.down, wide.up
     square_low, square_high = wide.fraction(exact_square)
     term_low = term_high = x
@@ -274,13 +282,13 @@ def _mills_by_series(x: Decimal, way: Rounding) -> Between:
         sum_low, sum_high = down.add(sum_low, term_low), up.add(sum_high, term_high)
     sum_high = up.add(sum_high, term_high)
     exp_low, exp_high = wide.exp(exact_square / 2)
-    pi_low, pi_high = _pi_between(wide.digits)
+    pi_low, pi_high = _enclose_pi(wide.digits)
     whole_low = down.multiply(wide.sqrt(pi_low / 2)[0], exp_low)
     whole_high = up.multiply(wide.sqrt(pi_high / 2)[1], exp_high)
     return max(Decimal(0), down.subtract(whole_low, sum_high)), up.subtract(whole_high, sum_low)
 
 
-def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
+def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
     """Enclose Mills' ratio by Laplace's continued fraction, for x > 0.
 
     ``R(x) = 1/(x + 1/(x + 2/(x + 3/(x + ...))))``.
@@ -288,8 +296,8 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
     Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
     backwards from any n encloses T_0 = 1/R.
     """
-    down, up = way.down, way.up
-    depth = 2 * way.digits
+    down, up = contexts.down, contexts.up
+    depth = 2 * contexts.digits
     low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
     for k in range(depth, 0, -1):
         step = Decimal(k)
@@ -298,10 +306,10 @@ def _mills_by_fraction(x: Decimal, way: Rounding) -> Between:
 
 
 @lru_cache(maxsize=64)
-def _pi_between(digits: int) -> tuple[Fraction, Fraction]:
+def _enclose_pi(digits: int) -> tuple[Fraction, Fraction]:
     """Enclose pi by the Bailey-Borwein-Plouffe series in integers.
 
-    Each floor, and everything that is left out, loses less than 1.
+    Each floor, and all terms that are left out together, lose less than 1.
     """
     terms = digits * 5 // 6 + 10  # 16^5 is above 10^6
     low = sum(
@@ -349,11 +357,11 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     if exponent <= -HOPELESS:
         return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
     # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
-    way = rounding(50 + 2 * max(0, less_one.adjusted()))
-    down, up = way.down, way.up
-    rising = up.multiply(less_one, way.ln(beta)[1])
-    falling = down.multiply(way.fraction(alpha)[0], way.ln(alpha)[0])
-    log_delta = up.add(way.fraction(exponent)[1], up.subtract(rising, falling))
+    contexts = rounding(50 + 2 * max(0, less_one.adjusted()))
+    down, up = contexts.down, contexts.up
+    rising = up.multiply(less_one, contexts.ln(beta)[1])
+    falling = down.multiply(contexts.fraction(alpha)[0], contexts.ln(alpha)[0])
+    log_delta = up.add(contexts.fraction(exponent)[1], up.subtract(rising, falling))
     if log_delta >= 0:
         return Fraction(1)
-    return min(Fraction(1), short_upper(Fraction(way.exp(Fraction(log_delta))[1])))
+    return min(Fraction(1), short_upper(Fraction(contexts.exp(Fraction(log_delta))[1])))

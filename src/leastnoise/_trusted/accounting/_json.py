@@ -87,7 +87,7 @@ def privacy_from_json(data: object) -> Privacy:
 
 
 def _reading(data: object) -> Reading:
-    names = {part.name for part in fields(Reading)} - {"column"}
+    names = {setting.name for setting in fields(Reading)} - {"column"}
     if not isinstance(data, Mapping) or not set(data) <= names:
         raise refuse("unit_reading", type(data).__name__, "a JSON object with parts of a Reading")
     return Reading(**data)

@@ -1,6 +1,6 @@
-"""The (epsilon, delta) of a search for keys by noisy counts.
+"""Bound the (epsilon, delta) of a search for keys by noisy counts.
 
-Counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
+The counts are compared with a threshold: theorem 7 of PROOFS-accounting.md.
 """
 
 from collections.abc import Iterator
@@ -67,9 +67,9 @@ class KeyRule:
 
 
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
-    """Return whether a rule is proved to satisfy its budget.
+    """Tell whether a rule is proved to satisfy its budget.
 
-    For a unit that adds 1 to the counts of at most ``max_rows`` keys.
+    A unit adds 1 to the counts of at most ``max_rows`` keys.
 
     Args:
         rule: the noise and the threshold.
@@ -103,41 +103,47 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False
-    way, most = rounding(_DIGITS), privacy.max_rows
-    out, limit = _out(rule, way), way.fraction(budget.delta)[0]
-    for first, last in _stretches(most) if gaussian else [(most, most)]:
+    contexts = rounding(_DIGITS)
+    max_rows = privacy.max_rows
+    release_probability = _release_probability(rule, contexts)
+    delta_limit = contexts.fraction(budget.delta)[0]
+    for first, last in _key_ranges(max_rows) if gaussian else [(max_rows, max_rows)]:
         shared = privacy.distance - first
-        noise = (
-            way.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[1]
-            if gaussian and shared
-            else Decimal(0)
-        )
-        if not way.up.add(noise, way.up.multiply(out, Decimal(last))) <= limit:
+        noise_delta = Decimal(0)
+        if gaussian and shared:
+            noise_delta = contexts.fraction(gaussian_delta(budget.epsilon, shared / rule.scale**2))[
+                1
+            ]
+        release_delta = contexts.up.multiply(release_probability, Decimal(last))
+        if not contexts.up.add(noise_delta, release_delta) <= delta_limit:
             return False
     return True
 
 
-def _stretches(most: int) -> Iterator[tuple[int, int]]:
-    """Cut the numbers 0 to ``most`` into ranges, by first and last number.
+def _key_ranges(max_keys: int) -> Iterator[tuple[int, int]]:
+    """Cut the numbers 0 to ``max_keys`` into ranges, by first and last number.
 
     They are numbers of keys that nobody else has.
     """
     first = 0
-    while first <= most:
-        last = min(most, first + (first // 8 if first > _SINGLE else 0))
+    while first <= max_keys:
+        last = min(max_keys, first + (first // 8 if first > _SINGLE else 0))
         yield first, last
         first = last + 1
 
 
-def _out(rule: KeyRule, way: Rounding) -> Decimal:
+def _release_probability(rule: KeyRule, contexts: Rounding) -> Decimal:
     """Bound the probability that a key of one unit is released.
 
-    Its noise is at least ``threshold - 1``, or exceeds 62 bits.
+    Then its noise is at least ``threshold - 1``, or exceeds 62 bits.
     """
-    up, more = way.up, rule.threshold - 1
+    up = contexts.up
+    least_noise = rule.threshold - 1
     if rule.noise is Noise.ROUNDED_GAUSSIAN:
-        tail = normal_tail(((more - Fraction(1, 2)) / rule.scale) ** 2, way)
+        tail = normal_tail(((least_noise - Fraction(1, 2)) / rule.scale) ** 2, contexts)
     else:
-        ratio = way.exp(-1 / rule.scale)[0]
-        tail = up.divide(way.exp(-more / rule.scale)[1], way.down.add(Decimal(1), ratio))
-    return up.add(tail, way.fraction(LEAST_DELTA)[1])
+        ratio = contexts.exp(-1 / rule.scale)[0]
+        tail = up.divide(
+            contexts.exp(-least_noise / rule.scale)[1], contexts.down.add(Decimal(1), ratio)
+        )
+    return up.add(tail, contexts.fraction(LEAST_DELTA)[1])

@@ -1,6 +1,6 @@
-"""The error classes of the package, and argument checks.
+"""Define the errors of the package and the checks of arguments.
 
-With one wording for all of them.
+All checks share one wording.
 
     LeastNoiseError
     ├── InputError        an argument, a spec or a file is not usable (exit code 2)
@@ -59,7 +59,7 @@ class LedgerError(LeastNoiseError):
 class GuardError(LeastNoiseError):
     """The guard stopped a release; only the guard was paid.
 
-    With confidence, fewer than half of the rows are used.
+    With high confidence, fewer than half of the rows are used.
     """
 
 
@@ -95,7 +95,13 @@ _POWER = re.compile(r"[eE][+-]?[0_]*[1-9][0-9_]{3}")
 
 
 def refuse(name: str, got: object, allowed: str, advice: str = "") -> InputError:
-    """Build the error for an unusable argument.
+    """Return the error for an unusable argument.
+
+    Args:
+        name: what the argument is called.
+        got: the public value that was passed; it is quoted in at most 200 characters.
+        allowed: what is allowed.
+        advice: a sentence that says what to do.
 
     >>> str(refuse("epsilon", -1, "a number above 0", "Choose for example 1."))
     'epsilon must be a number above 0; got -1. Choose for example 1.'

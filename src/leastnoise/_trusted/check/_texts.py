@@ -1,6 +1,6 @@
-"""Public values as text for people.
+"""Write public values as text for people.
 
-For messages and displays; no decision depends on it.
+The texts are for messages and displays; no decision depends on them.
 """
 
 import re
@@ -21,7 +21,7 @@ _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxdict = _SHORT.maxset = _SHORT.maxfr
 class Message(str):
     """A sentence with its template and values.
 
-    A page can say it in another language.
+    A page can translate it by its template.
     """
 
     __slots__ = ("template", "values")
@@ -32,7 +32,7 @@ class Message(str):
 def message(template: str, **values: object) -> Message:
     """Fill the names in braces, with ``!r`` by ``repr``.
 
-    Unlike a format string, a template uses nothing of a value but its text.
+    Unlike a format string, a template uses only the text of a value.
 
     >>> message("{what} must be {allowed}.", what="rho", allowed="a number")
     'rho must be a number.'
@@ -41,11 +41,11 @@ def message(template: str, **values: object) -> Message:
         name: number_text(value) if isinstance(value, Fraction) else value
         for name, value in values.items()
     }
-    made = Message(
+    filled = Message(
         _NAME.sub(lambda name: repr(shown[name[1]]) if name[2] else str(shown[name[1]]), template)
     )
-    made.template, made.values = template, shown
-    return made
+    filled.template, filled.values = template, shown
+    return filled
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
@@ -109,13 +109,13 @@ def readable(value: Fraction) -> str:
 
 def number_text(number: Fraction) -> str:
     """Write an exact number as a decimal if it has one, else as a fraction."""
-    rest, twos, fives = number.denominator, 0, 0
-    while rest % 2 == 0:
-        rest, twos = rest // 2, twos + 1
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
+    remainder, twos, fives = number.denominator, 0, 0
+    while remainder % 2 == 0:
+        remainder, twos = remainder // 2, twos + 1
+    while remainder % 5 == 0:
+        remainder, fives = remainder // 5, fives + 1
     decimals = max(twos, fives)
-    if rest != 1 or decimals == 0:
+    if remainder != 1 or decimals == 0:
         return str(number)
     digits = str(abs(number.numerator) * 10**decimals // number.denominator).rjust(
         decimals + 1, "0"

@@ -1,4 +1,4 @@
-"""The types of arrays.
+"""Define the types of arrays.
 
 Separate from the checks, so that the command line starts without numpy.
 """

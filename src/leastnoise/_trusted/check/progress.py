@@ -1,4 +1,7 @@
-"""The progress of reading rows, shown as whole percents (E13 of PROOFS-reading.md)."""
+"""Show the progress of reading rows in whole percents.
+
+The rule is E13 of PROOFS-reading.md.
+"""
 
 from abc import ABC, abstractmethod
 from typing import final
@@ -11,16 +14,21 @@ class ProgressLine(ABC):
 
     @abstractmethod
     def say(self, text: str, share: float = 0.0) -> None:
-        """Change the text, and the share that is done if that is known."""
+        """Change the text, and the completed share if it is known."""
 
     @abstractmethod
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and count its time anew; it will take about so many seconds."""
+        """Change the text, and count its time anew.
+
+        Args:
+            text: the new text.
+            about: how many seconds it will probably take.
+        """
 
 
 @final
 class RowProgress:
-    """How far the reading of rows is; it takes numbers of rows, and gives none of them back.
+    """The progress of reading rows, which gives no number of rows back.
 
     Readers of private data accept an object of this very class and call nothing else while they
     read. It keeps no number of rows: what it hands to the line is text with whole percents, and it
@@ -60,28 +68,30 @@ class RowProgress:
         raise TypeError("RowProgress has no subclasses: they would be told numbers of rows")
 
     def show(self, done: int, among: int | None) -> None:
-        """Show the percentage that is read: of rows, or of blocks where no total is known.
+        """Show the percentage that is read.
+
+        It counts rows, or blocks where the total number of rows is unknown.
 
         Args:
             done: how many rows are read.
             among: how many there are, if that is known.
         """
         if among:
-            part, whole = done, among
+            completed, total = done, among
         elif self._blocks:
             self._calls += 1
-            part, whole = self._calls, self._blocks
+            completed, total = self._calls, self._blocks
         else:
             return
-        if part >= whole:
+        if completed >= total:
             self._line.begin(self._then, self._about)
         else:
-            percent = 100 * part // whole
+            percent = 100 * completed // total
             self._line.say(f"{self._doing}: {percent}%", percent / 100)
 
 
 def row_progress(progress: object) -> RowProgress | None:
-    """Return what shows the progress of reading; None if nothing does.
+    """Return the object that shows the progress of reading, or None.
 
     Args:
         progress: a `RowProgress`, or None or False.

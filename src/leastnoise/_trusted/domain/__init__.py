@@ -1,4 +1,7 @@
-"""Domains, rules from values to cells, and measures: what must be right when rows are read."""
+"""Define domains, rules from values to cells, and measures.
+
+This is what must be right when rows are read.
+"""
 
 from leastnoise._trusted.domain._cells import (
     DROP,
@@ -12,8 +15,8 @@ from leastnoise._trusted.domain._cells import (
     Rule,
     Steps,
     kind_of,
-    parts_of,
     plain_json,
+    read_domain_parts,
     rule_of,
 )
 from leastnoise._trusted.domain._column_types import NOT_NUMBERS, Holds, type_fault

@@ -1,4 +1,6 @@
-"""The trusted part of attributes: how many cells one has, and the table by which a value finds its cell (E3 of PROOFS-reading.md).
+"""Define the tables by which values find their cells.
+
+They are the trusted part of attributes (E3 of PROOFS-reading.md).
 
 A kind makes its table from public bounds, edges, days and texts, in `_rules`. Nothing of that need
 be believed: the cells of a table are checked here, so that whatever a kind does, a value has one
@@ -31,7 +33,9 @@ _STRANGE = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """Whole numbers in equal steps: from ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
+    """A table of whole numbers in equal steps.
+
+    From ``low`` to ``high`` the cell is how many whole steps a number is above ``origin``.
 
     Attributes:
         low: the least number inside.
@@ -80,7 +84,10 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cuts:
-    """Numbers between thresholds: below the first one is ``cells[0]``, from the first on (itself included) ``cells[1]``, and so on.
+    """A table of numbers between thresholds.
+
+    Below the first threshold is ``cells[0]``, from the first on (itself included) ``cells[1]``, and
+    so on.
 
     Attributes:
         at: the thresholds, rising; an array of doubles, or of whole seconds.
@@ -91,11 +98,11 @@ class Cuts:
     cells: Any
 
     def __post_init__(self) -> None:
-        for name, given in (
+        for name, values in (
             ("at", self.at),
             ("cells", self.cells),
         ):  # copies: what was checked here is what is looked up
-            array = given.copy()
+            array = values.copy()
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         rising = (
@@ -111,7 +118,7 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forms:
-    """Texts.
+    """A table of texts.
 
     Attributes:
         cells: of each form, as the reading compares it; the forms that mean a null are among them.
@@ -124,8 +131,8 @@ class Forms:
 
     def __post_init__(self) -> None:
         # of Python's own: a mapping of another class could answer otherwise the next time
-        for name, given in (("cells", self.cells), ("wholes", self.wholes)):
-            cells = {plain(form): cell for form, cell in dict(given).items()}
+        for name, mapping in (("cells", self.cells), ("wholes", self.wholes)):
+            cells = {plain(form): cell for form, cell in dict(mapping).items()}
             if not all(type(form) is str and type(cell) is int for form, cell in cells.items()):
                 raise InternalError("forms must be texts with whole numbers; please report this.")
             object.__setattr__(self, name, cells)
@@ -133,7 +140,9 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Texts that nobody can list beforehand, of which none has a cell yet.
+    """A table of texts that nobody can list beforehand.
+
+    None of them has a cell yet.
 
     Attributes:
         longest: characters of a text.
@@ -160,7 +169,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clocked:
-    """How times are read.
+    """The rule by which times are read.
 
     Attributes:
         first: the first day, counted from 1970-01-01.
@@ -190,10 +199,11 @@ class Clocked:
             re.Pattern,
         ):
             raise InternalError("a clock must have days, a zone and a pattern; please report this.")
-        counts = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
+        units = (None, "excel", "epoch_s", "epoch_ms", "epoch_us")
         if type(self.century) is not int or not any(
-            self.counted_in is known or (type(self.counted_in) is str and self.counted_in == known)
-            for known in counts
+            self.counted_in is allowed
+            or (type(self.counted_in) is str and self.counted_in == allowed)
+            for allowed in units
         ):
             raise InternalError("a clock must count days or parts of a second; please report this.")
 
@@ -228,12 +238,12 @@ class Rule:
 
     def __post_init__(self) -> None:
         table, policies = self.table, (self.null, self.outside, self.strange)
-        parts = {
-            type(part)
-            for part in (table, self.clip, self.reading, self.clock, self.size, *policies)
+        classes = {
+            type(field)
+            for field in (table, self.clip, self.reading, self.clock, self.size, *policies)
         }
         if not (
-            parts <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
+            classes <= {Steps, Cuts, Forms, Keys, Clocked, Reading, int, bool, type(None)}
             and type(table) in {Steps, Cuts, Forms, Keys}
         ):
             raise InternalError("a rule must be made of its own parts; please report this.")
@@ -254,7 +264,9 @@ class Rule:
 
 @singledispatch
 def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
-    """Return the rule of an attribute; a class is a kind if it has registered this.
+    """Return the rule of an attribute.
+
+    A class is a kind if it has registered this function.
 
     Args:
         kind: the attribute.
@@ -271,30 +283,32 @@ def rule_of(kind: object, _marks: tuple[int, int] | None = None) -> Rule:
 
 
 @singledispatch
-def kind_of(given: object) -> object:
+def kind_of(argument: object) -> object:
     """Return the kind that an argument means: a list means `Categories`.
 
     >>> kind_of(["F", "M"])
     Categories(['F', 'M'])
     """
-    return given
+    return argument
 
 
 @singledispatch
-def plain_json(part: object) -> dict[str, Any]:
+def plain_json(kind_or_measure: object) -> dict[str, Any]:
     """Return a kind or a measure as plain JSON values.
 
     >>> plain_json(ln.Coded(3))
     {'kind': 'coded', 'size': 3}
     """
-    raise InternalError(f"nothing writes the kind {type(part).__name__}.")
+    raise InternalError(f"nothing writes the kind {type(kind_or_measure).__name__}.")
 
 
 @singledispatch
-def parts_of(_value: object) -> tuple[Any, Any]:
-    """Return the kinds and measures that the JSON of a domain means; `Domain` checks them again.
+def read_domain_parts(_value: object) -> tuple[Any, Any]:
+    """Return the kinds and measures in the JSON of a domain.
 
-    >>> parts_of({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
+    `Domain` checks them again.
+
+    >>> read_domain_parts({"attributes": [{"name": "zone", "kind": "coded", "size": 3}], "measures": []})
     ([('zone', Coded(3))], {})
     """
     raise InternalError("nothing reads the JSON of a domain.")

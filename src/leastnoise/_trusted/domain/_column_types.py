@@ -1,4 +1,6 @@
-"""Refuse a column whose declared type can hold no value of an attribute or measure.
+"""Refuse a column whose declared type can hold no value of its attribute.
+
+The same for a measure.
 
 Not trusted: a column that is not refused here is read by its rule like any other.
 """
@@ -16,7 +18,9 @@ NOT_NUMBERS = (
 
 @singledispatch
 def type_fault(_declared: object, _holds: Holds) -> str | None:
-    """Return what is wrong with a column's type, and what to do; None if a value can match.
+    """Return why no value of a column can match, and what to do.
+
+    None if a value can match.
 
     Args:
         _declared: the attribute or measure; `leastnoise._domain._rules` adds the kinds of attributes.

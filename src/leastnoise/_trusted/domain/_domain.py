@@ -1,4 +1,4 @@
-"""The domain of a table: its attributes in order, and the columns that may be summed."""
+"""Define the domain of a table: its attributes and its measures."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -11,17 +11,19 @@ from leastnoise._trusted.domain._cells import (
     Keys,
     Rule,
     kind_of,
-    parts_of,
     plain_json,
+    read_domain_parts,
     rule_of,
 )
-from leastnoise._trusted.domain._kind import Kind, domain_text, pairs_of
+from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
 from leastnoise._trusted.domain._measure import Measure, UnitCount, ValueCount, Weighted
 from leastnoise._trusted.domain._reading import attribute_name
 
 
 class Domain(Immutable):
-    """Ordered attributes, each with a finite and public list of cells; immutable, equal and hashable by value.
+    """Ordered attributes, each with a finite and public list of cells.
+
+    Immutable, equal and hashable by value.
 
     Args:
         attributes: a mapping from column name to kind; or give the attributes as keywords. A list
@@ -70,7 +72,7 @@ class Domain(Immutable):
         measures: Mapping[str, Measure] | None = None,
         **kinds: Kind | Iterable[str | int],
     ) -> None:
-        pairs = [*pairs_of(attributes), *kinds.items()]
+        pairs = [*attribute_pairs(attributes), *kinds.items()]
         if not pairs:
             raise InputError(
                 "a domain must have at least one attribute; got none. Name one, for example "
@@ -83,12 +85,16 @@ class Domain(Immutable):
                     f"an attribute must be named once; got {name!r} twice. Give one of them "
                     "another name."
                 )
-            meant = kind_of(kind)
-            if type(meant) not in rule_of.registry or type(meant) is object:
+            checked_kind = kind_of(kind)
+            if type(checked_kind) not in rule_of.registry or type(checked_kind) is object:
                 allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-                advice = "Name the measure in measures={...}." if isinstance(meant, Measure) else ""
-                raise refuse(f"the attribute {name!r}", meant, allowed, advice)
-            checked[name] = cast(Kind, meant)
+                advice = (
+                    "Name the measure in measures={...}."
+                    if isinstance(checked_kind, Measure)
+                    else ""
+                )
+                raise refuse(f"the attribute {name!r}", checked_kind, allowed, advice)
+            checked[name] = cast(Kind, checked_kind)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
         sums = tuple(
@@ -131,7 +137,9 @@ class Domain(Immutable):
             object.__setattr__(self, field, fact)
 
     def cells(self, name: str) -> int:
-        """The number of cells of an attribute, as it was when the domain was made.
+        """Return the number of cells of an attribute.
+
+        It is the number that was checked when the domain was made.
 
         >>> ln.Domain(sex=["F", "M"]).cells("sex")
         2
@@ -161,6 +169,7 @@ class Domain(Immutable):
         return self._by_name[self._named(name)]
 
     def _named(self, name: str) -> str:
+        """Return the name of an attribute of the domain; refuse any other."""
         return (
             name
             if isinstance(name, str) and name in self._by_name
@@ -168,7 +177,9 @@ class Domain(Immutable):
         )
 
     def rule(self, name: str) -> Rule:
-        """Return the rule by which values of an attribute find their cells, which are those that the domain knows.
+        """Return the rule by which values of an attribute find their cells.
+
+        They are the cells that the domain knows.
 
         Raises:
             InputError: there is no such attribute, or its categories are not known yet.
@@ -186,7 +197,9 @@ class Domain(Immutable):
         return rule
 
     def keys(self, name: str) -> Rule:
-        """Return the rule of an attribute whose categories are not known yet: how they are read, and which may be found.
+        """Return the rule of an attribute whose categories are not known yet.
+
+        It says how they are read, and which may be found.
 
         Raises:
             InputError: there is no such attribute, or its categories are known.
@@ -205,6 +218,7 @@ class Domain(Immutable):
         return rule
 
     def _rule(self, name: str) -> Rule:
+        """Return the rule of an attribute, which must be about its own cells."""
         rule = rule_of(self.kind(name))
         if type(rule) is not Rule or rule.size != self.cells(name):
             raise InternalError(
@@ -213,7 +227,9 @@ class Domain(Immutable):
         return rule
 
     def largest_value(self, measure: str | None) -> int:
-        """Return the most that one row adds to or takes from a sum of a measure, in its units; 1 for counts of rows.
+        """Return the largest amount by which one row changes a sum.
+
+        In units of the measure; 1 for counts of rows.
 
         >>> people = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)})
         >>> people.largest_value("pay"), people.largest_value(None)
@@ -236,14 +252,16 @@ class Domain(Immutable):
         >>> ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("income", 0, 10)}).measure("pay").column
         'income'
         """
-        known = dict(self._measures)
-        if not known:
+        measures = dict(self._measures)
+        if not measures:
             advice = "Add it, for example measures={'pay': Measure('income', 0, 200000)}."
             raise refuse("a measure", name, "declared in the domain, which has none", advice)
-        return known[one_of("a measure", name, known)]
+        return measures[one_of("a measure", name, measures)]
 
     def count_of(self, measure: str) -> str | None:
-        """Return the measure that counts the values of another; None if there is none, so that rows are counted.
+        """Return the measure that counts the values of another measure.
+
+        None if there is none, so that rows are counted.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
@@ -260,7 +278,9 @@ class Domain(Immutable):
         )
 
     def as_complete(self, *names: str) -> "Domain":
-        """Return the domain in which attributes are declared complete: no value is dropped.
+        """Return the domain with attributes declared complete.
+
+        A complete attribute is declared to have no value that is dropped.
 
         Args:
             names: of attributes; none: all of them.
@@ -276,7 +296,9 @@ class Domain(Immutable):
         return Domain(kinds, measures=self.measures)
 
     def to_json(self) -> dict[str, Any]:
-        """Write the domain as plain JSON values; fractions are texts such as ``"1/3"``.
+        """Write the domain as plain JSON values.
+
+        Fractions are texts such as ``"1/3"``.
 
         Returns:
             A new dictionary, equal for equal domains.
@@ -306,7 +328,7 @@ class Domain(Immutable):
         >>> ln.Domain.from_json(people.to_json()) == people
         True
         """
-        kinds, measures = parts_of(value)
+        kinds, measures = read_domain_parts(value)
         return cls(kinds, measures=measures)
 
     def __eq__(self, other: object) -> bool:

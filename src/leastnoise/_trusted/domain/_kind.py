@@ -1,4 +1,4 @@
-"""What kinds of attributes share: checks of what every kind has, the names of cells, and how kinds are shown."""
+"""Share the checks, the names of cells and the display of all kinds."""
 
 import datetime as dt
 from abc import ABC, abstractmethod
@@ -39,7 +39,9 @@ ORDERED = ("drop", "clip", OTHER, OWN_CELL)
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Kind(ABC):
-    """An attribute: a public map from values to cells. Frozen, equal and hashable by value.
+    """An attribute: a public map from values to cells.
+
+    Frozen, equal and hashable by value.
 
     Attributes:
         null: what a null does: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
@@ -87,11 +89,17 @@ class Kind(ABC):
 
     @property
     def may_drop(self) -> bool:
-        """Whether a value of the column may be dropped: its policies say so, and nothing else is declared."""
+        """Whether a value of the column may be dropped.
+
+        Its policies say so, and it is not declared complete.
+        """
         return not self.complete and "drop" in (self.null, self.outside)
 
     def with_hidden(self, hidden: bool) -> Self:  # noqa: FBT001
-        """Return the attribute with or without a hidden cell; its other cells are not checked again."""
+        """Return the attribute with or without a hidden cell.
+
+        Its other cells are not checked again.
+        """
         changed = copy(self)
         object.__setattr__(changed, "hidden", hidden)
         object.__setattr__(changed, "size", self.published + hidden)
@@ -120,7 +128,10 @@ class Kind(ABC):
 
     @property
     def outside_cell(self) -> int | None:
-        """The cell of values outside the domain; None where they drop the row or are clipped."""
+        """The cell of values outside the domain.
+
+        None where they drop the row or are clipped.
+        """
         return self._further_cell(self.outside, OUTSIDE_LABEL)
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
@@ -129,11 +140,14 @@ class Kind(ABC):
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
-        """The cell of every further text that means one, by its compared form; empty without such texts."""
+        """The cell of every further text that means a cell, by compared form.
+
+        Empty without such texts.
+        """
         return {}
 
     def cell_of_number(self, _number: Fraction) -> int | None:
-        """Return the cell that is this exact number, None if cells are no numbers or none is it."""
+        """Return the cell of an exact number, or None."""
         return None
 
     @property
@@ -147,9 +161,10 @@ class Kind(ABC):
         )
 
     def level(self, name: str) -> Level:
-        """Look up a level over the published cells; those behind the regular ones are groups too.
+        """Look up a level over the published cells.
 
-        ``other`` has a group of that name unless the level gives it one.
+        Cells behind the regular ones are groups too. ``other`` has a group of that name unless the
+        level gives it one.
         """
         every_level: tuple[Level, ...] = (*self.levels, *self.implied_levels)
         levels = {level.name: level for level in every_level}
@@ -162,7 +177,10 @@ class Kind(ABC):
         return level.with_further(self.further_labels[len(level.cells) - self.regular :])
 
     def clipped(self) -> Self:
-        """Return the attribute with values outside counted in the nearest cell, where cells are in order."""
+        """Return the attribute with values outside clipped to the nearest cell.
+
+        Only where cells are in order.
+        """
         if self.outside == "clip":
             return self
         cells = self.regular + (self.null == OTHER)
@@ -173,14 +191,19 @@ class Kind(ABC):
         return replace(self, outside="clip", levels=tuple(levels))
 
     def with_levels(self, levels: object) -> Self:
-        """Return the attribute with these levels; the cells, which can be a million, are not checked again."""
+        """Return the attribute with these levels.
+
+        The cells, which can be a million, are not checked again.
+        """
         attribute = copy(self)
         object.__setattr__(attribute, "levels", levels)
         attribute._set_levels()  # noqa: SLF001 - of the same class
         return attribute
 
     def _set_fields(self, regular: int, allowed: tuple[str, ...], **parameters: object) -> None:
-        """Check and set the fields that every kind has, but levels; and the fields of its own.
+        """Check and set the fields of every kind except the levels.
+
+        Also sets the kind's own fields.
 
         Args:
             regular: the number of cells without ``other``.
@@ -196,8 +219,8 @@ class Kind(ABC):
         size = regular + len(further_labels(null, outside)) + self.hidden
         if not size <= MOST_CELLS:
             advice = "Choose a coarser attribute, for example Bins."
-            what = message("the number of cells of {kind}", kind=type(self).__name__)
-            raise refuse(what, size, message("at most {most}", most=MOST_CELLS), advice)
+            quantity = message("the number of cells of {kind}", kind=type(self).__name__)
+            raise refuse(quantity, size, message("at most {most}", most=MOST_CELLS), advice)
         values = {
             **parameters,
             "null": null,
@@ -219,31 +242,33 @@ class Kind(ABC):
 
     def __repr__(self) -> str:
         values = asdict(self)
-        pairs = [(part, values[part.name]) for part in own_fields(type(self))]
-        parts = [_shown(value) for part, value in pairs if not part.kw_only]
-        parts += [
-            f"{part.name}={_shown(value)}"
-            for part, value in pairs
-            if part.kw_only and value != part.default
+        pairs = [(own_field, values[own_field.name]) for own_field in own_fields(type(self))]
+        arguments = [_python_text(value) for own_field, value in pairs if not own_field.kw_only]
+        arguments += [
+            f"{own_field.name}={_python_text(value)}"
+            for own_field, value in pairs
+            if own_field.kw_only and value != own_field.default
         ]
-        parts += [
+        arguments += [
             f"{key}={value!r}"
             for key, value in (("null", self.null), ("outside", self.outside))
             if value != "drop"
         ]
-        parts += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
-        parts += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
-        parts += [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
-        return f"{type(self).__name__}({', '.join(parts)})"
+        arguments += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
+        arguments += [f"{name}=True" for name in ("complete", "hidden") if getattr(self, name)]
+        arguments += (
+            [f"levels={[level.to_json() for level in self.levels]!r}"] if self.levels else []
+        )
+        return f"{type(self).__name__}({', '.join(arguments)})"
 
 
 def _checked_reading(reading: object) -> Reading:
     """Return a reading, also from its JSON values."""
     if isinstance(reading, Mapping):
-        parts: dict[str, Any] = known_keys(
-            "reading", reading, [part.name for part in fields(Reading)]
+        settings: dict[str, Any] = known_keys(
+            "reading", reading, [setting.name for setting in fields(Reading)]
         )
-        return Reading(**parts)
+        return Reading(**settings)
     if not isinstance(reading, Reading):
         raise refuse("reading", reading, "a Reading")
     return reading
@@ -264,12 +289,15 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
-    """Return the fields that a kind has and `Kind` has not; those without a default are not keyword-only."""
-    common = {part.name for part in fields(Kind)}
-    return [part for part in fields(kind) if part.name not in common]
+    """Return the fields that a kind adds to those of `Kind`.
+
+    Those without a default are not keyword-only.
+    """
+    common = {candidate.name for candidate in fields(Kind)}
+    return [candidate for candidate in fields(kind) if candidate.name not in common]
 
 
-def _shown(value: object) -> str:
+def _python_text(value: object) -> str:
     """Return a field as Python writes it."""
     if isinstance(value, Fraction):
         return short(value)
@@ -278,7 +306,9 @@ def _shown(value: object) -> str:
     if isinstance(value, tuple):
         if value and isinstance(value[0], tuple):
             return repr({key: list(texts) for key, texts in value})
-        return repr([number_text(part) if isinstance(part, Fraction) else part for part in value])
+        return repr(
+            [number_text(entry) if isinstance(entry, Fraction) else entry for entry in value]
+        )
     return repr(value)
 
 
@@ -302,8 +332,8 @@ def check_bound(name: str, value: Exact) -> Fraction:
     return number
 
 
-def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
-    """Return the attributes given positionally as pairs of a name and an unchecked kind."""
+def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
+    """Return positional attributes as pairs of a name and an unchecked kind."""
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
@@ -323,7 +353,7 @@ def pairs_of(attributes: Any) -> list[tuple[str, Any]]:
 def domain_text(kinds: Mapping[str, Kind], measures: Mapping[str, Measure]) -> str:
     """Return a domain as Python writes it."""
     if all(name.isidentifier() and name != "measures" for name in kinds):
-        parts = [f"{name}={kind!r}" for name, kind in kinds.items()]
+        arguments = [f"{name}={kind!r}" for name, kind in kinds.items()]
     else:
-        parts = [f"{dict(kinds)!r}"]
-    return f"Domain({', '.join([*parts, *([f'measures={measures!r}'] if measures else [])])})"
+        arguments = [f"{dict(kinds)!r}"]
+    return f"Domain({', '.join([*arguments, *([f'measures={measures!r}'] if measures else [])])})"

@@ -1,7 +1,8 @@
-"""Names of cells as users write them: one reading for predicates, groups, public counts and questions to a release.
+"""Read the names of cells as users write them.
 
-The reading follows the rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the
-category ``true``, and 0, 0.0 and ``"0.0"`` are the same number.
+Predicates, groups, public counts and questions to a release share one reading, which follows the
+rule for values of data (see `leastnoise._domain._kinds`): ``true`` is the category ``true``, and 0,
+0.0 and ``"0.0"`` are the same number.
 """
 
 import datetime as dt
@@ -74,11 +75,11 @@ class CellNames:
         number = _number(text)
         return None if number is None else self.of_number(number)
 
-    def cells(self, what: str, values: Iterable[object]) -> list[int]:
+    def cells(self, description: str, values: Iterable[object]) -> list[int]:
         """Return the cells that values name.
 
         Args:
-            what: how a message calls what is made of these cells.
+            description: how a message calls what is made of these cells.
             values: the names.
 
         Raises:
@@ -92,13 +93,13 @@ class CellNames:
                 listed = ", ".join(names[:_MOST_LISTED])
                 listed += ", ..." if len(names) > _MOST_LISTED else ""
                 advice = did_you_mean(label_text(value), names)
-                raise refuse(what, value, f"made of its cells ({listed})", advice)
+                raise refuse(description, value, f"made of its cells ({listed})", advice)
             cells.append(cell)
         return cells
 
 
 def _number(value: Any) -> Fraction | None:
-    """Return the exact number that a value or a text stands for, None if it stands for none."""
+    """Return the exact number that a value or a text means, or None."""
     try:
         return exact("a number", value)
     except InputError:

@@ -1,4 +1,7 @@
-"""Levels: public maps from the cells of an attribute to coarser ones, such as from stores to regions or from ages to five years."""
+"""Define levels: public maps from cells to coarser ones.
+
+Such as from stores to regions, or from ages to groups of five years.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ _TWO_VALUES = "{what} must give every key one value; {code!r} has {first!r} and 
 _FORMS = "a mapping from each cell to its group, or { width = 5 } for whole numbers"
 
 
-def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, object]:
+def known_keys(description: str, value: object, allowed: Iterable[str]) -> dict[str, object]:
     """Check that a table of a spec is a table and has only keys that exist.
 
     >>> known_keys("[source]", {"path": "a.csv"}, ["path", "null"])
@@ -29,16 +32,16 @@ def known_keys(what: str, got: object, allowed: Iterable[str]) -> dict[str, obje
     """
     keys = list(allowed)
     listed = ", ".join(repr(key) for key in keys)
-    if not isinstance(got, Mapping):
-        raise refuse(what, got, f"a table with keys among {listed}")
-    for key in got:
+    if not isinstance(value, Mapping):
+        raise refuse(description, value, f"a table with keys among {listed}")
+    for key in value:
         if key not in keys:
             advice = did_you_mean(key, keys)
             raise InputError(
-                f"{what} has no key {key!r}; allowed are {listed}."
+                f"{description} has no key {key!r}; allowed are {listed}."
                 + (f" {advice}" if advice else "")
             )
-    return dict(got)
+    return dict(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +59,13 @@ class Level:
     cells: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The level as plain JSON values."""
+        """Write the level as plain JSON values."""
         return {"name": self.name, "labels": list(self.labels), "cells": list(self.cells)}
 
     def with_further(self, labels: Sequence[str]) -> "Level":
-        """Return the level with further cells behind its own, each in the group of its label.
+        """Return the level with further cells behind its own.
+
+        Each further cell is in the group of its label.
 
         Args:
             labels: of the further cells, such as ``other``.
@@ -76,11 +81,11 @@ def grouped(name: str, groups: Iterable[Label]) -> Level:
     return Level(name, tuple(numbers), tuple(map(numbers.__getitem__, group_of_cell)))
 
 
-def one_value_each(what: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
+def one_value_each(description: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, Any]:
     """Return a map from the text of each key to its value.
 
     Args:
-        what: how a message calls the map.
+        description: how a message calls the map.
         pairs: keys and values.
 
     Raises:
@@ -93,18 +98,20 @@ def one_value_each(what: str, pairs: Iterable[tuple[object, Any]]) -> dict[str, 
     for key, value in pairs:
         text = label_text(key)
         if text is None:
-            raise refuse(f"a key of {what}", key, "text, a number, true or false")
+            raise refuse(f"a key of {description}", key, "text, a number, true or false")
         first = values.setdefault(text, value)
         if first != value:
-            raise InputError(message(_TWO_VALUES, what=what, code=text, first=first, second=value))
+            raise InputError(
+                message(_TWO_VALUES, what=description, code=text, first=first, second=value)
+            )
     return values
 
 
-def group_pairs(what: str, groups: Mapping[str, object], names: CellNames) -> dict[str, str]:
+def group_pairs(description: str, groups: Mapping[str, object], names: CellNames) -> dict[str, str]:
     """Return the map from cells to groups that lists of cells by group stand for.
 
     Args:
-        what: how a message calls the level.
+        description: how a message calls the level.
         groups: the cells of each group.
         names: the cells of the attribute by their names.
 
@@ -117,14 +124,14 @@ def group_pairs(what: str, groups: Mapping[str, object], names: CellNames) -> di
     """
     pairs: list[tuple[object, str]] = []
     for group, cells in groups.items():
-        group_name = f"the group {group!r} of {what}"
+        group_name = f"the group {group!r} of {description}"
         if not isinstance(cells, (list, tuple)) or not cells:
             raise refuse(group_name, cells, "a list of at least one cell")
         numbers = names.cells(group_name, cells)
         if len(set(numbers)) < len(numbers):
             raise refuse(group_name, list(cells), "a list of cells, each of them once")
         pairs += [(cell, group) for cell in cells]
-    return one_value_each(what, pairs)
+    return one_value_each(description, pairs)
 
 
 def check_levels(
@@ -178,7 +185,10 @@ def _are_whole(labels: Sequence[Label]) -> bool:
 
 
 def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) -> list[str]:
-    """Return the group of every whole number, such as ``15 .. 19``; no group reaches beyond the bounds."""
+    """Return the group of every whole number, such as ``15 .. 19``.
+
+    No group reaches beyond the bounds.
+    """
     step = whole(f"the width of the level {level_name!r}", width, 1)
     numbers = [int(label) for label in labels]
     groups = []
@@ -196,17 +206,22 @@ def _groups_by_cell(
     size: int,
     groups: Mapping[Any, Any],
 ) -> list[Any]:
-    """Return the group of every cell in order; without ``other`` where the map leaves that out."""
-    what = f"levels.{level_name}"
+    """Return the group of every cell in order.
+
+    Without ``other`` where the map leaves it out.
+    """
+    description = f"levels.{level_name}"
     group_of_cell: dict[int, Any] = {}
-    for text, group in one_value_each(what, groups.items()).items():
+    for text, group in one_value_each(description, groups.items()).items():
         cell = names.find(text)
         # a public map may have more keys than the attribute has cells
         if cell is None:
             continue
         first = group_of_cell.setdefault(cell, group)
         if first != group:
-            raise InputError(message(_TWO_VALUES, what=what, code=text, first=first, second=group))
+            raise InputError(
+                message(_TWO_VALUES, what=description, code=text, first=first, second=group)
+            )
     missing = [str(label) for cell, label in enumerate(labels) if cell not in group_of_cell]
     if missing:
         listed = ", ".join(map(repr, missing[:_MOST_LISTED]))
@@ -217,14 +232,17 @@ def _groups_by_cell(
 
 
 def _check_group_names(level_name: str, groups: Sequence[Any]) -> None:
-    """Refuse names of groups that are no text or whole number, or that are written alike."""
-    what = message("a group of the level {level!r}", level=level_name)
+    """Refuse group names that are not text or whole numbers, or that clash.
+
+    Two names clash if they are written alike.
+    """
+    description = message("a group of the level {level!r}", level=level_name)
     by_text: dict[str, Any] = {}
     for group in {*groups} if {*map(type, groups)} == {str} else groups:
         if isinstance(group, bool) or not isinstance(group, (str, int)) or group == "":
-            raise refuse(what, group, "text that is not empty, or a whole number")
+            raise refuse(description, group, "text that is not empty, or a whole number")
         if by_text.setdefault(str(group), group) != group:
-            raise refuse(what, group, "written unlike every other group")
+            raise refuse(description, group, "written unlike every other group")
 
 
 def _level_from_json(labels: Sequence[Label], names: CellNames, size: int, value: object) -> Level:

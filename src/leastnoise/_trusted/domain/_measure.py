@@ -1,4 +1,4 @@
-"""Numeric columns that may be summed, and a bound on the rows of a unit in one cell of some attributes."""
+"""Define measures, which may be summed, and the bound on rows in a cell."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,9 @@ _MOST_NAMES = 8  # blocks of contrasts are split along each of them
 
 @dataclass(frozen=True, slots=True, init=False)
 class PerCellBound:
-    """A bound on the rows of one unit that fall into one cell: it makes tables that have all its attributes cheaper under Gaussian noise.
+    """A bound on the rows of one unit that fall into one cell.
+
+    It makes tables that have all its attributes cheaper under Gaussian noise.
 
     Args:
         rows: at most so many rows of a unit count in one cell.
@@ -44,8 +46,8 @@ class PerCellBound:
     attributes: tuple[str, ...]
 
     def __init__(self, rows: int, attributes: str | Sequence[str]) -> None:
-        given = (attributes,) if isinstance(attributes, str) else attributes
-        names = tuple(map(plain, given if isinstance(given, Sequence) else ()))
+        listed_names = (attributes,) if isinstance(attributes, str) else attributes
+        names = tuple(map(plain, listed_names if isinstance(listed_names, Sequence) else ()))
         if not (
             0 < len(names) <= _MOST_NAMES
             and all(isinstance(name, str) and name for name in names)
@@ -70,7 +72,9 @@ class PerCellBound:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A numeric column to be summed: clipped to public bounds and counted in whole multiples of a unit.
+    """A numeric column to be summed.
+
+    It is clipped to public bounds and counted in whole multiples of a unit.
 
     Args:
         column: the name of the column.
@@ -165,7 +169,10 @@ class Measure:
 
 
 def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
-    """Refuse a bound whose sums over 2^32 rows would not be exact, and name a unit that is large enough."""
+    """Refuse a bound whose sums over 2^32 rows would not be exact.
+
+    The message names a unit that is large enough.
+    """
     if abs(value / unit) <= MOST_UNITS:
         return
     larger = unit
@@ -182,7 +189,9 @@ def _check_units(name: str, value: Fraction, unit: Fraction) -> None:
 
 @dataclass(frozen=True, init=False, repr=False)
 class ValueCount(Measure):
-    """The number of rows with a value of a measure, summed like a measure: a row with a value is worth 1, one without is worth 0.
+    """The number of rows with a value of a measure, as a measure.
+
+    A row with a value is worth 1, a row without one 0.
 
     Args:
         of: the measure; any of the same column and reading has the same values.
@@ -199,7 +208,9 @@ class ValueCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False)
 class UnitCount(Measure):
-    """The number of privacy units, summed like a measure: one row of a unit in each cell of some attributes is worth 1, its others 0.
+    """The number of privacy units, as a measure.
+
+    One row of a unit in each cell of some attributes is worth 1, its others 0.
 
     A unit counts in at most ``max_rows`` cells, however many rows it has in them.
 
@@ -230,7 +241,9 @@ class UnitCount(Measure):
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
 class Weighted(Measure):
-    """A measure times a weight, summed like a measure; of a `ValueCount` it is the weight of the rows with a value.
+    """A measure times a weight, as a measure.
+
+    For a `ValueCount` it is the weight of the rows with a value.
 
     Args:
         of: a `Measure` or a `ValueCount`.
@@ -269,7 +282,9 @@ class Weighted(Measure):
 
 
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
-    """Return the measures of columns whose amounts are multiplied to those of a measure; none for a count of units.
+    """Return the measures whose amounts are multiplied in a measure.
+
+    None for a count of units.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())

@@ -1,4 +1,7 @@
-"""Names, and how the text of a value is read: given by whoever describes the data, never guessed from them."""
+"""Check names, and say how the text of a value is read.
+
+Both are declared by the person who describes the data, and never guessed from the data.
+"""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ MINUS = "\u2212"
 """The minus sign of Unicode, which means the same as the hyphen."""
 
 
-def attribute_name(what: str, name: object) -> str:
+def attribute_name(description: str, name: object) -> str:
     """Check one name of an attribute, a measure or a column.
 
     >>> attribute_name("the name of an attribute", "sex")
@@ -29,13 +32,15 @@ def attribute_name(what: str, name: object) -> str:
         or not name
         or any(ord(character) < 32 or ord(character) == 127 for character in name)
     ):
-        raise refuse(what, name, allowed)
+        raise refuse(description, name, allowed)
     return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the values of a column are read before its kind says which cell they are in.
+    """The rule by which the values of a column are read.
+
+    It applies before the kind of the attribute decides the cell.
 
     Args:
         column: the column's name in the source, where it is not that of the attribute.
@@ -81,7 +86,9 @@ class Reading:
                 *self.currency,
             )
         }
-        kinds = [type(part) for part in (self.nulls, self.currency, self.trim, self.ignore_case)]
+        kinds = [
+            type(setting) for setting in (self.nulls, self.currency, self.trim, self.ignore_case)
+        ]
         if texts != {str} or kinds != [tuple, tuple, bool, bool]:
             raise InternalError(
                 "a reading must be made of texts and of true or false; please report this."
@@ -107,7 +114,9 @@ class Reading:
 
 
 def lowered(text: str) -> str:
-    """Return a text with every letter in lower case by itself, whatever stands around it.
+    """Return a text with every letter in lower case.
+
+    Each letter is changed independently of the letters around it.
 
     >>> lowered("ÉTÉ, İ")
     'été, İ'
@@ -132,8 +141,8 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
     blanks = f"[{BLANKS}]*+"
     symbols = sorted(reading.currency, key=len, reverse=True)
     money = "|".join(map(re.escape, symbols)) or "(?!)"
-    currency = [f"(?:(?P<money{place}>{money}){blanks})?" for place in range(1, 5)]
-    sign = [f"(?:(?P<sign{place}>[+\\-{MINUS}]){blanks})?" for place in range(1, 5)]
+    currency = [f"(?:(?P<money{position}>{money}){blanks})?" for position in range(1, 5)]
+    sign = [f"(?:(?P<sign{position}>[+\\-{MINUS}]){blanks})?" for position in range(1, 5)]
     digits = "[0-9]+"
     if reading.thousands:
         digits = f"(?:[0-9]{{1,3}}(?:{_thousands_mark(reading.thousands)}[0-9]{{3}})+|[0-9]+)"
@@ -145,6 +154,9 @@ def number_pattern(reading: Reading) -> re.Pattern[str]:
 
 
 def _thousands_mark(mark: str) -> str:
-    """Return the pattern of a mark of thousands; blanks, and apostrophes, are each one mark."""
+    """Return the pattern of a mark of thousands.
+
+    All blanks are one mark, and so are both apostrophes.
+    """
     alike = next((marks for marks in ALIKE_THOUSANDS if mark in marks), mark)
     return f"[{re.escape(alike)}]"

@@ -1,4 +1,4 @@
-"""Checks of what users write about how a column is read, and what of it differs from the usual.
+"""Check how users say that a column is read, and write it as JSON.
 
 Not trusted: whatever marks and spellings a `Reading` has, what becomes of a value is a function of
 that value alone.
@@ -48,18 +48,18 @@ def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
 
 def reading_to_json(reading: Any) -> dict[str, object]:
     """Return what differs from the usual, as plain JSON values."""
-    parts: dict[str, object] = {
+    settings: dict[str, object] = {
         "column": reading.column,
         "nulls": list(reading.nulls),
         "thousands": reading.thousands,
     }
-    parts |= {
+    settings |= {
         "currency": list(reading.currency),
         "trim": reading.trim,
         "ignore_case": reading.ignore_case,
     }
     point = {} if reading.decimal == "." else {"decimal": reading.decimal}
-    return {**point, **{name: value for name, value in parts.items() if value}}
+    return {**point, **{name: value for name, value in settings.items() if value}}
 
 
 def _texts(name: str, value: object, *, empty: bool) -> tuple[str, ...]:

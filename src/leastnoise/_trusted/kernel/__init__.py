@@ -1,4 +1,7 @@
-"""The kernel: the ledger, exact noise, and the one place where private counts and noise meet."""
+"""Keep the ledger, draw exact noise, and add it to private counts.
+
+This is the only place where private counts and noise meet.
+"""
 
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch

@@ -1,4 +1,7 @@
-"""Exact marginals of a table: counts, or sums of a measure. The labels (A1 ...) refer to PROOFS-kernel.md."""
+"""Compute exact marginals of a table: counts, or sums of a measure.
+
+The labels (A1 ...) refer to PROOFS-kernel.md.
+"""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -74,105 +77,121 @@ def count(
     if isinstance(opened, Counted):
         if limits is not None:
             raise InputError(_OTHER_PLAN)
-        return _looked_up(table.domain, opened, attribute_sets, measure)
+        return _sum_out_counted(table.domain, opened, attribute_sets, measure)
     # (A1): None where every row counts as a row
     values = opened.values.get(None) if measure is None else opened.values[measure]
     if (
         limits is not None and measure is not None and values is not None
     ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
-        attribute, most = limits
+        attribute, highest = limits
         cells = 1 if attribute is None else table.domain.cells(attribute)
-        if most.dtype != np.int64 or most.shape != (cells,) or int(most.min()) < 0:
+        if highest.dtype != np.int64 or highest.shape != (cells,) or int(highest.min()) < 0:
             raise refuse(
                 "limits",
-                f"{most.dtype} array of shape {most.shape}",
+                f"{highest.dtype} array of shape {highest.shape}",
                 f"an int64 array of shape ({cells},), none below 0",
             )
-        values = np.minimum(values, most if attribute is None else most[opened.codes[attribute]])
+        values = np.minimum(
+            values, highest if attribute is None else highest[opened.codes[attribute]]
+        )
     return _count(table.domain, opened, attribute_sets, values)
 
 
-def _looked_up(
+def _sum_out_counted(
     domain: Domain, counted: Counted, sets: Iterable[tuple[str, ...]], measure: str | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
     """Sum marginals out of tables that a database has counted (A5)."""
     for attributes in sets:
-        within = [
+        sufficient = [
             names
             for summed, names in counted.tables
             if summed == measure and set(attributes) <= set(names)
         ]
-        if not within:
+        if not sufficient:
             raise InputError(_OTHER_PLAN)
-        axes = min(within, key=lambda names: math.prod(map(domain.cells, names)))
-        whole = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
-        yield tuple(attributes), _summed(whole, axes, tuple(attributes))
+        axes = min(sufficient, key=lambda names: math.prod(map(domain.cells, names)))
+        counts = counted.tables[measure, axes].reshape([*map(domain.cells, axes)])
+        yield tuple(attributes), _sum_out(counts, axes, tuple(attributes))
 
 
 def _count(
     domain: Domain, opened: Columns, sets: Iterable[tuple[str, ...]], values: Values | None
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    positions, rows, sizes = (
-        {name: index for index, name in enumerate(domain.names)},
-        opened.rows,
-        domain.shape,
-    )
-    for window in _windows(
-        (tuple(positions[name] for name in attributes) for attributes in sets), sizes
-    ):
-        done: dict[int, IntArray] = {}
+    """Count marginals of rows, several in one pass where that is cheaper (A3).
+
+    Args:
+        domain: the domain of the rows.
+        opened: the private rows.
+        sets: the attributes of each marginal.
+        values: the amount of every row, int64 of shape (rows,); None where every row counts 1.
+
+    Returns:
+        As `count`.
+    """
+    positions = {name: index for index, name in enumerate(domain.names)}
+    rows = opened.rows
+    sizes = domain.shape
+    position_sets = (tuple(positions[name] for name in attributes) for attributes in sets)
+    for window in _windows(position_sets, sizes):
+        marginals: dict[int, IntArray] = {}
         for group in groups(
             window, sizes, 1 << rows.bit_length()
         ):  # an untrusted proposal, which every member checks (A3)
             shape = tuple(sizes[position] for position in group.attributes)
             columns = [opened.codes[domain.names[position]] for position in group.attributes]
-            whole = _histogram(columns, shape, rows, values).reshape(shape)
+            counts = _histogram(columns, shape, rows, values).reshape(shape)
             for member in group.members:
-                done[member] = _summed(whole, group.attributes, window[member])
+                marginals[member] = _sum_out(counts, group.attributes, window[member])
         for index, attributes in enumerate(window):
-            yield tuple(domain.names[position] for position in attributes), done.pop(index)
+            yield tuple(domain.names[position] for position in attributes), marginals.pop(index)
 
 
 def _windows(
-    wanted: Iterable[tuple[int, ...]], sizes: Sequence[int]
+    attribute_sets: Iterable[tuple[int, ...]], sizes: Sequence[int]
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Cut a stream of attribute sets into lists of at most `WINDOW_CELLS` cells in total, or of one larger set."""
+    """Cut a stream of attribute sets into lists of limited total size.
+
+    A list has at most `WINDOW_CELLS` cells in total, or is one larger set.
+    """
     window: list[tuple[int, ...]] = []
     cells = 0
-    for attributes in wanted:
-        more = math.prod(sizes[index] for index in attributes)
-        if window and cells + more > WINDOW_CELLS:
+    for attributes in attribute_sets:
+        added_cells = math.prod(sizes[index] for index in attributes)
+        if window and cells + added_cells > WINDOW_CELLS:
             yield window
             window, cells = [], 0
         window.append(attributes)
-        cells += more
+        cells += added_cells
     if window:
         yield window
 
 
-def _summed(whole: IntArray, axes: Sequence[Hashable], wanted: Sequence[Hashable]) -> IntArray:
-    """Sum out the axes that are not wanted, and transpose the others to the wanted order (A3).
+def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashable]) -> IntArray:
+    """Sum out the axes that are not wanted, and order the others (A3).
 
     Raises:
         InternalError: a wanted axis is missing.
     """
-    if not {*wanted} <= {*axes}:
+    if not {*order} <= {*axes}:
         raise InternalError(
             "A marginal cannot be summed out of a table without its attributes; please report this."
         )
-    gone = tuple(axis for axis, name in enumerate(axes) if name not in wanted)
-    kept = [name for name in axes if name in wanted]
-    part = whole.sum(axis=gone) if gone else whole
+    summed_axes = tuple(axis for axis, name in enumerate(axes) if name not in order)
+    remaining = [name for name in axes if name in order]
+    marginal = counts.sum(axis=summed_axes) if summed_axes else counts
     # always a copy: a caller may add noise in place
     return np.array(
-        np.transpose(part, [kept.index(name) for name in wanted]), dtype=np.int64, order="C"
+        np.transpose(marginal, [remaining.index(name) for name in order]), dtype=np.int64, order="C"
     ).reshape(-1)
 
 
 def _histogram(
     columns: list[Codes], shape: tuple[int, ...], rows: int, values: Values | None
 ) -> IntArray:
-    """Count, or sum the values of, the rows in each cell of all the columns in one pass, in int64 throughout (A4)."""
+    """Count the rows in each cell of all the columns, or sum their values.
+
+    One pass over the rows, in int64 throughout (A4).
+    """
     cells = math.prod(shape)
     total = np.zeros(cells, dtype=np.int64)
     if not columns:
@@ -181,7 +200,7 @@ def _histogram(
     # adding up the blocks' tables must stay cheap beside counting the blocks
     block = max(_BLOCK, 2 * cells)
     for start in range(0, rows, block):
-        codes = _combined([column[start : start + block] for column in columns], shape)
+        codes = _row_cells([column[start : start + block] for column in columns], shape)
         if values is None:
             total += np.bincount(codes, minlength=cells)
         else:
@@ -189,8 +208,11 @@ def _histogram(
     return total
 
 
-def _combined(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
-    """Return the row-major cell of each row (A1), computed in the smallest type that holds it, which makes it fast."""
+def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Return the row-major cell of each row (A1).
+
+    It is computed in the smallest type that holds it, which makes it fast.
+    """
     codes, cells = columns[0], shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size

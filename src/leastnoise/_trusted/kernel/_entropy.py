@@ -1,4 +1,4 @@
-"""Sources of uniform random bits; paid series use that of the operating system alone."""
+"""Provide uniform random bits; paid series use only the operating system's."""
 
 import os
 from typing import Protocol
@@ -13,8 +13,7 @@ class Entropy(Protocol):
     """A source of independent, uniform 64-bit words.
 
     Guarantees: noise drawn from a source is private only if its words are unpredictable and never
-        returned twice. Paid series draw from
-    `SystemEntropy` alone.
+        returned twice. Paid series draw from `SystemEntropy` only.
     """
 
     def words(self, count: int) -> Words:

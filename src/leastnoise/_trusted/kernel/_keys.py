@@ -1,4 +1,7 @@
-"""Search for keys that nobody could list beforehand: those whose noisy number of units reaches a threshold (PROOFS-keys.md)."""
+"""Search for keys that nobody can list beforehand (PROOFS-keys.md).
+
+A key is released if its noisy number of units reaches a threshold.
+"""
 
 from dataclasses import dataclass
 
@@ -16,7 +19,7 @@ _SAMPLERS = {Noise.DISCRETE_LAPLACE: discrete_laplace, Noise.ROUNDED_GAUSSIAN: r
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundKeys:
-    """What a search found.
+    """The keys that a search found, with their noisy numbers of units.
 
     Attributes:
         keys: texts, by falling noisy number of units; equal numbers in the order of the texts.
@@ -29,7 +32,9 @@ class FoundKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySearch:
-    """Find the keys of an attribute; the one step of a series whose budget has a delta.
+    """A search for the keys of an attribute.
+
+    It is the only step of its series, whose budget has a delta.
 
     Args:
         attribute: name of the attribute whose keys are searched for.
@@ -57,7 +62,7 @@ class KeySearch:
         object.__setattr__(self, "most", whole("most", self.most, 1))
 
     def verify(self, privacy: Privacy) -> ApproxDP:
-        """Prove that the rule satisfies the whole budget of a series, and return that budget (U1).
+        """Return the whole budget of a series, which the rule must satisfy (U1).
 
         Args:
             privacy: the budget, unit and neighbours of the series.
@@ -74,17 +79,31 @@ class KeySearch:
         return budget
 
     def draw(self, keyed: Keyed, privacy: Privacy, entropy: Entropy) -> FoundKeys:
-        """Add noise to the number of units of every key, a unit having at most ``max_rows`` keys (U0); keep those at the threshold (U2)."""
+        """Return the keys whose noisy number of units reaches the threshold.
+
+        Every key that occurs gets noise of its own, and a unit has at most ``max_rows`` keys (U0).
+        The result depends only on the noisy numbers (U2).
+
+        Args:
+            keyed: the private keys, with the number of units of each.
+            privacy: the budget, unit and neighbours of the series.
+            entropy: the source of the noise.
+
+        Raises:
+            InputError: as `verify`; nothing was drawn.
+        """
         self.verify(privacy)
-        scale, number = self.rule.scale, len(keyed.keys)
+        scale = self.rule.scale
+        number = len(keyed.keys)
         noise = _SAMPLERS[self.rule.noise](scale.numerator, scale.denominator, number, entropy)
         noisy = keyed.units + noise
-        out = [
+        reached = [
             (-units, keyed.keys[index])
             for index, units in enumerate(noisy.tolist())
             if units >= self.rule.threshold
         ]
-        kept = sorted(out)[: self.most]
+        largest = sorted(reached)[: self.most]
         return FoundKeys(
-            tuple(key for _, key in kept), np.array([-units for units, _ in kept], dtype=np.int64)
+            tuple(key for _, key in largest),
+            np.array([-units for units, _ in largest], dtype=np.int64),
         )

@@ -8,40 +8,49 @@ PROOFS-ledger.md has the argument.
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from leastnoise._trusted.accounting import Budget, Charge, Cost, Privacy, SeriesCost, charge
+from leastnoise._trusted.accounting import (
+    Budget,
+    Charge,
+    Cost,
+    Privacy,
+    SeriesCost,
+    charge,
+    charge_text,
+    whole_budget,
+)
 from leastnoise._trusted.check import InputError, LedgerError, html_facts, one_of, refuse
 from leastnoise._trusted.kernel import _ledger_run as steps
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._ledger_file import (
     PERIODS,
     Content,
     Entry,
     Limit,
-    append,
+    append_entry,
+    budgets_in_force,
     check_left,
     check_not_below,
     checked_text,
-    connected,
-    content_of,
-    digest_of,
+    create_file,
     dump,
-    in_force,
+    hash_row,
+    is_same_period,
     limits,
-    make,
-    read,
-    same_period,
+    open_connection,
+    os_error_reason,
+    read_content,
+    read_ledger,
     today,
-    writing,
+    write_transaction,
 )
 from leastnoise._trusted.kernel._ledger_run import Pending, Receipt
-from leastnoise._trusted.kernel._messages import check_path, checked_seconds, ledger_facts, wait_for
 from leastnoise._trusted.kernel._run_locks import (
     free_room,
     hold_run_lock,
@@ -49,10 +58,16 @@ from leastnoise._trusted.kernel._run_locks import (
     release_states,
 )
 
+_DISPLAY_TIMEOUT = 0.2  # seconds to wait for another process where the ledger is only shown
+_CREATION_TIMEOUT = 1.0  # seconds to wait for a process that is just creating the file
+_LONGEST_TIMEOUT = 86400  # seconds, one day
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ledger:
-    """The budget of one data set, on disk; made by `Ledger.create` or `Ledger.open`, and shared by any number of processes.
+    """The budget of one data set, on disk.
+
+    `Ledger.create` or `Ledger.open` returns one; any number of processes may share the file.
 
     Attributes:
         path: the file.
@@ -88,10 +103,10 @@ class Ledger:
     share: str = ""
 
     def __repr__(self) -> str:
-        return f"Ledger({', '.join(f'{name}: {text}' for name, text in ledger_facts(self))})"
+        return f"Ledger({', '.join(f'{name}: {text}' for name, text in _ledger_facts(self))})"
 
     def _repr_html_(self) -> str:
-        return html_facts("Ledger", ledger_facts(self))
+        return html_facts("Ledger", _ledger_facts(self))
 
     @classmethod
     def create(
@@ -118,13 +133,13 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: / exists already, and a ledger is never replaced. Open it, or ...
         """
-        check_path(path)
+        _check_path(path)
         file = Path(path)
         name = checked_text("dataset", dataset, least=1)
         if not isinstance(privacy, Privacy):
             raise refuse("privacy", privacy, "a Privacy, such as Privacy(PureDP(1))")
-        seconds = checked_seconds(timeout)
-        identity = make(file, name, privacy, seconds)
+        seconds = _checked_seconds(timeout)
+        identity = create_file(file, name, privacy, seconds)
         return cls(file, name, privacy, seconds, identity)
 
     @classmethod
@@ -151,23 +166,26 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/people.ledger. If there was one, restore it. ...
         """
-        check_path(path)
+        _check_path(path)
         file = Path(path)
-        seconds = checked_seconds(timeout)
-        wait_for(file, seconds)
-        content = read(file, seconds)
+        seconds = _checked_seconds(timeout)
+        _wait_for_file(file, seconds)
+        content = read_ledger(file, seconds)
         list(limits(content, share, today()))  # refuses a share that is not there
         return cls(
             file,
             content.dataset,
-            content.privacy.within(in_force(content)[0][""]),
+            content.privacy.within(budgets_in_force(content)[0][""]),
             seconds,
             content.id,
             share,
         )
 
     def running(self, room: int = 0) -> AbstractContextManager[str]:
-        """Hold the sign that a release is being made, until the block or the process ends.
+        """Hold the lock which shows that a release is being made.
+
+        It is held until the block or the process ends; the block receives the identification of the
+        run.
 
         Args:
             room: bytes to keep free for its measurement, from public sizes.
@@ -231,7 +249,8 @@ class Ledger:
             checked_text("output", output),
             checked_text("description", description),
         )
-        receipt_id, day = secrets.token_hex(16), today()
+        receipt_id = secrets.token_hex(16)
+        day = today()
         values = (
             receipt_id,
             dump(request),
@@ -240,17 +259,15 @@ class Ledger:
             *texts,
             day.isoformat(),
         )
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
             check_left(content, request, self.share, day)
             number = len(content.entries) + 1
             added = ("release", self.share, "")
-            head = append(connection, (number, *values), content.head, "reserved", run, added)
+            head = append_entry(connection, (number, *values), content.head, "reserved", run, added)
             if plan:
                 row = (receipt_id, plan, options)
-                connection.execute(
-                    "INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, digest_of(row))
-                )
+                connection.execute("INSERT INTO pending VALUES (?, ?, ?, ?)", (*row, hash_row(row)))
         return Receipt(
             id=receipt_id,
             dataset=self.dataset,
@@ -305,13 +322,11 @@ class Ledger:
                 "a share."
             )
         texts = ("", "", checked_text("note", note), today().isoformat())
-        name, identity = (
-            checked_text("share", share),
-            checked_text("receipt", receipt) or secrets.token_hex(16),
-        )
-        with writing(self.path, self.timeout) as connection:  # (L3)
+        name = checked_text("share", share)
+        identity = checked_text("receipt", receipt) or secrets.token_hex(16)
+        with write_transaction(self.path, self.timeout) as connection:  # (L3)
             content = self._content(connection)
-            each = in_force(content)[1] if period is None else period
+            each = budgets_in_force(content)[1] if period is None else period
             check_not_below(content, budget, name, each)
             row = (
                 len(content.entries) + 1,
@@ -321,7 +336,7 @@ class Ledger:
                 dump(budget),
                 *texts,
             )
-            append(connection, row, content.head, "sealed", "", ("budget", name, each))
+            append_entry(connection, row, content.head, "sealed", "", ("budget", name, each))
         return type(self).open(self.path, share=self.share, timeout=self.timeout)
 
     def add_spent(
@@ -335,7 +350,9 @@ class Ledger:
         note: str = "",
         on: date | None = None,
     ) -> Entry:
-        """Record what was spent before this ledger, or elsewhere. It is not refused if it is above the budget: it is spent.
+        """Record an amount that was spent elsewhere or before this ledger.
+
+        It is recorded even if it exceeds the budget, because it is spent.
 
         Args:
             spent: what the other releases together promise: a budget for the ledger's unit, or a
@@ -368,9 +385,8 @@ class Ledger:
         price = SeriesCost(privacy.budget) if cost is None else cost
         request = self._request(price, privacy)
         day = today() if on is None else on
-        if (
-            type(day) is not date or day > today()
-        ):  # a time of day is no day, though Python has it as one
+        # `datetime` is a subclass of `date`, and a time of day is not a day
+        if type(day) is not date or day > today():
             raise refuse("on", str(on), "a day that is not to come, as a datetime.date")
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         texts = (
@@ -378,7 +394,7 @@ class Ledger:
             checked_text("output", output),
             checked_text("note", note),
         )
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
             if any(entry.id == identity for entry in content.entries):
                 raise LedgerError(
@@ -394,13 +410,13 @@ class Ledger:
                 *texts,
                 f"{day:%Y-%m-%d}",
             )
-            append(
+            append_entry(
                 connection, (number, *values), content.head, "sealed", "", ("spent", self.share, "")
             )
         return self._content().entries[number - 1]
 
     def check(self, cost: Cost, privacy: Privacy) -> None:
-        """Refuse what `reserve` would refuse now; nothing is written.
+        """Refuse a charge that `reserve` would refuse now; write nothing.
 
         Args:
             cost: the exact cost of the plan.
@@ -425,12 +441,12 @@ class Ledger:
                 the release is sealed or absent; or the file cannot be written. Nothing may be
                 drawn.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
 
     def record(self, receipt: Receipt, number: int, outcome: Iterable[str]) -> None:
-        """Put the outcome of a step on the disk, before anybody sees it.
+        """Put the outcome of a step on the disk, before it is returned.
 
         Args:
             receipt: receipt of the release.
@@ -442,7 +458,7 @@ class Ledger:
                 be thrown away.
         """
         free_room(self.path, receipt.run)
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             steps.record(connection, receipt.id, number, outcome)
 
@@ -451,17 +467,19 @@ class Ledger:
         receipt: Receipt,
         number: int,
         request: str,
-        drawn: Callable[[], Any],
-        text: Callable[[Any], Iterable[str]],
+        draw_outcome: Callable[[], Any],
+        write_outcome: Callable[[Any], Iterable[str]],
     ) -> Any:
-        """Begin and record, in one transaction, a step whose outcome is the same however often it is drawn (PROOFS-periods.md).
+        """Begin and record a repeatable step in one transaction.
+
+        The outcome of the step is the same however often it is drawn (PROOFS-periods.md).
 
         Args:
             receipt: receipt of the release.
             number: number of the step: 1, 2, 3 ...
             request: fingerprint of the step.
-            drawn: returns the outcome; it is called while no other process can write to the ledger.
-            text: writes an outcome as text, in parts.
+            draw_outcome: returns the outcome; it is called while no other process can write to the ledger.
+            write_outcome: writes an outcome as text, in parts.
 
         Returns:
             The outcome.
@@ -479,25 +497,33 @@ class Ledger:
         >>> folder.cleanup()
         """
         free_room(self.path, receipt.run)
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._check_drawable(connection, receipt)
             steps.begin(connection, receipt.id, number, request)
-            steps.record(connection, receipt.id, number, text(outcome := drawn()))
+            outcome = draw_outcome()
+            steps.record(connection, receipt.id, number, write_outcome(outcome))
         return outcome
 
     def check_for_all_times(self) -> None:
-        """Refuse to pay for a series from a budget that begins anew with each period (L2).
+        """Refuse a budget that begins anew with each period (L2).
+
+        Such a budget cannot pay for a series.
 
         Raises:
             InputError: the budget in force is for a day, week, month or year.
             LedgerError: the file cannot be read.
         """
-        _, period = in_force(self._content())
+        _, period = budgets_in_force(self._content())
         if period:
-            raise InputError(words.SERIES_PER_PERIOD.format(period=period))
+            raise InputError(
+                "A series is paid once and reads the rows of later periods in later "
+                f"{period}s, so it cannot be paid from a budget that begins anew every {period}. "
+                f"Nothing was spent. Release each {period} with a plan of its own; or let the "
+                "budget be for all times: `leastnoise ledger change LEDGER --per ever`."
+            )
 
     def check_period_of(self, release: Entry | Receipt) -> None:
-        """Refuse rows that are read now for a release that was paid in an earlier period (L2).
+        """Refuse rows read after the period of a release's payment (L2).
 
         Args:
             release: that is to be drawn from rows that were read after its payment.
@@ -513,25 +539,36 @@ class Ledger:
         >>> folder.cleanup()
         """
         content = self._content()
-        entry, (_, period) = self._entry(content, release), in_force(content)
-        if not same_period(period, entry.reserved_on, today()):
+        entry = self._entry(content, release)
+        _, period = budgets_in_force(content)
+        if not is_same_period(period, entry.reserved_on, today()):
             raise LedgerError(
-                words.PERIOD_OVER.format(
-                    number=entry.number, paid_on=entry.reserved_on, period=period
-                )
+                f"Release {entry.number} was paid on {entry.reserved_on} from a budget that "
+                f"begins anew every {period}, and that {period} is over. The data may now contain "
+                "other people, who would lose this release in addition to a whole budget of their "
+                f"own. No noise was drawn now. The charge stays spent in its own {period}. Make "
+                f"the release again, which is paid from the present {period}; a series continues "
+                "when the budget is for all times again: `leastnoise ledger change LEDGER --per "
+                "ever`."
             )
 
     def period_is_over(self, entry: Entry) -> bool:
-        """Tell whether the budget begins anew with each period, and that of a payment is over.
+        """Tell whether the period in which an entry was paid is over.
+
+        Always false if the budget is for all times.
 
         Raises:
             LedgerError: the file cannot be read.
         """
-        _, period = in_force(self._content())
-        return not same_period(period, entry.reserved_on, today())
+        _, period = budgets_in_force(self._content())
+        return not is_same_period(period, entry.reserved_on, today())
 
     def _entry(self, content: Content, release: Entry | Receipt) -> Entry:
-        """Return the entry of a release in the file; refuse a release of another ledger."""
+        """Return the entry of a release in the file.
+
+        Raises:
+            LedgerError: the release is of another ledger.
+        """
         for entry in content.entries:
             if entry.id == release.id:
                 return entry
@@ -551,20 +588,20 @@ class Ledger:
         Traceback (most recent call last):
         leastnoise._trusted.check._errors.LedgerError: There is no ledger at /nowhere/x. ...
         """
-        with connected(self.path, self.timeout) as connection:
+        with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
             return self._checked_receipt(connection, receipt)
 
     def pending(self, entry: Entry | Receipt) -> Pending:
-        """Read what is needed to finish a release that is resumable.
+        """Read the data needed to finish a resumable release.
 
         Raises:
             LedgerError: there is nothing to finish, or it is damaged, or the file cannot be read.
         """
-        with connected(self.path, self.timeout) as connection:
+        with open_connection(self.path, self.timeout) as connection:
             connection.execute("BEGIN")
             self._content(connection)
-            return steps.pending_of(connection, entry.id, self.path)
+            return steps.read_pending(connection, entry.id, self.path)
 
     def take_over(self, entry: Entry, run: str) -> Receipt:
         """Become the one process that finishes a release.
@@ -576,9 +613,14 @@ class Ledger:
         Raises:
             LedgerError: another process makes or finishes it, or it is not resumable any more.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             current = next(
-                (known for known in self._content(connection).entries if known.id == entry.id), None
+                (
+                    entry_in_file
+                    for entry_in_file in self._content(connection).entries
+                    if entry_in_file.id == entry.id
+                ),
+                None,
             )
             if current is None or not current.resumable or is_running(self.path, current.run):
                 raise LedgerError(
@@ -606,12 +648,15 @@ class Ledger:
         Raises:
             LedgerError: the receipt is not of this ledger, or the file cannot be written.
         """
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._checked_receipt(connection, receipt)
             self._settle(connection, receipt.id, "sealed")
 
     def reconcile(self, is_published: Callable[[Entry], bool | None]) -> tuple[Entry, ...]:
-        """Settle the unsealed entries of earlier runs: sealed if published, absent if they cannot be finished. No budget is given back.
+        """Settle the unsealed entries of earlier runs.
+
+        An entry becomes sealed if its release is published, and absent if it cannot be finished. No
+        budget is given back.
 
         Args:
             is_published: tells whether the output of an unsealed entry is there and whole; None if
@@ -630,7 +675,7 @@ class Ledger:
         ended = release_states(self.path, self.entries(), is_published)
         if not ended:
             return ()
-        with writing(self.path, self.timeout) as connection:
+        with write_transaction(self.path, self.timeout) as connection:
             self._content(connection)
             for entry_id, published in ended.items():
                 self._settle(
@@ -639,11 +684,12 @@ class Ledger:
         return tuple(entry for entry in self.entries() if entry.id in ended)
 
     def is_running(self, entry: Entry) -> bool:
-        """Tell whether a process is making or finishing this release now."""
+        """Tell whether a process is making or finishing a release now."""
         return is_running(self.path, entry.run)
 
     @staticmethod
     def _settle(connection: sqlite3.Connection, entry_id: str, state: str) -> None:
+        """Set the state of an entry, and remove its steps and its plan."""
         # Never from sealed back to absent: its own process may have sealed it meanwhile.
         connection.execute(
             "UPDATE entry SET state = ? WHERE id = ? AND state <> 'sealed'", (state, entry_id)
@@ -652,7 +698,9 @@ class Ledger:
             connection.execute(f"DELETE FROM {table} WHERE id = ?", (entry_id,))  # noqa: S608 - three constants
 
     def entries(self) -> tuple[Entry, ...]:
-        """List every release that was paid for, and what the data holder entered, in that order.
+        """List the entries of the ledger, oldest first.
+
+        An entry is a release that was paid for, or a change that the data holder entered.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -660,7 +708,9 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges, in whatever state; exact. For a budget by periods, those of the present period; for a share, its own.
+        """Add up all charges exactly, whatever the state of their entries.
+
+        For a budget by periods, only the charges of the present period; for a share, only its own.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -668,20 +718,24 @@ class Ledger:
         return self.limits()[-1].spent
 
     def left(self) -> Charge:
-        """Return what a release can take now from the budget and from the share; exact, and no part is below zero.
+        """Return the exact amount that a release can spend now.
+
+        It is what both the budget and the share have left; no part is below zero.
 
         Raises:
             LedgerError: the file cannot be read.
         """
-        parts = [limit.left for limit in self.limits()]
+        available = [limit.left for limit in self.limits()]
         return Charge(
-            epsilon=min(p.epsilon for p in parts),
-            delta=min(p.delta for p in parts),
-            rho=min(p.rho for p in parts),
+            epsilon=min(charge_left.epsilon for charge_left in available),
+            delta=min(charge_left.delta for charge_left in available),
+            rho=min(charge_left.rho for charge_left in available),
         )
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the budget in force, then that of the share, each with what is spent of it now.
+        """Return the budget in force, then that of the share.
+
+        Each comes with the amount that is spent of it now.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -689,7 +743,11 @@ class Ledger:
         return tuple(limits(self._content(), self.share, today()))
 
     def _checked_receipt(self, connection: sqlite3.Connection, receipt: Receipt) -> Entry:
-        """Return the entry of a receipt; refuse a receipt of another ledger, or of a release that another process has taken over."""
+        """Return the entry of a receipt that this process may still use.
+
+        Raises:
+            LedgerError: the receipt is of another ledger, or another process has taken the release over.
+        """
         entry = self._entry(self._content(connection), receipt)
         if entry.run != receipt.run:
             raise LedgerError(
@@ -699,6 +757,11 @@ class Ledger:
         return entry
 
     def _check_drawable(self, connection: sqlite3.Connection, receipt: Receipt) -> None:
+        """Refuse a receipt whose release may draw nothing more.
+
+        Raises:
+            LedgerError: as `_checked_receipt`, or the entry is sealed or absent.
+        """
         entry = self._checked_receipt(connection, receipt)
         if (
             entry.state != "reserved"
@@ -709,11 +772,17 @@ class Ledger:
             )
 
     def _content(self, connection: sqlite3.Connection | None = None) -> Content:
-        """Read the content, by a new connection if none is given; refuse a file that replaced the ledger that was opened."""
+        """Read the content of the file, and check that it is the same ledger.
+
+        Opens a new connection if none is passed.
+
+        Raises:
+            LedgerError: another ledger has replaced the file since it was opened.
+        """
         content = (
-            read(self.path, self.timeout)
+            read_ledger(self.path, self.timeout)
             if connection is None
-            else content_of(connection, self.path)
+            else read_content(connection, self.path)
         )
         if (content.dataset, content.id) != (
             self.dataset,
@@ -726,7 +795,7 @@ class Ledger:
         return content
 
     def _request(self, cost: Cost, privacy: Privacy) -> Charge:
-        """Return the charge of a release of this cost.
+        """Compute the charge of a release of a given cost.
 
         Raises:
             InputError: the plan has another unit, or a definition that cannot be added up in this
@@ -744,3 +813,83 @@ class Ledger:
                 "that unit."
             )
         return charge(self.privacy.budget, privacy.budget, cost)
+
+
+def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
+    """Return the facts that the representation of a ledger shows.
+
+    It never raises, because debuggers call it: if the file cannot be read, the last fact is the
+    reason.
+    """
+    facts = [
+        ("of", ledger.dataset),
+        ("protects", ledger.privacy.protected),
+        ("file", str(ledger.path)),
+    ]
+    try:
+        current_limits = replace(ledger, timeout=_DISPLAY_TIMEOUT).limits()
+    except (LedgerError, InputError) as error:
+        return [*facts, ("unreadable", str(error))]
+    for limit in current_limits:
+        share = f"share {limit.share}: " if limit.share else ""
+        period = f" a {limit.period}" if limit.period else ""
+        budget = charge_text(limit.budget, whole_budget(limit.budget))
+        facts += [
+            ("budget", f"{share}{budget}{period}"),
+            ("spent", charge_text(limit.budget, limit.spent)),
+            ("left", charge_text(limit.budget, limit.left)),
+        ]
+    return facts
+
+
+def _check_path(path: str | os.PathLike[str]) -> None:
+    """Refuse a value that cannot be the path of a ledger's file."""
+    if not isinstance(path, str | os.PathLike) or not os.fspath(path) or "\0" in str(path):
+        raise refuse("path", path, "the path of a ledger's file")
+
+
+def _checked_seconds(timeout: float) -> float:
+    """Check a number of seconds to wait for another process, and return it."""
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 <= timeout <= _LONGEST_TIMEOUT
+    ):
+        raise refuse("timeout", timeout, "a number of seconds from 0 to 86400")
+    return float(timeout)
+
+
+def _wait_for_file(file: Path, timeout: float) -> None:
+    """Wait until a ledger that is just being created has content.
+
+    Only the status of the file is read: to open and close the file here would drop the locks that
+    another thread's connection holds on it. A file that passes is checked when it is opened.
+
+    Raises:
+        LedgerError: the file is missing, is a folder, cannot be read, or stays empty.
+    """
+    try:
+        if file.is_dir():
+            raise LedgerError(
+                f"{file} is a folder, not a ledger. Give the path of the ledger's file."
+            )
+        size = file.stat().st_size
+        deadline = time.monotonic() + min(timeout, _CREATION_TIMEOUT)
+        while size == 0 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            size = file.stat().st_size
+    except FileNotFoundError:
+        raise LedgerError(
+            f"There is no ledger at {file}. If there was one, restore it. Make one with "
+            "`leastnoise ledger set` or Ledger.create."
+        ) from None
+    except OSError as error:
+        raise LedgerError(
+            f"The ledger {file} cannot be read: {os_error_reason(error)}. Check its path and "
+            "permissions."
+        ) from None
+    if size == 0:
+        raise LedgerError(
+            f"{file} is empty: it is not a ledger, or its content was lost. If it was a ledger, "
+            "restore it from a copy that has all its releases."
+        )

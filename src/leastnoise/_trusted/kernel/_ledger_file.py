@@ -1,4 +1,6 @@
-"""The ledger's file: one SQLite database, read strictly and written by one process at a time; and the limits that its entries imply.
+"""Read and write the ledger's file, and compute limits from its entries.
+
+The file is one SQLite database, read strictly and written by one process at a time.
 
 PROOFS-ledger.md has the argument. A rollback journal is used and not a write-ahead log: at rest
 everything is then in the one file, so that a copy of that file never lacks the latest charges.
@@ -14,7 +16,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,15 +30,16 @@ from leastnoise._trusted.accounting import (
     Privacy,
     budget_from_json,
     charge_from_json,
+    charge_text,
     cost_from_json,
     is_charge_of,
     left,
+    missing,
     privacy_from_json,
     total,
     whole_budget,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
-from leastnoise._trusted.kernel import _messages as words
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -80,7 +83,7 @@ LONGEST_TEXT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One entry of the ledger: a release, or a change that the data holder entered.
+    """One entry of the ledger: a release, or a change by the data holder.
 
     Attributes:
         number: 1, 2, 3 ... in the order in which they were entered.
@@ -124,6 +127,16 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Content:
+    """The content of a ledger's file at one moment.
+
+    Attributes:
+        dataset: the name of the data set.
+        privacy: the first budget, the unit and the neighbours.
+        id: identification of the ledger.
+        head: the digest of the last entry, or of the data set's row without entries.
+        entries: all entries, oldest first.
+    """
+
     dataset: str
     privacy: Privacy
     id: str
@@ -131,7 +144,7 @@ class Content:
     entries: tuple[Entry, ...]
 
 
-def append(
+def append_entry(
     connection: sqlite3.Connection,
     row: Sequence[object],
     before: str,
@@ -139,7 +152,18 @@ def append(
     run: str = "",
     added: Sequence[object] = OF_RELEASE,
 ) -> str:
-    """Add an entry to the chain, whose digest covers all entries before it too; update the head. Return the digest."""
+    """Add an entry to the chain, update the head, and return the digest.
+
+    The digest covers all entries before it too.
+
+    Args:
+        connection: within the transaction of the only writer.
+        row: the first nine values of the entry, in the order of ``COLUMNS``.
+        before: the digest of the entry before it.
+        state: the state of the entry.
+        run: identification of the process that makes the release.
+        added: kind, share and period of the entry.
+    """
     digest = _linked(before, row, added)
     values = (*row, digest, state, run, *added)
     places = ", ".join("?" * len(values))
@@ -150,8 +174,9 @@ def append(
 
 
 def _linked(before: str, row: Sequence[object], added: Sequence[object]) -> str:
+    """Return the digest of an entry, chained to the digest before it."""
     # lists of different lengths: no entry of one form has the text of one of the other
-    return digest_of((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
+    return hash_row((before, *row, *(added if tuple(added) != OF_RELEASE else ())))
 
 
 def today() -> date:
@@ -165,7 +190,11 @@ def dump(value: Charge | Cost | Budget | Privacy) -> str:
 
 
 def _read(text: object, reader: Callable[[object], Read]) -> Read:
-    """Read a value that `dump` wrote: the untrusted reader's value must be of the package's classes and have the same text again."""
+    """Read a value that `dump` wrote.
+
+    The reader is not trusted: its value must be of the package's classes and have the same text
+    again.
+    """
     value = reader(json.loads(cast(str, text)))
     if (
         type(value) not in (Privacy, *get_args(Budget), Charge, *get_args(Cost))
@@ -175,14 +204,20 @@ def _read(text: object, reader: Callable[[object], Read]) -> Read:
     return value
 
 
-def digest_of(row: Sequence[object]) -> str:
-    """Hash the parts of a row that never change, so that a flipped bit on the disk is noticed. It keeps no forger out."""
+def hash_row(row: Sequence[object]) -> str:
+    """Return the SHA-256 of the parts of a row that never change.
+
+    It detects a flipped bit on the disk; it does not prevent forgery.
+    """
     return hashlib.sha256(json.dumps(list(row)).encode()).hexdigest()
 
 
 @contextmanager
-def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Open one connection for one operation; never makes a file. Every error of SQLite leaves as one sentence."""
+def open_connection(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Open one connection for one operation; never create a file.
+
+    Every error of SQLite becomes a `LedgerError` of one sentence.
+    """
     try:
         connection = sqlite3.connect(
             path.absolute().as_uri() + "?mode=rw", uri=True, timeout=timeout, isolation_level=None
@@ -197,20 +232,27 @@ def connected(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except UnicodeDecodeError:  # from SQLite's own message about a damaged schema
-        raise LedgerError(words.damaged(path, "its tables are unreadable")) from None
+        raise LedgerError(damaged(path, "its tables are unreadable")) from None
     except sqlite3.Error as error:
         raise LedgerError(
-            words.unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
+            _unusable(path, timeout, getattr(error, "sqlite_errorname", ""))
         ) from None
 
 
 @contextmanager
-def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
-    """Hold the lock of the only writer; commit at the end, or roll back and raise the error."""
-    with connected(path, timeout) as connection:
+def write_transaction(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
+    """Hold the lock of the only writer, and commit at the end.
+
+    An exception rolls the transaction back and is raised again.
+    """
+    with open_connection(path, timeout) as connection:
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
-            raise LedgerError(words.JOURNAL.format(path=path, mode=mode))
+            raise LedgerError(
+                f"The ledger {path} was switched to the journal mode {mode!r} by another program; "
+                "a copy of the file could then lack charges. Switch it back with `PRAGMA "
+                "journal_mode = DELETE` in that program."
+            )
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield connection
@@ -221,87 +263,93 @@ def writing(path: Path, timeout: float) -> Iterator[sqlite3.Connection]:
             raise
 
 
-def read(path: Path, timeout: float) -> Content:
-    """Read everything at one moment."""
-    with connected(path, timeout) as connection:
+def read_ledger(path: Path, timeout: float) -> Content:
+    """Read the whole content of the file at one moment."""
+    with open_connection(path, timeout) as connection:
         connection.execute("BEGIN")
-        return content_of(connection, path)
+        return read_content(connection, path)
 
 
-def content_of(connection: sqlite3.Connection, path: Path) -> Content:
-    """Check and read the file; refuse anything that this module did not write."""
+def read_content(connection: sqlite3.Connection, path: Path) -> Content:
+    """Check and read the file; refuse a file that this module did not write."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
-        raise LedgerError(words.no_ledger(path))
+        raise LedgerError(_not_a_ledger(path))
     if version < 1:
-        raise LedgerError(words.damaged(path, f"it has the unknown format {version}"))
+        raise LedgerError(damaged(path, f"it has the unknown format {version}"))
     if version != SCHEMA:
-        raise LedgerError(words.other_format(path, version, SCHEMA))
+        raise LedgerError(
+            f"The ledger {path} has the format {version}; this version of leastnoise reads the "
+            f"format {SCHEMA}. Use {'a newer' if version > SCHEMA else 'an earlier'} leastnoise."
+        )
     if connection.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
-        raise LedgerError(words.damaged(path, "its pages do not fit together"))
+        raise LedgerError(damaged(path, "its pages do not fit together"))
     rows = connection.execute(SELECT).fetchall()
     try:
         ((*row, digest),) = connection.execute(
             "SELECT name, privacy, id, digest FROM dataset"
         ).fetchall()
-        if digest != digest_of(row):
+        if digest != hash_row(row):
             raise ValueError
         name = checked_text("dataset", row[0], least=1)
         privacy = _read(row[1], privacy_from_json)
         identity = checked_text("id", row[2], least=1)
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(words.damaged(path, "the row of the data set is unreadable")) from None
+        raise LedgerError(damaged(path, "the row of the data set is unreadable")) from None
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
-        raise LedgerError(words.damaged(path, "entries are missing"))
-    entries, last = [], digest
+        raise LedgerError(damaged(path, "entries are missing"))
+    entries = []
+    last = digest
     for row in rows:
         entries.append(_entry(row, last, privacy.budget, path))
         last = entries[-1].digest
     if connection.execute("SELECT number, digest FROM head").fetchall() != [(len(rows), last)]:
         raise LedgerError(
-            words.damaged(
-                path, "its last entries are missing, or parts of it are from an older copy"
-            )
+            damaged(path, "its last entries are missing, or parts of it are from an older copy")
         )
     return Content(name, privacy, identity, last, tuple(entries))
 
 
 def _entry(row: tuple[object, ...], before: str, budget: Budget, path: Path) -> Entry:
-    said: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
+    """Check one row of the file and return it as an entry."""
+    values: dict[str, Any] = dict(zip((*COLUMNS.split(", "), "resumable"), row, strict=True))
     try:
         if (
-            said["digest"] != _linked(before, row[:9], row[12:15])
-            or said["kind"] not in get_args(Kind)
-            or said["period"] not in PERIODS
+            values["digest"] != _linked(before, row[:9], row[12:15])
+            or values["kind"] not in get_args(Kind)
+            or values["period"] not in PERIODS
         ):
             raise ValueError
-        said |= {
-            name: checked_text(name, said[name])
+        values |= {
+            name: checked_text(name, values[name])
             for name in ("plan_digest", "output", "description", "run", "share")
         }
-        said["id"], said["resumable"] = (
-            checked_text("id", said["id"], least=1),
-            bool(said["resumable"]) and said["state"] == "reserved",
-        )
-        said["charge"], said["cost"] = (
-            _read(said["charge"], charge_from_json),
-            _read(said["cost"], cost_from_json),
-        )
-        said["declared"], said["reserved_on"] = (
-            _read(said["declared"], budget_from_json),
-            date.fromisoformat(said["reserved_on"]),
-        )
-        entry = Entry(**said)
-        of_budget = entry.charge == Charge() and type(entry.declared) is type(budget)
-        if not (of_budget if entry.kind == "budget" else is_charge_of(budget, entry.charge)):
+        values["id"] = checked_text("id", values["id"], least=1)
+        values["resumable"] = bool(values["resumable"]) and values["state"] == "reserved"
+        values["charge"] = _read(values["charge"], charge_from_json)
+        values["cost"] = _read(values["cost"], cost_from_json)
+        values["declared"] = _read(values["declared"], budget_from_json)
+        values["reserved_on"] = date.fromisoformat(values["reserved_on"])
+        entry = Entry(**values)
+        if entry.kind == "budget":
+            is_valid = entry.charge == Charge() and type(entry.declared) is type(budget)
+        else:
+            is_valid = is_charge_of(budget, entry.charge)
+        if not is_valid:
             raise ValueError
     except (ValueError, TypeError, RecursionError):
-        raise LedgerError(words.damaged(path, f"entry {row[0]} is unreadable")) from None
+        raise LedgerError(damaged(path, f"entry {row[0]} is unreadable")) from None
     return entry
 
 
 def checked_text(name: str, value: object, least: int = 0) -> str:
+    """Check a text that is to be stored, and return it.
+
+    Raises:
+        InputError: another class, a length that is not allowed, a null character, or text that UTF-8
+            cannot write.
+    """
     if (
         not isinstance(value, str)
         or not least <= len(value.strip())
@@ -339,31 +387,41 @@ class Limit:
         return left(self.budget, self.spent)
 
 
-def in_force(content: Content) -> tuple[dict[str, Budget], str]:
-    """Return the budgets in force by share, with the whole under "", and their period."""
-    budgets, period = {"": content.privacy.budget}, ""
+def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
+    """Return the budgets in force by share, and their period.
+
+    The whole budget has the name "".
+    """
+    budgets = {"": content.privacy.budget}
+    period = ""
     for entry in content.entries:
         if entry.kind == "budget":
             budgets[entry.share] = entry.declared
-            period = entry.period if entry.share == "" else period
+            if entry.share == "":
+                period = entry.period
     return budgets, period
 
 
-def same_period(period: str, day: date, other: date) -> bool:
-    """Tell whether two days are in one period of a budget; all are where it is for all times (L2).
+def is_same_period(period: str, first_day: date, second_day: date) -> bool:
+    """Tell whether two days are in the same period of a budget (L2).
 
-    >>> same_period("month", date(2026, 11, 28), date(2026, 12, 1))
+    All days are in the same period if the budget is for all times.
+
+    >>> is_same_period("month", date(2026, 11, 28), date(2026, 12, 1))
     False
     """
-    return day.strftime(PERIODS[period]) == other.strftime(PERIODS[period])
+    return first_day.strftime(PERIODS[period]) == second_day.strftime(PERIODS[period])
 
 
-def spent_of(content: Content, share: str, period: str, day: date) -> Charge:
-    """Add up the charges of a share, or of all for the name "", in the period of a day (L2)."""
+def sum_charges(content: Content, share: str, period: str, day: date) -> Charge:
+    """Add up the charges of a share in the period of a day (L2).
+
+    The name "" stands for all charges.
+    """
     return total(
         entry.charge
         for entry in content.entries
-        if share in ("", entry.share) and same_period(period, entry.reserved_on, day)
+        if share in ("", entry.share) and is_same_period(period, entry.reserved_on, day)
     )
 
 
@@ -373,11 +431,14 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
     Raises:
         InputError: there is no such share.
     """
-    budgets, period = in_force(content)
+    budgets, period = budgets_in_force(content)
     if share not in budgets:
-        raise InputError(words.no_share(budgets, share))
+        raise InputError(
+            f"The share must be one of the ledger's, which are: {_share_names(budgets) or 'none yet'}; "
+            f"got {share!r}. Give it a budget with `leastnoise ledger share`."
+        )
     for name in dict.fromkeys(("", share)):
-        yield Limit(name, budgets[name], period, spent_of(content, name, period, day))
+        yield Limit(name, budgets[name], period, sum_charges(content, name, period, day))
 
 
 def check_left(content: Content, request: Charge, share: str, day: date) -> None:
@@ -387,16 +448,22 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
         BudgetError: less is left; the message says of what.
         InputError: the budget is shared out, and no share or an unknown one is named.
     """
-    budgets, _ = in_force(content)
+    budgets, _ = budgets_in_force(content)
     if len(budgets) > 1 and not share:
-        raise InputError(words.shared_out(content.dataset, budgets))
+        raise InputError(
+            f"The budget of the data set {content.dataset!r} is divided into shares, and a release "
+            f"must name the share that pays: {_share_names(budgets)}. Use --share NAME, or "
+            "Ledger.open(path, share=NAME). Nothing was spent."
+        )
     for limit in limits(content, share, day):
-        if not request.within(limit.left):
-            raise BudgetError(words.above_budget(content.dataset, limit, request))
+        if not request.is_within(limit.left):
+            raise BudgetError(_above_limit(content.dataset, limit, request))
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
-    """Refuse a new budget that is of another definition, or below what is spent of it in some period.
+    """Refuse a new budget of another definition, or below what is spent.
+
+    What is spent is compared in each period.
 
     Raises:
         InputError: another definition.
@@ -404,16 +471,98 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
     """
     if type(budget) is not type(content.privacy.budget):
         raise InputError(
-            words.OTHER_DEFINITION.format(of=type(content.privacy.budget).__name__, got=budget)
+            f"The budget must have the definition {type(content.privacy.budget).__name__}, in "
+            f"which the ledger adds up its entries; got {budget!r}. Nothing was changed."
         )
     for day in {entry.reserved_on for entry in content.entries}:
-        spent = spent_of(content, share, period, day)
-        if not spent.within(whole_budget(budget)):
-            raise BudgetError(words.below_spent(budget, spent))
+        spent = sum_charges(content, share, period, day)
+        if not spent.is_within(whole_budget(budget)):
+            raise BudgetError(
+                f"The budget must be at least what is spent, {charge_text(budget, spent)}; got "
+                f"{charge_text(budget, whole_budget(budget))}. Nothing was changed."
+            )
 
 
-def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
-    """Make an empty ledger and return its identification.
+def _share_names(budgets: Iterable[str]) -> str:
+    """Return the names of all shares, separated by commas; empty without shares."""
+    return ", ".join(sorted(filter(None, budgets)))
+
+
+def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
+    """Return the message for a release that requests more than a limit has left."""
+    budget, available = limit.budget, limit.left
+    requested = charge_text(budget, request)
+    remaining = charge_text(budget, available)
+    excess = charge_text(budget, missing(request, available))
+    whole = charge_text(budget, whole_budget(budget))
+    period = f" a {limit.period}" if limit.period else ""
+    payer = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
+    advice = "Make no further release of this data set"
+    if available.epsilon or available.rho:
+        advice = "Plan with at most what is left"
+    return (
+        f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r} only "
+        f"{remaining} is left; that is {excess} too much. Nothing was spent. {advice}, or ask the "
+        "data holder."
+    )
+
+
+def _unusable(path: Path, timeout: float, name: str) -> str:
+    """Return the message for an error of SQLite, by the name of the error."""
+    locked = (
+        f"The ledger {path} was locked by another process for more than {timeout:g} seconds. Try "
+        "again when that process has finished."
+    )
+    forbidden = (
+        f"The ledger {path} cannot be written. Check that you may write to it and its folder."
+    )
+    no_disk = (
+        f"The disk of the ledger {path} is full, or cannot be read or written. Free space, or "
+        "check the disk."
+    )
+    reasons = {
+        "CANTOPEN": f"The ledger {path} cannot be opened. Check that the file is there, and that "
+        "you may write to it and its folder.",
+        "NOTADB": _not_a_ledger(path),
+        **dict.fromkeys(("BUSY", "LOCKED"), locked),
+        **dict.fromkeys(("READONLY", "PERM", "AUTH"), forbidden),
+        **dict.fromkeys(("FULL", "IOERR"), no_disk),
+    }
+    family = name.removeprefix("SQLITE_").partition("_")[0]
+    return reasons.get(family, damaged(path, "its tables are unreadable"))
+
+
+def damaged(path: Path, fault: str) -> str:
+    """Return the message for a file that was changed by something else."""
+    return (
+        f"The ledger {path} is damaged ({fault}). No release can be made from it. Restore it from "
+        "a copy that has all its releases."
+    )
+
+
+def _not_a_ledger(path: Path) -> str:
+    """Return the message for a file that no ledger was written to."""
+    return (
+        f"{path} is not a ledger, or is a damaged one. Check the path; if it was a ledger, restore "
+        "it from a copy that has all its releases."
+    )
+
+
+def _file_exists(path: Path) -> str:
+    """Return the message for a new ledger whose file exists."""
+    return (
+        f"{path} exists already, and a ledger is never replaced. Open it, or change its budget "
+        "with `leastnoise ledger change`."
+    )
+
+
+def os_error_reason(error: OSError) -> str:
+    """Return the reason of an error of the operating system, in lower case."""
+    return (error.strerror or type(error).__name__).lower()
+
+
+def create_file(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
+    """Create an empty ledger and return its identification.
 
     It is written under a unique name and then linked into place: no process ever sees half a
     ledger, or removes another's.
@@ -421,7 +570,7 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
     draft = file.parent / f".{file.name}.{secrets.token_hex(8)}"
     try:
         if file.exists():
-            raise LedgerError(words.TAKEN.format(path=file))
+            raise LedgerError(_file_exists(file))
         for left_over in (file.parent / f"{file.name}-journal", file.parent / f"{file.name}-wal"):
             if left_over.exists():  # SQLite would play it into the new ledger
                 raise LedgerError(
@@ -430,26 +579,27 @@ def make(file: Path, name: str, privacy: Privacy, timeout: float) -> str:
                 )
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
-            with writing(draft, timeout) as connection:
+            with write_transaction(draft, timeout) as connection:
                 connection.execute(f"PRAGMA application_id = {APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {SCHEMA}")
                 for table in TABLES:
                     connection.execute(table)
                 row = (name, dump(privacy), secrets.token_hex(16))
                 connection.execute(
-                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, digest_of(row))
+                    "INSERT INTO dataset VALUES (1, ?, ?, ?, ?)", (*row, hash_row(row))
                 )
-                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (digest_of(row),))
+                connection.execute("INSERT INTO head VALUES (1, 0, ?)", (hash_row(row),))
             os.link(draft, file)
         finally:
             with suppress(OSError):  # the ledger is in its place, or never will be
                 draft.unlink()
         flush_folder(file.parent)
     except FileExistsError:
-        raise LedgerError(words.TAKEN.format(path=file)) from None
+        raise LedgerError(_file_exists(file)) from None
     except OSError as error:
         raise LedgerError(
-            words.NOT_MADE.format(path=file, why=words.os_error_reason(error))
+            f"A ledger cannot be made at {file}: {os_error_reason(error)}. Choose a folder that "
+            "exists and that you may write to."
         ) from None
     return row[2]
 

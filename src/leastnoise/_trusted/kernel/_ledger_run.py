@@ -1,4 +1,4 @@
-"""The steps of releases that are paid and not yet published.
+"""Record the steps of releases that are paid and not yet published.
 
 A step is entered into the ledger before its first random bit is drawn, and its outcome before it is
 returned. A step that was entered and has no outcome is never drawn again; see (J1) to (J3) in
@@ -14,19 +14,20 @@ from pathlib import Path
 
 from leastnoise._trusted.accounting import Charge
 from leastnoise._trusted.check import InputError, LedgerError
-from leastnoise._trusted.kernel import _messages as words
-from leastnoise._trusted.kernel._ledger_file import digest_of
+from leastnoise._trusted.kernel._ledger_file import damaged, hash_row
 
 _PART = 2**26  # characters; SQLite holds at most 10^9 bytes in one value
 
 
 class NeedsData(InputError):
-    """A release that was paid has steps left to draw, and its rows were not given."""
+    """A paid release has steps left to draw, and its rows are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Proof that a charge was durably reserved; whoever holds it may draw noise once.
+    """Proof that a charge was durably reserved.
+
+    It allows one draw of each step.
 
     Attributes:
         id: 128 random bits in hexadecimal.
@@ -67,7 +68,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """What is needed to finish a release that was paid.
+    """The data needed to finish a release that was paid.
 
     Attributes:
         plan: its JSON text.
@@ -81,12 +82,21 @@ class Pending:
 
 
 def begin(connection: sqlite3.Connection, entry_id: str, number: int, request: str) -> None:
-    """Enter a step as begun; refuse it if any process has begun this step or a later one before (J1)."""
+    """Enter a step as begun (J1).
+
+    Raises:
+        LedgerError: any process has begun this step or a later one before, or an earlier step has no
+            outcome.
+    """
     begun = connection.execute(
         "SELECT count(*), count(digest) FROM step WHERE id = ?", (entry_id,)
     ).fetchone()
     if begun != (number - 1, number - 1):
-        raise LedgerError(words.BEGUN.format(number=number, release=entry_id))
+        raise LedgerError(
+            f"Step {number} of the release {entry_id} was begun before, or follows a step "
+            "without an outcome; it is not drawn twice. If another process is finishing this "
+            "release, wait for it."
+        )
     connection.execute("INSERT INTO step VALUES (?, ?, ?, NULL)", (entry_id, number, request))
 
 
@@ -102,10 +112,10 @@ def record(
             f"Step {number} of the release {entry_id} is not under way. Let the process that "
             "makes this release finish it."
         )
-    digest = hashlib.sha256(b'["')  # in the end that of ``digest_of`` of all parts together
-    for part, text in enumerate(_parts(outcome)):
+    digest = hashlib.sha256(b'["')  # in the end that of ``hash_row`` of all parts together
+    for index, text in enumerate(_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
-        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, part, text))
+        connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, index, text))
     digest.update(b'"]')
     connection.execute(
         "UPDATE step SET digest = ? WHERE id = ? AND number = ?", (digest.hexdigest(), *step)
@@ -113,24 +123,29 @@ def record(
 
 
 def _parts(texts: Iterable[str]) -> Iterator[str]:
-    """Cut the joined texts into parts of ``_PART`` characters; the last part may have fewer."""
-    held: list[str] = []
+    """Cut the joined texts into parts of ``_PART`` characters.
+
+    The last part may have fewer.
+    """
+    texts_of_part: list[str] = []
     size = 0
     for text in texts:
         start = 0
-        while len(text) - start >= (
-            room := _PART - size
-        ):  # a text may be very long: what is left of it is not copied
-            yield "".join([*held, text[start : start + room]])
-            held, size, start = [], 0, start + room
-        held.append(text[start:])
+        # a text may be very long, so the remainder of it is not copied
+        while len(text) - start >= _PART - size:
+            room = _PART - size
+            yield "".join([*texts_of_part, text[start : start + room]])
+            texts_of_part = []
+            size = 0
+            start += room
+        texts_of_part.append(text[start:])
         size += len(text) - start
     if size:
-        yield "".join(held)
+        yield "".join(texts_of_part)
 
 
-def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
-    """Read what is known of an unpublished release.
+def read_pending(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pending:
+    """Read the plan, options and recorded steps of an unpublished release.
 
     Raises:
         LedgerError: the release has nothing to finish, or its rows are damaged.
@@ -148,15 +163,15 @@ def pending_of(connection: sqlite3.Connection, entry_id: str, path: Path) -> Pen
         "number",
         (entry_id,),
     ).fetchall():
-        parts = connection.execute(
+        texts = connection.execute(
             "SELECT text FROM outcome WHERE id = ? AND number = ? ORDER BY part", (entry_id, number)
         ).fetchall()
-        step = Step(request, "".join(part for (part,) in parts))
-        if number != len(steps) + 1 or digest_of((step.outcome,)) != digest:
+        step = Step(request, "".join(text for (text,) in texts))
+        if number != len(steps) + 1 or hash_row((step.outcome,)) != digest:
             raise LedgerError(
-                words.damaged(path, f"the measurement of the release {entry_id} is unreadable")
+                damaged(path, f"the measurement of the release {entry_id} is unreadable")
             )
         steps.append(step)
-    if digest_of((entry_id, *head[:2])) != head[2]:
-        raise LedgerError(words.damaged(path, f"the plan of the release {entry_id} is unreadable"))
+    if hash_row((entry_id, *head[:2])) != head[2]:
+        raise LedgerError(damaged(path, f"the plan of the release {entry_id} is unreadable"))
     return Pending(head[0], head[1], tuple(steps))

@@ -1,9 +1,11 @@
-"""One measurement: it is checked against its claim, and then noise is added to its exact answers, here and nowhere else.
+"""Carry out one measurement: check its claim, then add the noise.
+
+Noise is added to exact answers only here.
 
 PROOFS-kernel.md has the argument; its labels stand in the code, here and in ``_series.py``, which
 pays: (K1) what is measured and how far neighbours are apart, (K2) the table, (K3) paid before
-    anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an
-overflow is a wrong answer and no leak.
+anything is drawn, (K4) noise of exactly the scales that ``cost`` used, and why an overflow is a
+wrong answer and no leak.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +32,17 @@ _BATCH_ROWS = 2**18
 
 
 def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
-    """Refuse a table that was encoded over another domain, or whose rows a unit were bounded for another privacy unit (K2)."""
+    """Refuse a table of another domain or privacy unit (K2).
+
+    Args:
+        domain: the domain of the plan.
+        privacy: the unit of the plan, and the bounds on its rows.
+        table: the private rows.
+
+    Raises:
+        InputError: the table was encoded over another domain, or its rows were bounded for another
+            unit.
+    """
     if table.domain != domain:
         raise InputError(
             "The table was encoded over another domain than the plan's. Read the source again "
@@ -48,7 +60,17 @@ def check_table(domain: Domain, privacy: Privacy, table: Table) -> None:
 
 
 def verify(measurements: Measurements, table: Table | None) -> Cost:
-    """Check that the table belongs to the measurements (K2) and that their budget covers their exact cost (K1); return that cost."""
+    """Return the exact cost, which the declared budget must cover (K1).
+
+    Args:
+        measurements: the queries, their noise and their declared budget.
+        table: the private rows, which must belong to the measurements (K2); None where only recorded
+            steps are read.
+
+    Raises:
+        InputError: another class, a table that does not belong to the measurements, or a budget that
+            does not cover the cost. Nothing was drawn.
+    """
     if type(measurements) is not Measurements:
         raise refuse("what is measured", type(measurements).__name__, "Measurements")
     if table is not None:  # a resumed series asks for its recorded steps without the rows
@@ -64,7 +86,16 @@ def verify(measurements: Measurements, table: Table | None) -> Cost:
 
 
 def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[SignedArray, ...]:
-    """Return the noisy answers of every block; the caller has verified the measurements and paid for them."""
+    """Return the noisy answers of every block.
+
+    Args:
+        measurements: verified and paid for by the caller.
+        table: the private rows.
+        entropy: the source of the noise.
+
+    Returns:
+        For every block an array of shape (rows,), in multiples of 1 / grid: A x + noise (K4).
+    """
     values: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
     kinds = _operator_groups(measurements)
@@ -82,7 +113,10 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
 
 
 def _operator_groups(measurements: Measurements) -> list[int]:
-    """Return for every block the number of its group in ``alike``, whose blocks have the same operators and noise scales."""
+    """Return for every block the number of its group in ``alike``.
+
+    The blocks of a group have the same operators and noise scales.
+    """
     numbers = {
         id(block): number for number, group in enumerate(measurements.alike) for block in group
     }
@@ -90,7 +124,9 @@ def _operator_groups(measurements: Measurements) -> list[int]:
 
 
 def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[int, IntArray]]:
-    """Compute the exact answers A x of every block, in multiples of 1 / grid; they never leave the kernel without noise.
+    """Compute the exact answers A x of every block, in multiples of 1 / grid.
+
+    They never leave the kernel without noise.
 
     Args:
         measurements: what is measured.
@@ -109,7 +145,7 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
             block.attributes, []
         ).append(index)
     kinds = _operator_groups(measurements)
-    held: list[tuple[int, IntArray]] = []
+    pending: list[tuple[int, IntArray]] = []
     size = 0
     for (summed, limits, ends), blocks_of in groups.items():
         marginals = count(
@@ -121,14 +157,14 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
             else marginals
         ):
             for index in blocks_of[names]:
-                held.append((index, cells))
+                pending.append((index, cells))
                 size += max(
                     cells.size, measurements.blocks[index].rows
                 )  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
-                    yield from _applied(measurements, held, kinds)
-                    held, size = [], 0
-    yield from _applied(measurements, held, kinds)
+                    yield from _applied(measurements, pending, kinds)
+                    pending, size = [], 0
+    yield from _applied(measurements, pending, kinds)
 
 
 def _from_ends(
@@ -137,7 +173,10 @@ def _from_ends(
     blocks_of: Iterable[tuple[str, ...]],
     measure: str,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Turn the sums of v into those of v - low followed by those of high - v, using the number of values (or rows) in each cell."""
+    """Turn sums of v into sums of v - low followed by those of high - v.
+
+    Uses the number of values (or of rows) in each cell.
+    """
     bounds = table.domain.measure(measure)
     for (names, summed), (_, values) in zip(
         sums, count(table, blocks_of, table.domain.count_of(measure)), strict=True
@@ -151,29 +190,32 @@ def _from_ends(
 
 
 def _applied(
-    measurements: Measurements, held: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
+    measurements: Measurements, pending: Sequence[tuple[int, IntArray]], kinds: Sequence[int]
 ) -> Iterator[tuple[int, IntArray]]:
-    """Apply the blocks' queries to their tables, in one batch for blocks that are alike; the answers are flat, in row-major order."""
+    """Apply the blocks' queries to their tables.
+
+    Blocks that are alike are computed in one batch; the answers are flat, in row-major order.
+    """
     answers: dict[int, IntArray] = {}
     alike: dict[int, list[tuple[int, IntArray]]] = {}
-    for index, cells in held:
+    for index, cells in pending:
         alike.setdefault(kinds[index], []).append((index, cells))
-    for some in alike.values():
+    for group in alike.values():
         cube = (
-            np.stack([cells for _, cells in some]) if len(some) > 1 else some[0][1]
+            np.stack([cells for _, cells in group]) if len(group) > 1 else group[0][1]
         )  # one table may be very large
-        factors = measurements.blocks[some[0][0]].factors
+        factors = measurements.blocks[group[0][0]].factors
         cube = cube.reshape([-1, *(factor.operator.size for factor in factors)])
         for axis, factor in enumerate(factors, 1):
             cube = along(apply, factor.operator, cube, axis)
         answers.update(
             zip(
-                (index for index, _ in some),
-                cube.reshape(len(some), -1) * measurements.grid,
+                (index for index, _ in group),
+                cube.reshape(len(group), -1) * measurements.grid,
                 strict=True,
             )
         )
-    yield from ((index, answers[index]) for index, _ in held)
+    yield from ((index, answers[index]) for index, _ in pending)
 
 
 def _add_noise(
@@ -183,14 +225,17 @@ def _add_noise(
     values: list[SignedArray | None],
     entropy: Entropy,
 ) -> None:
-    """Add one draw to each row, in multiples of 1 / grid, of exactly the scale that ``row_scales`` gives (K4)."""
+    """Add one draw to each row, of exactly the scale of ``row_scales`` (K4).
+
+    Answers and noise are in multiples of 1 / grid.
+    """
     if not pending:
         return
     block_of = {kinds[index]: measurements.blocks[index] for index, _ in pending}
     scales = {kind: row_scales(block, measurements.grid) for kind, block in block_of.items()}
     numerators, denominators = (
-        _single_if_equal(np.concatenate([scales[kinds[index]][part] for index, _ in pending]))
-        for part in (0, 1)
+        _single_if_equal(np.concatenate([scales[kinds[index]][side] for index, _ in pending]))
+        for side in (0, 1)
     )
     noise = SAMPLERS[measurements.noise](
         numerators, denominators, sum(len(exact) for _, exact in pending), entropy
@@ -204,5 +249,8 @@ def _add_noise(
 
 
 def _single_if_equal(terms: IntArray) -> int | IntArray:
-    """Return a single number where all terms are equal: the samplers are faster with it."""
+    """Return a single number if all terms are equal.
+
+    The samplers are faster with a single number.
+    """
     return int(terms[0]) if (terms == terms[0]).all() else terms

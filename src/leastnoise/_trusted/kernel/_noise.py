@@ -1,4 +1,6 @@
-"""Exact noise: discrete Laplace, discrete Gaussian, and exactly rounded continuous Gaussian.
+"""Draw exact noise: discrete Laplace, discrete Gaussian, rounded Gaussian.
+
+The rounded Gaussian is a continuous Gaussian, exactly rounded to integers.
 
 Integer arithmetic only. The labels (L1 ..., G1 ..., R1 ...) refer to PROOFS-noise.md beside this
 file.
@@ -35,7 +37,9 @@ _CUT = 128  # the table's last cell, which stands for V of at least 128
 def discrete_laplace(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw integers z with probability proportional to exp(-|z| denominator / numerator), exactly.
+    """Draw exact discrete Laplace noise.
+
+    P(z) is proportional to exp(-|z| denominator / numerator), for integers z.
 
     Args:
         numerator: of the scale, a whole number from 1 to 2^56 - 1, or an int64 array of shape
@@ -66,24 +70,26 @@ def discrete_laplace(
     p, q = read_scale(numerator, denominator, count)
     largest = int(p.max(initial=1))
     table = geometric_table()
-    one = np.asarray(1, dtype=np.uint64)
+    unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, divisor = scale_at(p, index), scale_at(q, index) * np.uint64(_PARTS)
-        u, accepted = uniform_below(mine, largest, size, entropy)  # L1
+        scale_numerators, divisor = scale_at(p, index), scale_at(q, index) * np.uint64(_PARTS)
+        u, accepted = uniform_below(scale_numerators, largest, size, entropy)  # L1
         accepted &= toss_exp(
-            Ratios(numerators=u, denominators=mine),
+            Ratios(numerators=u, denominators=scale_numerators),
             np.arange(size),
             entropy,
-            linear=one,
+            linear=unit,
             square=False,
             slots=_PARTS,
         )
         v = table.draw(size, entropy)  # L2
-        magnitude = (u + mine * v) // divisor  # L3: v is at most 128, so the sum is below 2^64
+        magnitude = (
+            u + scale_numerators * v
+        ) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            exact = (int(u[i]) + int(scale_at(mine, i)) * _far_number(entropy)) // int(
+            exact = (int(u[i]) + int(scale_at(scale_numerators, i)) * _far_number(entropy)) // int(
                 scale_at(divisor, i)
             )
             magnitude[i], zero[i] = exact % 2**64, exact == 0
@@ -95,7 +101,10 @@ def discrete_laplace(
 
 
 def _far_number(entropy: Entropy) -> int:
-    """Draw V given that it is at least 128: the geometric distribution has no memory (L2)."""
+    """Draw V given that it is at least 128 (L2).
+
+    The geometric distribution has no memory.
+    """
     v = _CUT
     while True:
         further = int(geometric_table().draw(1, entropy)[0])
@@ -113,7 +122,10 @@ _FINE_FROM = (
 def discrete_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw integers z with probability proportional to exp(-z^2 / (2 sigma^2)), sigma = numerator / denominator, exactly.
+    """Draw exact discrete Gaussian noise.
+
+    P(z) is proportional to exp(-z^2 / (2 sigma^2)), for integers z, with sigma = numerator /
+    denominator.
 
     Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
     scale.
@@ -140,25 +152,25 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, step = scale_at(p, index), scale_at(unit, index)
+        scale_numerators, step = scale_at(p, index), scale_at(unit, index)
         k = _part_numbers(parts, table.draw(size, entropy), entropy)
         j, accepted = uniform_below(scale_at(width, index), widest, size, entropy)
-        start = k * mine
+        start = k * scale_numerators
         y = (start + (step - np.uint64(1))) // step + j  # G2
         x = y * step - start
         far = k >= np.uint64(8 * parts)
         for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
             p_i, step_i, start_i = (
-                int(scale_at(mine, i)),
+                int(scale_at(scale_numerators, i)),
                 int(scale_at(step, i)),
-                int(k[i]) * int(scale_at(mine, i)),
+                int(k[i]) * int(scale_at(scale_numerators, i)),
             )
             exact = -(-start_i // step_i) + int(j[i])
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
-        accepted &= x < mine
+        accepted &= x < scale_numerators
         inside = np.flatnonzero(accepted)
         accepted[inside] = _accept(
-            parts, k[inside], Ratios(numerators=x, denominators=mine), inside, entropy
+            parts, k[inside], Ratios(numerators=x, denominators=scale_numerators), inside, entropy
         )  # G4
         negative = random_signs(size, entropy)
         accepted &= (y != 0) | far | ~negative  # G5: a zero with a sign would count the zero twice
@@ -170,7 +182,9 @@ def discrete_gaussian(
 def rounded_gaussian(
     numerator: int | IntArray, denominator: int | IntArray, count: int, entropy: Entropy
 ) -> IntArray:
-    """Draw the nearest integer to a continuous N(0, sigma^2), sigma = numerator / denominator, exactly.
+    """Draw continuous Gaussian noise, exactly rounded to integers.
+
+    A draw is the nearest integer to N(0, sigma^2), with sigma = numerator / denominator.
 
     Arguments, draws and errors are those of `discrete_laplace`, with sigma in the place of the
     scale; the draws have mean exactly 0, and variance sigma^2 + 1/12 up to an exponentially small
@@ -192,17 +206,17 @@ def rounded_gaussian(
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        mine, half_step = scale_at(p, index), scale_at(q, index) * np.uint64(_FINE)
+        scale_numerators, half_step = scale_at(p, index), scale_at(q, index) * np.uint64(_FINE)
         k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
         x = LazyReals(leading=entropy.words(size))  # R1
         accepted = _accept(_FINE, k, x, np.arange(size), entropy)
-        double = mine * np.uint64(2)
+        double = scale_numerators * np.uint64(2)
         high, low = _wide_product(double, x.leading)
         y = (double * k + half_step + high) // (half_step * np.uint64(2))  # R2
         doubtful = (low >= np.uint64(2**64 - 1) - double) | (k >= np.uint64(8 * _FINE))
         for i in np.flatnonzero(accepted & doubtful).tolist():  # R3
             y[i] = _round(
-                int(scale_at(mine, i)),
+                int(scale_at(scale_numerators, i)),
                 int(scale_at(half_step, i)),
                 int(k[i]),
                 x,
@@ -217,28 +231,36 @@ def rounded_gaussian(
 
 
 def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
-    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x of the index (G4)."""
+    """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x (G4)."""
     squared = np.uint64(parts * parts)
-    whole_units, rest = k // squared, k % squared
+    whole_units, remainder = k // squared, k % squared
     accepted = toss_exp(
-        x, index, entropy, linear=rest * np.uint64(2), square=True, slots=2 * parts * parts
+        x, index, entropy, linear=remainder * np.uint64(2), square=True, slots=2 * parts * parts
     )
-    one = np.asarray(1, dtype=np.uint64)
+    linear_unit = np.asarray(1, dtype=np.uint64)
     for unit in range(int(whole_units.max(initial=0))):
         left = np.flatnonzero(accepted & (whole_units > np.uint64(unit)))
-        accepted[left] = toss_exp(x, index[left], entropy, linear=one, square=False, slots=1)
+        accepted[left] = toss_exp(
+            x, index[left], entropy, linear=linear_unit, square=False, slots=1
+        )
     return accepted
 
 
 def _part_numbers(parts: int, k: Words, entropy: Entropy) -> Words:
-    """Replace the table's last cell, 8 parts or more, by a number of a part beyond (G0)."""
+    """Replace the table's last cell by the number of a part beyond it (G0).
+
+    The last cell stands for 8 standard deviations or more.
+    """
     for i in np.flatnonzero(k == np.uint64(8 * parts)).tolist():
         k[i] = _far_part(parts, entropy)
     return k
 
 
 def _far_part(parts: int, entropy: Entropy) -> int:
-    """Draw k >= 8 parts with probability proportional to exp(-k^2 / (2 parts^2)) (G0)."""
+    """Draw the number k of a part beyond 8 standard deviations (G0).
+
+    P(k) is proportional to exp(-k^2 / (2 parts^2)), for k >= 8 parts.
+    """
     while True:
         j = 0
         while coin_exp(8, parts, entropy):
@@ -248,7 +270,10 @@ def _far_part(parts: int, entropy: Entropy) -> int:
 
 
 def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
-    """Return the high and the low 64 bits of left times right, left below 2^57 (R2)."""
+    """Return the high and the low 64 bits of left times right (R2).
+
+    ``left`` is below 2^57.
+    """
     mask, half = np.uint64(2**32 - 1), np.uint64(32)
     left_high, left_low, right_high, right_low = (
         left >> half,
@@ -257,12 +282,15 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
         right & mask,
     )
     middle = left_high * right_low + (left_low * right_low >> half)
-    other = left_low * right_high + (middle & mask)
-    return left_high * right_high + (middle >> half) + (other >> half), left * right
+    second_middle = left_low * right_high + (middle & mask)
+    return left_high * right_high + (middle >> half) + (second_middle >> half), left * right
 
 
 def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Entropy) -> int:
-    """Return floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64, drawing as many digits of x as it takes (R3)."""
+    """Round one draw, with as many digits of x as it takes (R3).
+
+    Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
+    """
     digits, bits, position = x.word(i, 0, entropy), 64, 1
     while True:
         low, high = (

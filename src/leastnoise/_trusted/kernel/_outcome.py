@@ -1,4 +1,7 @@
-"""Noisy outcomes of steps as text for the ledger. Not trusted: with their noise, outcomes are public."""
+"""Write noisy outcomes of steps as text for the ledger, and read them.
+
+Not trusted: outcomes have their noise and are public.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +15,10 @@ from leastnoise._trusted.measurements import Observation
 
 
 def outcome_to_text(outcome: object) -> Iterator[str]:
-    """Write the outcome of a step, in parts: it can be larger than memory should hold twice."""
+    """Write the outcome of a step as text, in parts.
+
+    An outcome can be too large to hold twice in memory.
+    """
     if isinstance(outcome, Fraction):
         yield json.dumps({"fraction": str(outcome)})
         return
@@ -23,19 +29,22 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
         }
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
         return
-    drawn = (
+    blocks = (
         outcome.values if isinstance(outcome, Observation) else outcome
     )  # a period gives a tuple of its rows
-    if not isinstance(drawn, tuple):
+    if not isinstance(blocks, tuple):
         raise TypeError(f"a step gave a {type(outcome).__name__}, which the ledger cannot hold")
     yield '{"values": ['
-    for index, values in enumerate(drawn):
+    for index, values in enumerate(blocks):
         yield (", " if index else "") + whole_bytes_text(values)
     yield "]}"
 
 
 def outcome_from_text(text: str) -> Any:
-    """Read the outcome of a choice or of a search for keys; `values_from_text` reads that of measurements."""
+    """Read the outcome of a choice or of a search for keys.
+
+    `values_from_text` reads that of measurements.
+    """
 
     def reader(value: Any) -> Fraction | FoundKeys:
         if "fraction" in value:
@@ -48,9 +57,16 @@ def outcome_from_text(text: str) -> Any:
 
 
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
-    """Read the noisy answers of measurements, with at most so many rows in each block."""
+    """Read the noisy answers of measurements.
+
+    Args:
+        text: as `outcome_to_text` wrote it.
+        rows: the largest number of answers of each block.
+    """
     entries = _read(text, lambda value: list(value["values"]))
-    return tuple(narrow(unpack(entry, most)) for entry, most in zip(entries, rows, strict=True))
+    return tuple(
+        narrow(unpack(entry, most_rows)) for entry, most_rows in zip(entries, rows, strict=True)
+    )
 
 
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:

@@ -1,4 +1,6 @@
-"""Measurements drawn period by period. A private file keeps the exact counts of the closed periods, and the noise of the last one.
+"""Draw measurements period by period.
+
+A private file keeps the exact counts of the closed periods, and the noise of the last one.
 
 The labels (P1 ...) are those of PROOFS-periods.md.
 """
@@ -17,14 +19,13 @@ import numpy as np
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.domain import UnitCount
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
 from leastnoise._trusted.linop import SignedArray, last_cells, narrow
 from leastnoise._trusted.measurements import Block, Measurements, row_scales
-from leastnoise._trusted.table import Table, Wanted
+from leastnoise._trusted.table import Table, TableKey
 
 PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
 
@@ -46,7 +47,7 @@ class ClosedPeriods:
     """
 
     number: int = 0
-    tables: Mapping[Wanted, IntArray] = field(default_factory=dict)
+    tables: Mapping[TableKey, IntArray] = field(default_factory=dict)
     noise: tuple[IntArray, ...] = ()
 
 
@@ -72,27 +73,37 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     leastnoise._trusted.check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
     one_of("what late rows do", late, ("drop", "arrival"))
-    domain, privacy, bound = (
-        measurements.domain,
-        measurements.privacy,
-        measurements.privacy.max_per_cell,
-    )
-    each = 0 if bound is None or bound.attributes != (along,) else bound.rows * domain.cells(along)
-    if privacy.unit_column is not None and (late == "arrival" or not 0 < each <= privacy.max_rows):
-        raise InputError(words.NO_BOUND.format(along=along))
+    domain, privacy = measurements.domain, measurements.privacy
+    bound = privacy.max_per_cell
+    rows_in_all_periods = 0
+    if bound is not None and bound.attributes == (along,):
+        rows_in_all_periods = bound.rows * domain.cells(along)
+    if privacy.unit_column is not None and (
+        late == "arrival" or not 0 < rows_in_all_periods <= privacy.max_rows
+    ):
+        raise InputError(
+            "A series whose units are named by a column must bound a unit's rows in each of the "
+            f"periods of {along!r} (max_per_cell), have a max_rows of at least that bound times "
+            'the number of periods, and drop late rows (late = "drop"). To count late rows on '
+            "arrival, let each row be a unit."
+        )
     # (P2)
-    bad = {
+    refused_measures = {
         name
-        for name, it in domain.measures.items()
-        if late != "drop" or (isinstance(it, UnitCount) and along not in it.attributes)
+        for name, measure in domain.measures.items()
+        if late != "drop" or (isinstance(measure, UnitCount) and along not in measure.attributes)
     }
     for block in measurements.blocks:
         if (
             (along,) not in [factor.attributes for factor in block.factors]
             or block.limits is not None
-            or block.measure in bad
+            or block.measure in refused_measures
         ):
-            raise InputError(words.NOT_BY_PERIOD.format(along=along))
+            raise InputError(
+                f"Every measured table of a series must include the periods of {along!r} and count "
+                "rows; where late rows are dropped, it may also count the units of each period, "
+                "or sum a measure without limits. Make the plan again."
+            )
 
 
 def close_period(
@@ -103,7 +114,9 @@ def close_period(
     before: ClosedPeriods,
     entropy: Entropy,
 ) -> ClosedPeriods:
-    """Close the next period: freeze its counts (P2), and draw the noise of its rows, which depends on no count (P3).
+    """Close the next period: freeze its counts, and draw its noise.
+
+    The counts are those of (P2); the noise depends on no count (P3).
 
     Args:
         measurements: the whole, of all periods; `check_along` has accepted them.
@@ -122,37 +135,49 @@ def close_period(
     {(None, ('month',)): array([[2, 0],
            [0, 0]])}
     """
-    period, tables = before.number, {}
-    # on arrival one table of all attributes, so that a row arrives in one period in all of them
-    for key in (
-        [(None, measurements.columns()[0])] if late == "arrival" else measured_tables(measurements)
-    ):
-        ((attributes, counts),) = count(table, [key[1]], key[0])
-        shape, axis = [*map(measurements.domain.cells, attributes)], attributes.index(along)
-        tables[key] = (
-            before.tables[key].copy() if period else np.zeros((2, counts.size), dtype=np.int64)
-        )
-        now, frozen, most = (
+    period = before.number
+    tables: dict[TableKey, IntArray] = {}
+    keys: list[TableKey]
+    if late == "arrival":
+        # one table of all attributes, so that a row arrives in the same period in all of them
+        keys = [(None, measurements.columns()[0])]
+    else:
+        keys = measured_tables(measurements)
+    for key in keys:
+        measure, names = key
+        ((attributes, counts),) = count(table, [names], measure)
+        shape = [measurements.domain.cells(name) for name in attributes]
+        axis = attributes.index(along)
+        if period:
+            tables[key] = before.tables[key].copy()
+        else:
+            tables[key] = np.zeros((2, counts.size), dtype=np.int64)
+        # views with the periods first, so that writing to them changes ``tables``
+        current, frozen, highest = (
             np.moveaxis(counted.reshape(shape), axis, 0) for counted in (counts, *tables[key])
-        )  # views, periods first
-        frozen[period] = now[period]
+        )
+        frozen[period] = current[period]
         if late == "arrival":
-            frozen[period] += np.maximum(now[:period] - most[:period], 0).sum(axis=0)
-            np.maximum(most[: period + 1], now[: period + 1], out=most[: period + 1])
+            frozen[period] += np.maximum(current[:period] - highest[:period], 0).sum(axis=0)
+            np.maximum(highest[: period + 1], current[: period + 1], out=highest[: period + 1])
     noise = []
     for block in measurements.blocks:
         rows = rows_due(block, along, period)
-        top, bottom = (
-            part.reshape(rows.shape)[rows] for part in row_scales(block, measurements.grid)
+        numerators, denominators = (
+            scales.reshape(rows.shape)[rows] for scales in row_scales(block, measurements.grid)
         )
-        noise.append(SAMPLERS[measurements.noise](top, bottom, len(top), entropy))  # (K4)
+        noise.append(
+            SAMPLERS[measurements.noise](numerators, denominators, len(numerators), entropy)
+        )  # (K4)
     return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise))
 
 
 def answers(
     measurements: Measurements, along: str, closed: ClosedPeriods
 ) -> tuple[SignedArray, ...]:
-    """Return the noisy answers of the last closed period: a function of ``closed``, so the same however often it is called (P3).
+    """Return the noisy answers of the last closed period.
+
+    They are a function of ``closed``, so they are the same however often it is called (P3).
 
     Args:
         measurements: the whole, of all periods.
@@ -175,20 +200,22 @@ def answers(
     )
     exact = dict(exact_answers(measurements, frozen))  # later periods are 0 there (P1)
     rows = [rows_due(block, along, closed.number - 1) for block in measurements.blocks]
-    if [int(drawn.sum()) for drawn in rows] != [
+    if [int(due.sum()) for due in rows] != [
         *map(len, closed.noise)
     ]:  # else one draw would be added to several answers
         raise InternalError(
             "The noise of a period is not of its rows; nothing was published. Please report this."
         )
     return tuple(
-        narrow(exact[index].reshape(drawn.shape)[drawn] + closed.noise[index])
-        for index, drawn in enumerate(rows)
+        narrow(exact[index].reshape(due.shape)[due] + closed.noise[index])
+        for index, due in enumerate(rows)
     )
 
 
 def fingerprint(measurements: Measurements, along: str, late: str) -> str:
-    """Return a fingerprint of what measurements compute: their answers to fixed test counts, and their noise scales (P4).
+    """Return a fingerprint of what measurements compute (P4).
+
+    It covers their answers to fixed test counts, and their noise scales.
 
     Args:
         measurements: the whole, of all periods.
@@ -230,8 +257,10 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     return digest.hexdigest()
 
 
-def measured_tables(measurements: Measurements) -> list[Wanted]:
-    """Return the tables that the measurements need, each once: the measure that is summed (None for rows), and the attributes.
+def measured_tables(measurements: Measurements) -> list[TableKey]:
+    """Return the tables that the measurements need, each once.
+
+    A table is given by the measure that is summed (None for rows) and the attributes.
 
     Args:
         measurements: the whole, of all periods; distances from both ends of a measure also need the
@@ -250,7 +279,9 @@ def measured_tables(measurements: Measurements) -> list[Wanted]:
 
 
 def rows_due(block: Block, along: str, period: int) -> BoolArray:
-    """Tell which rows of a block are drawn when a period is closed: each row in the last period where it has a coefficient (P1).
+    """Tell which rows of a block are drawn when a period is closed (P1).
+
+    Each row is drawn in the last period for which it has a coefficient.
 
     Args:
         block: with a factor on the attribute alone.
@@ -275,7 +306,9 @@ def rows_due(block: Block, along: str, period: int) -> BoolArray:
 
 
 def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
-    """Write the closed periods to the disk, whole or not at all, for the data's holder alone.
+    """Write the closed periods to the disk, whole or not at all.
+
+    Only the data's holder may read the file.
 
     Args:
         file: beside the ledger.
@@ -304,13 +337,13 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     flush_folder(file.parent)
 
 
-def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
-    """Read what `write_closed` wrote.
+def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
+    """Read the closed periods that `write_closed` wrote.
 
     Args:
         file: beside the ledger.
         owner: the payment and the fingerprint that it must belong to.
-        drawn: the number of periods that the ledger has; the file has as many, or one more that did
+        recorded: the number of periods that the ledger has; the file has as many, or one more that did
             not come to the ledger.
 
     Raises:
@@ -319,30 +352,40 @@ def read_closed(file: Path, owner: str, drawn: int) -> ClosedPeriods:
 
     >>> read_closed(Path("/nowhere"), "ab12", 0)
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is not there, ...
+    leastnoise._trusted.check._errors.LedgerError: The private file /nowhere is missing, ...
     """
     try:
-        first, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
+        heading, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
         written_for, number, tables, noise = json.loads(body)
-        if [first, digest, written_for] != [
+        if [heading, digest, written_for] != [
             PRIVATE,
             hashlib.sha256(body.encode()).hexdigest(),
             owner,
-        ] or number - drawn not in (0, 1):
+        ] or number - recorded not in (0, 1):
             raise ValueError
-        kept = {
+        table_counts = {
             (summed, tuple(names)): np.array([*map(_array, counts)])
             for summed, names, *counts in tables
         }
     except (OSError, ValueError, TypeError):
-        raise LedgerError(words.NO_PRIVATE_FILE.format(file=file)) from None
-    return ClosedPeriods(number=number, tables=kept, noise=tuple(map(_array, noise)))
+        raise LedgerError(
+            f"The private file {file} is missing, is damaged, or does not match the ledger's "
+            "entry of this series. Later periods need its counts of the closed periods, which "
+            "cannot be computed again from rows that have changed since. Restore the file. "
+            "Without it no later period can be drawn; `leastnoise resume` can still publish the "
+            "periods that were drawn."
+        ) from None
+    return ClosedPeriods(number=number, tables=table_counts, noise=tuple(map(_array, noise)))
 
 
 def _text(array: IntArray) -> str:
-    """Write all numbers with 8 bytes each, so that the length tells nothing and is known beforehand."""
+    """Write all numbers with 8 bytes each.
+
+    The length of the text is known beforehand and reveals nothing.
+    """
     return base64.b64encode(array.astype("<i8").tobytes()).decode()
 
 
 def _array(text: str) -> IntArray:
+    """Read the numbers that `_text` wrote."""
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i8").astype(np.int64)

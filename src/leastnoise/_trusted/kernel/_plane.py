@@ -1,4 +1,6 @@
-"""A private measure of how much structure a table has: the least cost of a partition of its cells into blocks of a tree, plus noise.
+"""Measure privately how much structure a table has.
+
+The measure is the least cost of a partition of the table's cells into blocks of a tree, plus noise.
 
 A partition B has the cost ``sum over b of dev(x, b) + penalty``, where dev is the sum of the
 distances of a block's counts from their median; one record changes one block of each partition
@@ -25,7 +27,9 @@ _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeastCost:
-    """Ask for the least cost of any partition of a table's cells into blocks of a tree: how many buckets' worth of structure there is.
+    """The noisy least cost of a partition of a table's cells into blocks.
+
+    The blocks are those of a tree; the cost says how many buckets' worth of structure there is.
 
     A frozen value of public numbers, and the one choice that a series of steps can make.
 
@@ -60,7 +64,9 @@ class LeastCost:
         object.__setattr__(self, "epsilon", exact_positive("epsilon", self.epsilon))
 
     def on_grid(self, size: int, distance: int) -> tuple[int, int, int]:
-        """Return the penalty, and the numerator and denominator of the noise scale, all in multiples of 1 / GRID.
+        """Return the penalty and the noise scale in multiples of 1 / GRID.
+
+        The scale is given as numerator and denominator.
 
         Args:
             size: number of cells of the table.
@@ -111,7 +117,10 @@ class LeastCost:
 
 
 def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
-    """Check the shape, which is public, and clip the counts, which are private, to the range of exact arithmetic (C1).
+    """Order the cells by their tree, and clip their counts (C1).
+
+    The shape is public and is checked; the counts are private and are clipped to the range of exact
+    arithmetic.
 
     The blocks of a line are aligned intervals; those of a rectangle come of halving it. No count
     makes this fail.
@@ -146,7 +155,7 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         )
     tree: BlockTree = interval_tree(len(x)) if x.ndim == 1 else block_tree(*x.shape)
     order, *levels = (
-        np.asarray(part, dtype=np.int64) for part in (tree.order, *tree.starts, *tree.children)
+        np.asarray(array, dtype=np.int64) for array in (tree.order, *tree.starts, *tree.children)
     )
     starts, children = levels[: len(tree.starts)], levels[len(tree.starts) :]
     runs = all(level[0] == 0 and (np.diff(level) > 0).all() for level in levels)
@@ -169,7 +178,9 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
 
 
 def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
-    """Return the deviations of all blocks from their medians, exact, in multiples of 1 / GRID (C3).
+    """Return the deviations of all blocks from their medians (C3).
+
+    They are exact, in multiples of 1 / GRID.
 
     Args:
         counts: in the order of the tree, in [0, largest_count(n)].
@@ -181,7 +192,7 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
     >>> [(cost / GRID).tolist() for cost in block_costs(*read_plane(np.array([[2, 3, 8]]))[:2])]
     [[6.0], [1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    out = []
+    costs = []
     for level in starts:
         length = np.diff(level, append=len(counts))
         shift = np.repeat(
@@ -193,12 +204,14 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
             np.repeat(length, length),
         )
         sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
-        out.append(GRID * np.add.reduceat(sign * ordered, level))
-    return out
+        costs.append(GRID * np.add.reduceat(sign * ordered, level))
+    return costs
 
 
 def largest_count(size: int) -> int:
-    """Return the largest count of a cell for which no cost leaves int64 (C2). Clipping to it keeps neighbours at a distance of at most 1.
+    """Return the largest count for which no cost leaves int64 (C2).
+
+    Clipping to it keeps neighbours at a distance of at most 1.
 
     Args:
         size: number of cells, at least 1.
@@ -210,7 +223,9 @@ def largest_count(size: int) -> int:
 
 
 def cut_counts(x: IntArray) -> IntArray:
-    """Clip counts to [0, largest_count], cell by cell, so that neighbours stay neighbours (C1).
+    """Clip each count to [0, largest_count] (C1).
+
+    Each cell is clipped separately, so that neighbours stay neighbours.
 
     >>> cut_counts(np.array([-3, 5, 2**62])).tolist() == [0, 5, largest_count(3)]
     True
@@ -219,7 +234,9 @@ def cut_counts(x: IntArray) -> IntArray:
 
 
 def noise_scale(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:
-    """Return ``sensitivity / epsilon``, rounded up, as numerator and denominator; in multiples of 1 / GRID.
+    """Return sensitivity / epsilon, rounded up, as a fraction.
+
+    Numerator and denominator, in multiples of 1 / GRID.
 
     Raises:
         InputError: the noise is so large that a sum of it over all cells might leave int64.

@@ -1,4 +1,6 @@
-"""Locked files beside the ledger, each of which says that a process is making a release; they also reserve disk space for its outcome.
+"""Lock a file beside the ledger while a process makes a release.
+
+The file also reserves disk space for the outcome.
 
 Not trusted: they only decide which process waits. That nothing is drawn twice follows from the
 ledger's rows (PROOFS-ledger.md, theorem 4).
@@ -14,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.kernel._messages import os_error_reason
+from leastnoise._trusted.kernel._ledger_file import os_error_reason
 
 
 def run_file(ledger: Path, run: str) -> Path:
-    """Return the file of a run; for an empty name, the beginning that the names of all such files share."""
+    """Return the path of the file of a run.
+
+    For an empty run, the beginning that the names of all such files share.
+    """
     real = Path(
         os.path.realpath(ledger)
     )  # the same folder for all processes, by whatever link they reached the ledger
@@ -27,8 +32,13 @@ def run_file(ledger: Path, run: str) -> Path:
 
 @contextmanager
 def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
-    """Hold the locked file of a new run; the system frees the lock when the process ends, however it ends."""
-    handle, file, run = -1, ledger, ""
+    """Hold the locked file of a new run, and give its identification.
+
+    The operating system frees the lock when the process ends, however it ends.
+    """
+    handle = -1
+    file = ledger
+    run = ""
     try:
         try:
             while handle < 0:
@@ -51,7 +61,10 @@ def hold_run_lock(ledger: Path, room: int) -> Iterator[str]:
 
 
 def _lock_new_file(file: Path) -> int:
-    """Return a handle of a new file that this process has locked; -1 if another process has removed the file meanwhile."""
+    """Create and lock a file, and return its handle.
+
+    Returns -1 if another process has removed the file meanwhile.
+    """
     handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
     with suppress(BlockingIOError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,7 +77,9 @@ def _lock_new_file(file: Path) -> int:
 def release_states(
     ledger: Path, entries: Iterable[Any], is_published: Callable[[Any], bool | None]
 ) -> dict[str, bool]:
-    """Return, by entry, whether releases that no process makes any more are published; those that can still be finished are left out.
+    """Tell which releases of processes that ended are published.
+
+    The keys are the entries; releases that can still be finished are left out.
 
     The files that dead processes left are removed.
     """
@@ -86,6 +101,7 @@ def release_states(
 
 
 def _keep_room(handle: int, room: int) -> None:
+    """Reserve bytes on the disk where the file system can do that."""
     if not hasattr(os, "posix_fallocate"):  # macOS
         return
     try:
@@ -106,7 +122,10 @@ def free_room(ledger: Path, run: str) -> None:
 
 
 def is_running(ledger: Path, run: str) -> bool:
-    """Tell whether a process holds the lock of this run, also where that is unknown; remove the file that a dead process left."""
+    """Tell whether a process holds the lock of a run.
+
+    True also where that is unknown. Removes the file that a dead process left.
+    """
     if not run:
         return False
     file = run_file(ledger, run)

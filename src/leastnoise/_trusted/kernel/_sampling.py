@@ -1,4 +1,6 @@
-"""What all samplers share: raw bits, uniform integers, checked scales, rejection in blocks, exact coins and exact tables.
+"""Share the parts of all samplers, from raw bits to exact tables.
+
+Also uniform integers, checked scales, rejection in blocks, and exact coins.
 
 Integer arithmetic on uint64 only. The labels (D1 ..., B1 ..., T1 ...) refer to PROOFS-noise.md
 beside this file.
@@ -73,15 +75,15 @@ def uniform_below(
         equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
-        raw, top = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
+        raw, highest = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
     elif largest <= 1 << 24:
-        raw, top = (
+        raw, highest = (
             entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64),
             (1 << 32) - 1,
         )
     else:
-        raw, top = entropy.words(count), (1 << 64) - 1
-    blocks = np.uint64(top) // bound  # whole copies of [0, bound) among the 2^w possible values
+        raw, highest = entropy.words(count), (1 << 64) - 1
+    blocks = np.uint64(highest) // bound  # whole copies of [0, bound) among the 2^w possible values
     quotient = raw // bound
     return raw - quotient * bound, quotient < blocks
 
@@ -110,19 +112,20 @@ def read_scale(
     )
 
 
-def _read_part(name: str, part: int | IntArray, count: int) -> Scale:
-    if not isinstance(part, np.ndarray):
-        return np.asarray(whole(name, part, 1, SCALE_LIMIT - 1), dtype=np.uint64)
-    if part.dtype != np.int64 or part.shape != (count,):
+def _read_part(name: str, number: int | IntArray, count: int) -> Scale:
+    """Check the numerator or the denominator of a scale."""
+    if not isinstance(number, np.ndarray):
+        return np.asarray(whole(name, number, 1, SCALE_LIMIT - 1), dtype=np.uint64)
+    if number.dtype != np.int64 or number.shape != (count,):
         allowed = f"a whole number or an int64 array of shape ({count},), one for each draw"
-        raise refuse(name, f"{part.dtype} array of shape {part.shape}", allowed)
-    for extreme in (part.min(initial=1), part.max(initial=1)):
+        raise refuse(name, f"{number.dtype} array of shape {number.shape}", allowed)
+    for extreme in (number.min(initial=1), number.max(initial=1)):
         whole(name, int(extreme), 1, SCALE_LIMIT - 1)
-    return part.astype(np.uint64)
+    return number.astype(np.uint64)
 
 
 def scale_at(scale: Scale, index: Index | slice | int) -> Scale:
-    """Return the entries of a scale for the given draws; a single scale serves them all."""
+    """Return the scales of the given draws; a single scale serves them all."""
     return scale[index] if scale.ndim else scale
 
 
@@ -173,18 +176,19 @@ class Ratios:
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
-        rest, denominators = (
+        remainders, denominators = (
             scale_at(self.numerators, index) << np.uint64(8),
             scale_at(self.denominators, index),
         )
-        digits = rest // denominators
+        digits = remainders // denominators
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
         tied = np.flatnonzero(drawn == digits)
         if tied.size:  # the rest of these, times 256
             same = scale_at(denominators, tied)
             later = Ratios(
-                numerators=scale_at(rest, tied) - scale_at(digits, tied) * same, denominators=same
+                numerators=scale_at(remainders, tied) - scale_at(digits, tied) * same,
+                denominators=same,
             )
             heads[tied] = later.toss(np.arange(tied.size), entropy)
         return heads
@@ -192,7 +196,9 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LazyReals:
-    """Independent uniform reals of [0, 1) of which only the binary digits asked for have been drawn (B2).
+    """Independent uniform reals of [0, 1), drawn digit by digit (B2).
+
+    Only the binary digits that are needed have been drawn.
 
     Args:
         leading: the first 64 digits of each, a uint64 array of shape (count,).
@@ -202,16 +208,22 @@ class LazyReals:
     _further: dict[int, list[int]] = field(default_factory=dict)
 
     def word(self, i: int, position: int, entropy: Entropy) -> int:
-        """Return the 64 digits of the i-th real that start at digit 64 * position; the same ones whenever asked."""
+        """Return the 64 digits of the i-th real from digit 64 * position on.
+
+        The same digits whenever it is called.
+        """
         if position == 0:
             return int(self.leading[i])
-        known = self._further.setdefault(i, [])
-        while len(known) < position:
-            known.append(int(entropy.words(1)[0]))
-        return known[position - 1]
+        further_words = self._further.setdefault(i, [])
+        while len(further_words) < position:
+            further_words.append(int(entropy.words(1)[0]))
+        return further_words[position - 1]
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
-        """Compare a new uniform real with x_i: 8 digits, then 64, then as many as it takes (B2)."""
+        """Compare a new uniform real with x_i (B2).
+
+        8 digits first, then 64, then as many as it takes.
+        """
         leading = self.leading[index]
         first = random_bytes(index.size, entropy)
         digits = leading >> np.uint64(56)
@@ -225,10 +237,11 @@ class LazyReals:
         return heads
 
     def _below(self, i: int, entropy: Entropy) -> bool:
+        """Compare a new uniform real with x_i, beyond the first 64 digits (B2)."""
         position = 1
-        while (drawn := int(entropy.words(1)[0])) == (known := self.word(i, position, entropy)):
+        while (drawn := int(entropy.words(1)[0])) == (word := self.word(i, position, entropy)):
             position += 1
-        return drawn < known
+        return drawn < word
 
 
 Coins: TypeAlias = (
@@ -239,7 +252,9 @@ Coins: TypeAlias = (
 def toss_exp(
     coins: Coins, index: Index, entropy: Entropy, *, linear: Scale, square: bool, slots: int
 ) -> BoolArray:
-    """Return independent Bernoulli(exp(-g_i)), g = (linear x + square x^2) / slots (B3).
+    """Return independent Bernoulli(exp(-g_i)) coins (B3).
+
+    g = (linear x + square x^2) / slots.
 
     Args:
         coins: the numbers x_i of [0, 1].
@@ -264,8 +279,8 @@ def toss_exp(
         chosen, squared = alive[hit], slot[hit] == scale_at(limit, hit)
         heads = coins.toss(index[chosen], entropy)
         if square:
-            again = np.flatnonzero(heads & squared)
-            heads[again] = coins.toss(index[chosen[again]], entropy)
+            second = np.flatnonzero(heads & squared)
+            heads[second] = coins.toss(index[chosen[second]], entropy)
         alive = chosen[heads]
         if (
             step > 1
@@ -281,22 +296,27 @@ def toss_exp(
 
 
 def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
-    """Return one Bernoulli(exp(-numerator / denominator)) for any rational of at least 0 (B4)."""
-    whole_units, rest = divmod(numerator, denominator)
-    one, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
-    for part in [1] * whole_units + [Fraction(rest, denominator)]:
+    """Return one Bernoulli(exp(-numerator / denominator)) coin (B4).
+
+    For any rational of at least 0.
+    """
+    whole_units, remainder = divmod(numerator, denominator)
+    linear_unit, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
+    for exponent in [1] * whole_units + [Fraction(remainder, denominator)]:
         x = Ratios(
-            numerators=np.asarray(part.numerator, dtype=np.uint64),
-            denominators=np.asarray(part.denominator, dtype=np.uint64),
+            numerators=np.asarray(exponent.numerator, dtype=np.uint64),
+            denominators=np.asarray(exponent.denominator, dtype=np.uint64),
         )
-        if not toss_exp(x, first, entropy, linear=one, square=False, slots=1)[0]:
+        if not toss_exp(x, first, entropy, linear=linear_unit, square=False, slots=1)[0]:
             return False
     return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellTable:
-    """A distribution on 0 .. K given by the K thresholds of its cumulative distribution function (T1).
+    """A distribution on 0 .. K, given by its K thresholds (T1).
+
+    They are the thresholds of its cumulative distribution function.
 
     Args:
         cells: the cell of every 16-bit prefix of a uniform real, or 255 where a threshold has the
@@ -310,7 +330,10 @@ class CellTable:
     enclose: Callable[[int], list[Interval]]
 
     def draw(self, count: int, entropy: Entropy) -> Words:
-        """Return ``count`` independent draws: how many thresholds are at most a uniform real (T2)."""
+        """Return ``count`` independent draws (T2).
+
+        A draw is the number of thresholds that are at most a uniform real.
+        """
         prefix = random_halves(count, entropy)
         drawn = self.cells[prefix]
         ambiguous = np.flatnonzero(drawn == _AMBIGUOUS)
@@ -329,6 +352,7 @@ class CellTable:
         return drawn.astype(np.uint64)
 
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
+        """Tell whether a uniform real reaches a threshold, digit by digit (T3)."""
         digits, bits = word, 64
         while True:
             digits = (digits << 64) | int(entropy.words(1)[0])
@@ -341,7 +365,11 @@ class CellTable:
 
 
 def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
-    """Compute the first 64 digits of every threshold, proved by its enclosures, and the cells of all prefixes (T1)."""
+    """Compute the table of a distribution from its enclosures (T1).
+
+    The first 64 digits of every threshold are proved by its enclosures; every 16-bit prefix gets
+    its cell.
+    """
     for bits in range(128, 1024, 64):
         digits = [(low >> (bits - 64), high >> (bits - 64)) for low, high in enclose(bits)]
         if all(low == high for low, high in digits):
@@ -363,7 +391,10 @@ def make_table(enclose: Callable[[int], list[Interval]]) -> CellTable:
 
 @cache
 def geometric_table() -> CellTable:
-    """Return the table of floor(8 E), E exponential with mean 1, cut at 128: thresholds 1 - exp(-i/8), i = 1 .. 128 (T4)."""
+    """Return the table of floor(8 E), E exponential with mean 1 (T4).
+
+    Cut at 128: the thresholds are 1 - exp(-i/8), i = 1 .. 128.
+    """
 
     def enclose(bits: int) -> list[Interval]:
         work = bits + 32
@@ -379,7 +410,10 @@ def geometric_table() -> CellTable:
 
 @cache
 def half_normal_table(parts: int) -> CellTable:
-    """Return the table of P(k) proportional to exp(-k^2 / (2 parts^2)), k = 0, 1, ..., cut at 8 parts (T5)."""
+    """Return the table of the discrete half-normal distribution (T5).
+
+    P(k) is proportional to exp(-k^2 / (2 parts^2)), k = 0, 1, ..., cut at 8 parts.
+    """
 
     def enclose(bits: int) -> list[Interval]:
         work = bits + 32
@@ -403,7 +437,10 @@ def half_normal_table(parts: int) -> CellTable:
 
 
 def _exp_of_minus_one_over(divisor: int, bits: int) -> Interval:
-    """Enclose exp(-1/divisor) times 2^bits: the partial sums of the alternating series are in turn above and below (T6)."""
+    """Enclose exp(-1/divisor) times 2^bits (T6).
+
+    The partial sums of the alternating series are in turn above and below.
+    """
     term = above = Fraction(1)
     below = Fraction(0)
     order = 0

@@ -1,6 +1,6 @@
-"""Noise from a seed, for tests and experiments: it protects nobody.
+"""Provide noise from a seed, for tests and experiments.
 
-Not trusted: a paid series makes its own `SystemEntropy`.
+It protects nobody. Not trusted: a paid series makes its own `SystemEntropy`.
 """
 
 from typing import Any
@@ -14,7 +14,9 @@ from leastnoise._trusted.measurements import Measurements, Observation
 
 
 class SeededEntropy:
-    """A reproducible stream for tests and experiments; anybody who knows the seed can subtract the noise.
+    """A reproducible stream of words, for tests and experiments.
+
+    With the seed, anybody can subtract the noise.
 
     Args:
         seed: whole number of at least 0.
@@ -34,7 +36,7 @@ class SeededEntropy:
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
-        """Return the next ``count`` words of the stream, a uint64 array of shape (count,)."""
+        """Return the next words of the stream, uint64 of shape (count,)."""
         return np.asarray(self._generator.random_raw(count), dtype=np.uint64)
 
     def __repr__(self) -> str:
@@ -42,7 +44,9 @@ class SeededEntropy:
 
 
 def simulate(measurements: Measurements, table: Any, entropy: SeededEntropy) -> Observation:
-    """Measure with noise from a seed, for tests and experiments: nothing is paid because nothing is private.
+    """Measure with noise from a seed, for tests and experiments.
+
+    Nothing is paid, because nothing is private.
 
     Args:
         measurements: what to measure.

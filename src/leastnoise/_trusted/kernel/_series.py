@@ -1,4 +1,6 @@
-"""A series of private steps under one payment; each step may be chosen by the outcomes of the steps before it.
+"""Carry out a series of private steps under one payment.
+
+Each step may be chosen by the outcomes of the steps before it.
 
 PROOFS-kernel.md has the argument: (K5) all steps together satisfy the declared budget, however they
 are chosen; (K6) a choice satisfies its epsilon for all rows of a unit; (K9) a search for keys is
@@ -28,12 +30,12 @@ from leastnoise._trusted.accounting import (
     PureDP,
     SeriesCost,
     charge,
+    charge_text,
     left,
     total,
 )
 from leastnoise._trusted.check import BudgetError, Immutable, InputError, exact_positive, refuse
 from leastnoise._trusted.domain import Domain
-from leastnoise._trusted.kernel import _messages as words
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
@@ -55,10 +57,17 @@ from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 from leastnoise._trusted.table import Keyed, Table, columns_of
 
+_CHANGED = (
+    "The measurements must be those that were paid for; their queries or their noise were "
+    "changed. Nothing was drawn."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseContract:
-    """What a release may do with private rows, and the budget that it declares.
+    """The terms of a release: its domain, its steps and its budget.
+
+    They say what the release may do with private rows.
 
     Args:
         domain: the domain over which the rows are encoded.
@@ -104,7 +113,7 @@ class ReleaseContract:
             raise refuse(
                 "terms",
                 ", ".join(kind.__name__ for kind in (*types, type(self.only))),
-                words.STRANGE_TERMS,
+                "Domain, Privacy, three str, Measurements or None",
             )
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "measures", tuple(self.measures))
@@ -112,24 +121,34 @@ class ReleaseContract:
             self.domain,
             self.privacy,
         ):
-            raise InputError(words.OTHER_STEP)
+            raise InputError(
+                "The declared measurements must have the domain and the privacy of their series. "
+                "Make the plan again; nothing was spent."
+            )
         if self.gaussian is not None:
             if self.only is not None or type(self.privacy.budget) is not ApproxDP:
-                raise InputError(words.NO_SQUARES)
+                raise InputError(
+                    "mu-squared composition requires an ApproxDP budget and adaptive steps. Make "
+                    "the plan again; nothing was spent."
+                )
             object.__setattr__(self, "gaussian", exact_positive("gaussian", self.gaussian))
             ZCDP(self.gaussian / 2)  # refused now, and not when it is paid, if it is too long
         if self.along:
-            if (
-                self.only is None
-                # a choice is not in the private file, and would be drawn again after every run that is
-                # killed
-            ):
-                raise InputError(words.NO_ONLY_STEP)
+            if self.only is None:
+                # A choice is not in the private file, and would be drawn again after every run
+                # that is killed.
+                raise InputError(
+                    "A series that is drawn period by period must declare its measurements. Make "
+                    "the plan again; nothing was spent."
+                )
             check_along(self.only, self.along, self.late)
 
     @property
     def shared(self) -> Budget:
-        """The budget that steps decided on the way share out: that of the terms, or for Gaussian steps half of their mu squared as rho."""
+        """The budget that adaptive steps share.
+
+        That of the terms; for Gaussian steps, half of their mu squared as rho.
+        """
         return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
 
     def digest(self) -> str:
@@ -139,7 +158,9 @@ class ReleaseContract:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _PrivateState:
-    """The private parts of a series, kept outside it, so that nothing leads from it to the rows (K7).
+    """The private parts of a series.
+
+    They are kept outside it, so that nothing leads from it to the rows (K7).
 
     Attributes:
         table: the encoded rows; None as long as only recorded steps are asked for.
@@ -166,7 +187,9 @@ _PRIVATE_STATES: "WeakKeyDictionary[Series, _PrivateState]" = WeakKeyDictionary(
 
 
 class Series(Immutable):
-    """Steps on private data, paid for together, with the system's randomness alone; made by `Series.paid`, or by `Series.resumed`.
+    """Steps on private data, paid for together.
+
+    All noise comes from the operating system. `Series.paid` or `Series.resumed` returns one.
 
     Attributes:
         terms: its public terms.
@@ -183,7 +206,7 @@ class Series(Immutable):
     'epsilon = 0.25'
     >>> series.choose(LeastCost(attributes=("age",), epsilon="1/2", penalty=0))
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.BudgetError: A step asks for epsilon = 0.5, ...
+    leastnoise._trusted.check._errors.BudgetError: A step requests epsilon = 0.5, ...
     """
 
     __slots__ = ("__weakref__", "receipt", "terms")
@@ -208,7 +231,7 @@ class Series(Immutable):
         options: str = "",
         run: str = "",
     ) -> "Series":
-        """Pay for a series, for real.
+        """Charge the ledger for a series, and return it.
 
         Args:
             terms: the steps to be carried out; public.
@@ -252,7 +275,7 @@ class Series(Immutable):
     def resumed(
         terms: ReleaseContract, table: Table | None, ledger: Ledger, receipt: Receipt
     ) -> "Series":
-        """Go on with a series that another process paid for and began.
+        """Continue a series that another process paid for and began.
 
         Args:
             terms: the terms that were paid for.
@@ -269,16 +292,19 @@ class Series(Immutable):
         entry = _checked_ledger(ledger).entry_of(
             receipt
         )  # (K3): the ledger's file, whatever the receipt says, has the whole charge of these terms
-        due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
+        charge_due = charge(ledger.privacy.budget, terms.privacy.budget, spent)
         paid = (
             spent if terms.only is not None else entry.cost
         )  # an only step's is computed again where it is drawn
         if (entry.plan_digest, entry.charge, paid) != (
             terms.digest(),
-            due,
+            charge_due,
             spent,
         ) or not terms.privacy.same_unit(ledger.privacy):
-            raise InputError(words.OTHER_PAYMENT)
+            raise InputError(
+                "The receipt must be of the payment of this plan; its entry in the ledger is "
+                "another payment. Resume the release with its own plan and receipt."
+            )
         if table is not None:  # rows that were read after the payment
             ledger.check_period_of(receipt)
         return _initialise(
@@ -290,15 +316,18 @@ class Series(Immutable):
 
     @property
     def private(self) -> bool:
-        """Whether it was paid for; an unpaid one has seeded noise, or rows that are made up."""
+        """Whether the series was paid for.
+
+        An unpaid one has seeded noise, or synthetic rows.
+        """
         return self.receipt is not None
 
     def left(self) -> Charge:
-        """Return what the steps so far have left of the budget that they share; exact."""
+        """Return the exact part of the shared budget that is left."""
         return left(self.terms.shared, total(_private_state(self).charges))
 
     def choose(self, selection: LeastCost) -> Fraction:
-        """Make a private choice.
+        """Return the noisy least cost of a partition, as the next step.
 
         Args:
             selection: the choice, with its epsilon.
@@ -322,14 +351,17 @@ class Series(Immutable):
             return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
         cost = charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
-        step = _step(self, cost, request_of(selection), draw_cost, outcome_from_text)
+        step = _step(self, cost, fingerprint_step(selection), draw_cost, outcome_from_text)
         return cast(Fraction, step)
 
     def find(self, search: KeySearch) -> FoundKeys:
-        """Find keys that nobody could list beforehand, with the whole budget of the series.
+        """Search for keys, with the whole budget of the series.
 
         Args:
             search: the search, with its noise and threshold.
+
+        Returns:
+            The keys that reached the threshold, with their noisy numbers of units; public from then on.
 
         Raises:
             InputError: another class, or its rule is not proved to satisfy the budget of the
@@ -346,7 +378,7 @@ class Series(Immutable):
             return search.draw(columns_of(table, Keyed), privacy, state.entropy)
 
         cost = charge(whole, whole, SeriesCost(whole))
-        step = _step(self, cost, request_of(search), draw_keys, outcome_from_text)
+        step = _step(self, cost, fingerprint_step(search), draw_keys, outcome_from_text)
         return cast(FoundKeys, step)
 
     def measure(self, measurements: Measurements) -> Observation:
@@ -368,23 +400,31 @@ class Series(Immutable):
         terms, state = self.terms, _private_state(self)
         if not measurements.privacy.same_unit(terms.privacy):
             raise InputError(
-                words.OTHER_UNIT.format(step=measurements.privacy.unit, series=terms.privacy.unit)
+                f"A step must protect the unit of its series, {terms.privacy.unit}; got "
+                f"{measurements.privacy.unit}. Make the plan with the unit of the series."
             )
         only = terms.only
         if only is not None and (measurements is not only or state.charges or terms.along):
-            raise InputError(words.ONCE)
+            raise InputError(
+                "measure() carries out only the measurements that the series declares, and only "
+                "once; period() draws those of a series of periods. For other steps, declare a "
+                "series without fixed measurements."
+            )
         spent = verify(measurements, state.table)
         if only is not None and spent != state.cost:  # what is measured is what was paid for
-            raise InputError(words.CHANGED)
+            raise InputError(_CHANGED)
         # theorem 8 of PROOFS-accounting.md is of no other noise
         if terms.gaussian is not None and type(spent) is not GaussianCost:
-            raise InputError(words.NOT_GAUSSIAN)
+            raise InputError(
+                "Steps that share mu squared must have rounded Gaussian noise; got another "
+                "noise. Nothing was drawn."
+            )
         cost = charge(terms.shared, measurements.privacy.budget, spent)
         request = terms.digest()
         if only is None:
             # with its charge as it is computed here: the text of what is measured is written by
             # code that need not be believed
-            request = request_of((cost, measurements_digest(measurements)))
+            request = fingerprint_step((cost, measurements_digest(measurements)))
         receipt_id = self.receipt.id if self.receipt else ""
 
         def observation_of(values: tuple[SignedArray, ...]) -> Observation:
@@ -401,7 +441,9 @@ class Series(Immutable):
         return cast(Observation, step)
 
     def period(self, state: Path) -> tuple[SignedArray, ...]:
-        """Draw the rows of the next period of the only step; the first is charged with the whole (P4).
+        """Draw the rows of the next period of the declared measurements.
+
+        The first period is charged with the whole cost (P4).
 
         Args:
             state: the private file beside the ledger; it is made with the first period.
@@ -419,7 +461,10 @@ class Series(Immutable):
         terms, private_state = self.terms, _private_state(self)
         only, number = terms.only, len(private_state.charges)
         if only is None or not terms.along:
-            raise InputError(words.NOT_ALONG)
+            raise InputError(
+                "period() requires a series that declares its measurements and the attribute of "
+                "its periods (along). Nothing was drawn."
+            )
         cost = Charge()
         if number == 0:
             cost = charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
@@ -428,9 +473,12 @@ class Series(Immutable):
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
             if verify(only, table) != private_state.cost:  # what is measured is what was paid for
-                raise InputError(words.CHANGED)
+                raise InputError(_CHANGED)
             if len(private_state.charges) != number + 1:
-                raise InputError(words.TWO_THREADS)
+                raise InputError(
+                    "Another thread draws periods of this series at the same time. Resume the "
+                    "series and draw its periods in one thread. Nothing was drawn."
+                )
             closed = (
                 read_closed(state, owner, number) if number or state.exists() else ClosedPeriods()
             )
@@ -444,7 +492,7 @@ class Series(Immutable):
         def read_recorded(text: str) -> tuple[SignedArray, ...]:
             return values_from_text(text, [block.rows for block in only.blocks])
 
-        request = request_of((measurements_print, number))
+        request = fingerprint_step((measurements_print, number))
         return tuple(_step(self, cost, request, close_and_answer, read_recorded))
 
     def __repr__(self) -> str:
@@ -455,7 +503,9 @@ class Series(Immutable):
 
 
 class UnpaidSeries(Series):
-    """Steps that nobody paid for: with noise from a seed, or on rows that are made up; never private, whatever they draw (K8).
+    """Steps that are not paid for, and never private (K8).
+
+    Their noise comes from a seed, or their rows are synthetic.
 
     Args:
         terms: the steps to be carried out.
@@ -488,18 +538,31 @@ def _private_state(series: Series) -> _PrivateState:
 
 
 def _state_for_adaptive_step(series: Series, name: str, step: object, kind: type) -> _PrivateState:
-    """Return the private parts of a series for a step that is decided on the way; refuse a step that is not of exactly this class."""
+    """Return the private parts of a series for an adaptive step.
+
+    Args:
+        series: whose next step this is.
+        name: how a message calls the step.
+        step: the choice or the search.
+        kind: the class that the step must have exactly.
+
+    Raises:
+        InputError: another class, or a series that declares its steps.
+    """
     if type(step) is not kind:
         raise refuse(name, type(step).__name__, f"a {kind.__name__}")
     if series.terms.only is not None or series.terms.gaussian is not None:
-        raise InputError(words.NOT_PAID)
+        raise InputError(
+            "choose() and find() are not allowed in a series that declares fixed measurements or "
+            "mu squared. Declare a series that shares out its whole budget."
+        )
     return _private_state(series)
 
 
 def _initialise(
     series: Series, terms: ReleaseContract, state: _PrivateState, receipt: Receipt | None
 ) -> Series:
-    """Fill a series that is being made, once."""
+    """Set the fields of a new series, once."""
     object.__setattr__(series, "terms", terms)
     object.__setattr__(series, "receipt", receipt)
     _PRIVATE_STATES[series] = state
@@ -507,7 +570,10 @@ def _initialise(
 
 
 def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
-    """Check that the table belongs to the terms (K2), and return what all steps together may cost (K1)."""
+    """Return what all steps together may cost (K1).
+
+    The table, if there is one, must belong to the terms (K2).
+    """
     if type(terms) is not ReleaseContract:
         raise refuse("terms", type(terms).__name__, "Terms")
     if table is not None:
@@ -525,10 +591,10 @@ def _checked_ledger(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def request_of(selection: object) -> str:
+def fingerprint_step(selection: object) -> str:
     """Return the fingerprint of a step, from its public numbers.
 
-    >>> request_of("a") == request_of("b")
+    >>> fingerprint_step("a") == fingerprint_step("b")
     False
     """
     return hashlib.sha256(repr(selection).encode()).hexdigest()
@@ -556,13 +622,20 @@ def _step(
     """
     state = _private_state(series)
     if os.getpid() != state.process:
-        raise InputError(words.OTHER_PROCESS)
+        raise InputError(
+            "This Series was created in another process and cannot be used here. Nothing was drawn."
+        )
     along_periods = bool(series.terms.along)
     ledger = None if series.receipt is None else state.ledger
+    shared = series.terms.shared
     with state.lock:
         available = series.left()
-        if not cost.within(available):
-            raise BudgetError(words.too_much(series.terms.shared, cost, available))
+        if not cost.is_within(available):
+            raise BudgetError(
+                f"A step requests {charge_text(shared, cost)}, but only "
+                f"{charge_text(shared, available)} of this release's budget is left. Nothing was "
+                "drawn. Divide the budget among the steps."
+            )
         number = len(state.charges) + 1
         recorded = state.recorded[number - 1] if number <= len(state.recorded) else None
         if recorded is None:
@@ -573,7 +646,10 @@ def _step(
             if ledger is not None and series.receipt is not None and not along_periods:
                 ledger.begin(series.receipt, number, request)
         elif recorded.request != request:
-            raise InputError(words.OTHER_STEPS)
+            raise InputError(
+                "This version of leastnoise requests other steps than the ledger recorded. Resume "
+                "the release with the version that began it."
+            )
         state.charges.append(cost)
     if recorded is not None:
         return read_outcome(recorded.outcome)

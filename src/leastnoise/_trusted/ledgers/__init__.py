@@ -1,9 +1,9 @@
 """Choose the ledger that pays for a data set."""
 
 from leastnoise._trusted.ledgers._choice import (
-    ledger_for,
-    ledger_made,
-    other_ledgers,
-    receipt_in,
-    unknown_releases,
+    find_ledger,
+    find_other_ledgers,
+    find_unrecorded_releases,
+    open_or_create_ledger,
+    read_receipt,
 )

@@ -1,12 +1,14 @@
-"""Which ledger pays: found, or made, and refused if it is an older copy, a second one, or of other data.
+"""Choose the ledger that pays for a data set.
 
-Trusted: `Series.paid` charges whatever ledger it is given. Everything else of the session may be
-    wrong without spending twice.
+Refuse a ledger that is an older copy, a second one, or of other data.
+
+Trusted: `Series.paid` charges any ledger that it receives. All other code of the session may be
+wrong without spending twice.
 """
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,39 +17,34 @@ from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, refuse
 from leastnoise._trusted.kernel import Ledger
-from leastnoise._trusted.ledgers._messages import (
-    check_makeable,
-    older_copy,
-    other_data,
-    second_ledger,
-)
 
 
-def ledger_for(
+def find_ledger(
     ledger: object, source: Any, dataset: str | None, folders: list[Path], *, share: str = ""
 ) -> Ledger | None:
-    """The ledger that pays, if it is there.
+    """Return the ledger that pays, or None if it must be created.
 
     Args:
-        ledger: it, or its file.
-        source: the private data; only what they are called, and where they are, is asked.
-        dataset: their name in the ledger; None for that of their file or table.
-        folders: where releases that it paid, and other ledgers of the data, are looked for besides.
-        share: whose part of the budget pays; "" if it is not shared out.
+        ledger: the ledger, or the path of its file.
+        source: the private data; only their name and their place are used.
+        dataset: the name of the data in the ledger; None for the name of their file or table.
+        folders: further folders to search for releases that the ledger paid, and for other ledgers of
+            the data.
+        share: the share that pays; "" if the budget is not divided into shares.
 
     Returns:
-        The ledger; None if the file does not exist and may be made.
+        The ledger; None if the file does not exist and may be created.
 
     Raises:
-        InputError: it is no ledger, or belongs to other data.
-        LedgerError: it cannot be used, is older than a release that it paid, or would be a second
-            one of the data.
+        InputError: the argument is not a ledger, or the ledger belongs to other data.
+        LedgerError: the ledger cannot be used, is older than a release that it paid, or would be a
+            second ledger of the data.
 
     >>> folder = tempfile.TemporaryDirectory()
     >>> file, rows = Path(folder.name, "people.ledger"), Path(folder.name, "people.csv")
-    >>> ledger_for(file, rows, None, []) is None
+    >>> find_ledger(file, rows, None, []) is None
     True
-    >>> ledger_for(file, rows, None, [], share="ann")
+    >>> find_ledger(file, rows, None, [], share="ann")
     Traceback (most recent call last):
     leastnoise._trusted.check._errors.LedgerError: There is no ledger at ... restore it. ...
     >>> folder.cleanup()
@@ -58,38 +55,47 @@ def ledger_for(
             "ledger='people.ledger'."
         )
     if isinstance(ledger, Ledger):
-        check_known(ledger.path, ledger, folders)
+        check_no_missing_releases(ledger.path, ledger, folders)
         return ledger
     if not isinstance(ledger, (str, Path)):
         raise refuse("ledger", ledger, "a path or a Ledger")
     file = Path(ledger)
-    book = _opened(file, share)
-    check_known(file, book, folders)
+    opened_ledger = _open_ledger(file, share)
+    check_no_missing_releases(file, opened_ledger, folders)
     name = dataset or reading.dataset_name(source)
-    if book is None:
-        first, *joined = reading.protected_tables(source)
-        for table, known in [
-            (first, name),
-            *((second, reading.dataset_name(second)) for second in joined),
-        ]:
-            check_only(file, known, [*folders, *_folder(reading.source_location(table))])
-    elif name not in (None, book.dataset):
-        raise InputError(other_data(book.path, book.dataset, name))
-    return book
+    if opened_ledger is None:
+        first_table, *joined_tables = reading.protected_tables(source)
+        named_tables = [(first_table, name)]
+        named_tables += [(table, reading.dataset_name(table)) for table in joined_tables]
+        for table, table_name in named_tables:
+            table_folders = _ledger_folder(reading.source_location(table))
+            check_no_second_ledger(file, table_name, [*folders, *table_folders])
+    elif name not in (None, opened_ledger.dataset):
+        raise InputError(
+            f"The ledger {opened_ledger.path} belongs to the data set {opened_ledger.dataset!r}; "
+            f"got {name!r}. Use the ledger of {name!r}; or, if these are the same people, set dataset = "
+            f"{opened_ledger.dataset!r} ([ledger] of a spec, --dataset)."
+        )
+    return opened_ledger
 
 
-def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
-    """Make the ledger that `ledger_for` found missing; or open it, if another process has made it meanwhile.
+def open_or_create_ledger(file: object, dataset: str, privacy: Privacy) -> Ledger:
+    """Create the ledger that `find_ledger` did not find.
+
+    If another process has created it meanwhile, open it.
 
     Args:
-        file: where.
+        file: the path of the ledger.
         dataset: the name of the data set.
-        privacy: what it may spend in all, the neighbours and the unit. A bound on a unit's rows in
-            cells is of one table, and left out.
+        privacy: the whole budget, the neighbours and the unit. A bound on a unit's rows in cells
+            belongs to one table, and is left out.
+
+    Returns:
+        The ledger.
 
     >>> folder = tempfile.TemporaryDirectory()
-    >>> made = ledger_made(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
-    >>> made.left().epsilon, ledger_made(made.path, "people", made.privacy).id == made.id
+    >>> ledger = open_or_create_ledger(Path(folder.name, "people.ledger"), "people", ln.Privacy(ln.PureDP(1)))
+    >>> ledger.left().epsilon, open_or_create_ledger(ledger.path, "people", ledger.privacy).id == ledger.id
     (Fraction(1, 1), True)
     >>> folder.cleanup()
     """
@@ -103,74 +109,96 @@ def ledger_made(file: object, dataset: str, privacy: Privacy) -> Ledger:
     )
 
 
-def _opened(ledger: Path, share: str) -> Ledger | None:
-    """The ledger, if there is one."""
+def _open_ledger(ledger: Path, share: str) -> Ledger | None:
+    """Open the ledger if its file exists; return None if it can be created."""
     if os.path.lexists(ledger) or share:
         return Ledger.open(ledger, share=share)
-    check_makeable(ledger)
+    _check_can_be_created(ledger)
     return None
 
 
-def _folder(location: Any) -> list[Path]:
-    """Where data that are files are, and so their ledger."""
+def _ledger_folder(location: Any) -> list[Path]:
+    """Return the folder of data that are files, where their ledger is.
+
+    Empty for data that are not files.
+    """
     path = location.get("path") if isinstance(location, dict) else location
     return [reading.ledger_beside(path).parent] if isinstance(path, str) else []
 
 
-def unknown_releases(
-    ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()
+def find_unrecorded_releases(
+    ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
 ) -> tuple[Path, ...]:
-    """Return the releases in sight that this ledger paid for and has no row of.
+    """Return the releases that this ledger paid for and has no entry of.
 
-    If there is one, the ledger is an older copy, or a new one of that name.
+    Args:
+        ledger: the path of the ledger.
+        opened_ledger: the ledger; None if its file does not exist.
+        folders: further folders to search for releases.
+
+    If there is such a release, the ledger is an older copy, or a new ledger of that name.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     unknown_releases(Path(folder, "people.ledger"), None)
+    ...     find_unrecorded_releases(Path(folder, "people.ledger"), None)
     ()
     """
-    entries = book.entries() if book is not None else ()
-    known = {entry.id for entry in entries}
+    entries = opened_ledger.entries() if opened_ledger is not None else ()
+    entry_ids = {entry.id for entry in entries}
     parents = {ledger.parent, *folders} | {
         Path(entry.output).parent for entry in entries if entry.output.startswith("/")
     }
-    key, value = ("ledger", ledger.name) if book is None else ("ledger_id", book.id)
+    key, value = (
+        ("ledger", ledger.name) if opened_ledger is None else ("ledger_id", opened_ledger.id)
+    )
     return tuple(
         release
         for release, receipt in _paid_releases(parents)
-        if receipt.get(key) == value and receipt.get("id") not in known
+        if receipt.get(key) == value and receipt.get("id") not in entry_ids
     )
 
 
 def _paid_releases(folders: Iterable[Path]) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Every release in these folders that a ledger paid, with its receipt."""
+    """Give every release in the folders that a ledger paid, with its receipt."""
     for folder in sorted({Path(os.path.abspath(folder)) for folder in folders}):  # noqa: PTH100 - links stay links
         with suppress(OSError):
             for inside in sorted(folder.iterdir()):
-                for release in (inside, *_periods_in(inside)):
+                for release in (inside, *_period_releases(inside)):
                     with suppress(OSError):
-                        receipt = receipt_in(release)
+                        receipt = read_receipt(release)
                         if receipt.get("ledger_id"):
                             yield release, receipt
 
 
-def _periods_in(folder: Path) -> list[Path]:
-    """The releases in the directory of a series, one for each of its periods."""
+def _period_releases(folder: Path) -> list[Path]:
+    """Return the releases of the periods of a series, in its folder."""
     with suppress(OSError):
         return sorted(manifest.parent for manifest in folder.glob("*/manifest.json"))
     return []
 
 
-def check_known(ledger: Path, book: Ledger | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to pay from a ledger that does not know of releases that were paid from it."""
-    if unknown := unknown_releases(ledger, book, folders):
-        raise LedgerError(older_copy(ledger, unknown, there=book is not None))
+def check_no_missing_releases(
+    ledger: Path, opened_ledger: Ledger | None, folders: Iterable[Path] = ()
+) -> None:
+    """Refuse a ledger without entries for releases that it paid.
+
+    Raises:
+        LedgerError: there is such a release; the message names the first one.
+    """
+    releases = find_unrecorded_releases(ledger, opened_ledger, folders)
+    if releases:
+        raise LedgerError(_missing_entries(ledger, releases, exists=opened_ledger is not None))
 
 
-def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """Return the other ledgers in sight that know a data set; if there are none, releases paid for it.
+def find_other_ledgers(
+    ledger: Path, dataset: str, folders: Iterable[Path] = ()
+) -> tuple[Path, ...]:
+    """Return the other ledgers that know a data set.
+
+    If there are none, return the releases that were paid for the data set. Both are searched in the
+    folder of the ledger and in ``folders``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     other_ledgers(Path(folder, "people.ledger"), "people")
+    ...     find_other_ledgers(Path(folder, "people.ledger"), "people")
     ()
     """
     others = []
@@ -184,31 +212,104 @@ def other_ledgers(ledger: Path, dataset: str, folders: Iterable[Path] = ()) -> t
                 ):
                     others.append(file)
     return tuple(others) or tuple(
-        release for release, receipt in _paid_releases(searched) if dataset in _datasets(receipt)
+        release
+        for release, receipt in _paid_releases(searched)
+        if dataset in _dataset_names(receipt)
     )
 
 
-def _datasets(receipt: Mapping[str, str]) -> set[str]:
-    """The data sets that a release was made of: its ledger's, and a second table that is not public."""
+def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
+    """Return the names of the data sets that a release used.
+
+    They are that of its ledger, and a second table that is not public.
+    """
     return {receipt[name] for name in ("dataset", "protected_table") if name in receipt}
 
 
-def check_only(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
-    """Refuse to open a second ledger for data that another one knows."""
-    others = other_ledgers(ledger, dataset, folders) if dataset else ()
+def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[Path] = ()) -> None:
+    """Refuse to create a second ledger for data that another one knows.
+
+    Raises:
+        LedgerError: another ledger knows the data set, or a release was paid for it.
+    """
+    others = find_other_ledgers(ledger, dataset, folders) if dataset else ()
     if others:
-        raise LedgerError(second_ledger(ledger, dataset, others[0]))
+        raise LedgerError(
+            f"There is no ledger at {ledger}, and {_describe_payment(others[0])} the data set "
+            f"{dataset!r}: a second ledger would not know what was spent. Nothing was spent. Pay "
+            "from that ledger; or, if these are other people, give the data set another name "
+            "(dataset); or, to keep two ledgers whose losses add up, make this one with "
+            f"`leastnoise ledger set {ledger}`."
+        )
 
 
-def receipt_in(release: Path) -> dict[str, str]:
-    """Return the texts of the receipt in a release's manifest; empty if that is no manifest.
+def _describe_payment(payer: Path) -> str:
+    """Return the start of a clause: what knows, or was paid for, a data set.
 
-    Entries that are no texts are left out, so that the others can be compared whatever the file
-    holds. A second table that is not public is named under ``protected_table``.
+    Args:
+        payer: the file of a ledger, or the folder of a release.
+    """
+    if payer.is_dir():
+        return f"the release in {payer} was paid for"
+    return f"the ledger {payer} knows"
+
+
+def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) -> str:
+    """Return the message for a ledger without the entries of releases that it paid.
+
+    Args:
+        ledger: the file of the ledger.
+        releases: the folders of those releases, at least one.
+        exists: whether the file of the ledger exists.
+    """
+    first = releases[0]
+    others = f" and {len(releases) - 1} more" if len(releases) > 1 else ""
+    if not exists:
+        return (
+            f"There is no ledger at {ledger}, but the release in {first}{others} was paid from one "
+            "of this name. Nothing was spent. Restore that ledger; or, if this is another data "
+            "set, give its ledger another name."
+        )
+    return (
+        f"The ledger {ledger} does not know the release in {first}{others}, which was paid from it: "
+        "it is an older copy. Nothing was spent. Restore the newest copy of the ledger; if there "
+        f"is none, enter what it lacks: `leastnoise ledger spent {ledger} --release {first}`."
+    )
+
+
+def _check_can_be_created(ledger: Path) -> None:
+    """Refuse a path at which no ledger can be created.
+
+    Called before anything is planned or read; `Ledger.create` refuses the same after the plan.
+
+    Raises:
+        LedgerError: the folder is missing or cannot be written, or an earlier ledger of this name
+            left a journal.
+    """
+    folder = ledger.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise LedgerError(
+            f"A ledger cannot be made at {ledger}: choose a folder that exists and that you may "
+            "write to. Nothing was spent."
+        )
+    for left_over in (Path(f"{ledger}-journal"), Path(f"{ledger}-wal")):
+        if left_over.exists():
+            raise LedgerError(
+                f"{left_over} is left from an earlier ledger of this name. Restore that ledger. "
+                "Nothing was spent."
+            )
+
+
+def read_receipt(release: Path) -> dict[str, str]:
+    """Return the texts of the receipt in a release's manifest.
+
+    Empty if the file is not a manifest. Entries that are not texts are left out, so that the others
+    can be compared whatever the file contains. A second table that is not public has the key
+    ``protected_table``.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "manifest.json").write_text('{"receipt": {"id": "a1", "step": 3}}')
-    ...     receipt_in(Path(folder))
+    ...     read_receipt(Path(folder))
     {'id': 'a1'}
     """
     try:

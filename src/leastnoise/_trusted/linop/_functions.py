@@ -1,6 +1,4 @@
-"""Functions on operators, dispatched by class.
-
-Apply, transpose, weighted column sums, matrix.
+"""Apply, transpose and sum operators, dispatched by class.
 
 Every function works along the first axis of its array, in exact int64 arithmetic where the input is
 int64. In ``apply`` overflow is excluded by the caller from public bounds (``plan`` checks them),
@@ -123,6 +121,7 @@ def _(operator: Prefix, y: Array) -> Array:
 
 
 def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
+    """Return the first and the last cell of every row of an operator."""
     return (
         (operator.low, operator.high)
         if isinstance(operator, Ranges)
@@ -152,7 +151,9 @@ def _(operator: AllRanges | Ranges, y: Array) -> Array:
 
 
 def all_range_ends(size: int) -> tuple[IntArray, IntArray]:
-    """First and last cells of all intervals, in the order of AllRanges.
+    """Return the first and last cells of all intervals.
+
+    In the order of `AllRanges`.
 
     >>> all_range_ends(2)
     (array([0, 0, 1]), array([0, 1, 1]))
@@ -175,7 +176,7 @@ def run_sums(x: Array, width: int) -> Array:
 def run_spread(x: Array, width: int, length: int) -> Array:
     """Repeat every entry ``width`` times along the first axis.
 
-    Cut to ``length``.
+    The result is cut to ``length``.
 
     >>> run_spread(np.array([1, 2]), 2, 3).tolist()
     [1, 1, 2]
@@ -230,6 +231,7 @@ def _(operator: DiagonalAndRows, x: Array) -> Array:
 
 
 def tensor(matrix: IntArray, x: Array) -> Array:
+    """Multiply a matrix by an array along the array's first axis."""
     return (matrix @ x.reshape(x.shape[0], -1)).reshape(matrix.shape[0], *x.shape[1:])
 
 
@@ -262,15 +264,15 @@ def _(operator: Dense, weights: IntArray, power: int) -> IntArray:
     return powered.T @ weights
 
 
-def refuse_overflow(most: int) -> None:
+def refuse_overflow(largest_sum: int) -> None:
     """Refuse column sums that might reach 2^63, judged by what they are at most.
 
     >>> refuse_overflow(2**62)
     """
-    if most >= 2**63:
+    if largest_sum >= 2**63:
         raise refuse(
             "matrix",
-            f"entries whose weighted column sums may reach {most}",
+            f"entries whose weighted column sums may reach {largest_sum}",
             "small enough for sums below 2^63",
         )
 
@@ -278,7 +280,16 @@ def refuse_overflow(most: int) -> None:
 def along(
     function: Callable[[Operator, Array], Array], operator: Operator, x: Array, axis: int
 ) -> Array:
-    """Use ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+    """Apply ``apply`` or ``apply_transpose`` along an axis, counted from 0.
+
+    Args:
+        function: ``apply`` or ``apply_transpose``.
+        operator: A, of shape (rows, size).
+        x: the array; its axis ``axis`` has the length that the function needs.
+        axis: the axis.
+
+    Returns:
+        An array whose axis ``axis`` has the new length.
 
     >>> along(apply, Total(2), np.array([[1, 2], [3, 4]]), 1)
     array([[3],
@@ -292,7 +303,7 @@ def along(
 def dense(operator: Operator) -> IntArray:
     """Return the explicit matrix, int64 of shape (rows, size).
 
-    Only for small operators and tests.
+    Use it only for small operators and in tests.
 
     >>> dense(Tree.full(3, 2)).tolist()
     [[1, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
@@ -306,7 +317,7 @@ def dense(operator: Operator) -> IntArray:
 def last_cells(operator: Operator) -> IntArray:
     """Return the last cell with a nonzero coefficient of each row.
 
-    A sealed array of shape (rows,), computed from the explicit matrix.
+    The result is a sealed array of shape (rows,), computed from the explicit matrix.
 
     >>> last_cells(Tree.full(3, 2)).tolist()
     [2, 1, 2, 0, 1, 2]
@@ -348,7 +359,7 @@ def _(operator: DiagonalAndRows) -> tuple[int, int]:
 
 
 def non_negative(operator: Operator) -> bool:
-    """Whether all entries are at least 0.
+    """Tell whether all entries of an operator are at least 0.
 
     >>> non_negative(Prefix(4)), non_negative(Dense([[1, -1]]))
     (True, False)
@@ -357,7 +368,9 @@ def non_negative(operator: Operator) -> bool:
 
 
 def largest_entry(operator: Operator) -> int:
-    """The largest |entry|: every |(A x)_i| is at most this times the sum of |x|.
+    """Return the largest |entry| of an operator.
+
+    Every |(A x)_i| is at most this times the sum of |x|.
 
     >>> largest_entry(Dense([[1, -7]]))
     7
@@ -375,7 +388,7 @@ def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allo
 
 
 def operators() -> tuple[type[Operator], ...]:
-    """All classes of operators: those that have registered `apply`.
+    """Return all classes of operators: those that have registered `apply`.
 
     >>> Prefix in operators(), object in operators()
     (True, False)

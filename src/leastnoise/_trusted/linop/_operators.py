@@ -1,4 +1,4 @@
-"""Integer linear operators as small frozen values.
+"""Define integer linear operators as small frozen values.
 
 An operator stands for an integer matrix with ``rows`` queries over ``size`` cells. It says nothing
 about noise: the scale of a row's noise belongs to the plan. Questions about operators are functions
@@ -22,7 +22,7 @@ _MOST = 2**53
 
 
 class Sealed(np.ndarray[Any, Any]):
-    """An array that cannot be looked at in another way: the same memory would be another matrix.
+    """An array whose memory cannot be viewed as another matrix.
 
     Its entries cannot be written, by any means of NumPy: the memory is that of a ``bytes`` object.
     Shape, strides and type are neither set nor resized nor restored by the object's own attributes
@@ -58,7 +58,9 @@ class Sealed(np.ndarray[Any, Any]):
 
 
 def sealed(array: Array) -> Array:
-    """A copy whose entries nobody can change: its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
+    """Return a copy whose entries nobody can change.
+
+    Its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
 
     >>> sealed(np.array([1, 2])).setflags(write=True)
     Traceback (most recent call last):
@@ -68,7 +70,9 @@ def sealed(array: Array) -> Array:
 
 
 def narrow(array: IntArray) -> SignedArray:
-    """The same whole numbers as int32 if they all fit, else as they are: half the memory, and nothing lost.
+    """Return the same whole numbers as int32 if they all fit.
+
+    That is half the memory, and nothing is lost; otherwise the array is returned unchanged.
 
     >>> narrow(np.array([3, -4])).dtype, narrow(np.array([2**31])).dtype
     (dtype('int32'), dtype('int64'))
@@ -78,7 +82,15 @@ def narrow(array: IntArray) -> SignedArray:
 
 
 def frozen(name: str, values: object, dimensions: int) -> IntArray:
-    """A sealed int64 copy of a list of whole numbers.
+    """Return a sealed int64 copy of a list of whole numbers.
+
+    Args:
+        name: how a message calls the list.
+        values: whole numbers from -2^53 to 2^53.
+        dimensions: the number of axes that the array must have.
+
+    Raises:
+        InputError: other numbers, or another shape.
 
     >>> frozen("low", [1, 2], 1).tolist()
     [1, 2]
@@ -123,8 +135,10 @@ class ValueEquality:
 
     def _parts(self) -> tuple[object, ...]:
         kind: type = type(self)
-        parts = (getattr(self, field.name) for field in fields(kind))
-        return tuple(part.tobytes() if isinstance(part, np.ndarray) else part for part in parts)
+        values = (getattr(self, field.name) for field in fields(kind))
+        return tuple(
+            value.tobytes() if isinstance(value, np.ndarray) else value for value in values
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

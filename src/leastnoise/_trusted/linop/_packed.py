@@ -1,4 +1,4 @@
-"""Operators and noisy answers as JSON values, and back.
+"""Write operators and noisy answers as JSON values, and read them.
 
 Reading an array uses no more memory than its public shape requires.
 """
@@ -25,7 +25,7 @@ _FORMS = {"zlib_int64": 8, "zlib_int32": 4, **{f"int{8 * size}": size for size i
 def pack(array: SignedArray) -> dict[str, object]:
     """Return an int64 or int32 array as a JSON value.
 
-    Its shape and its compressed bytes.
+    The value has its shape and its compressed bytes.
     """
     bits = 32 if array.dtype == np.int32 else 64
     raw = zlib.compress(np.ascontiguousarray(array, dtype=f"<i{bits // 8}").tobytes())
@@ -38,16 +38,19 @@ def to_json(operator: Operator) -> dict[str, object]:
     The name of its class and the arguments of its constructor.
     """
     kind: type = type(operator)
-    parts = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
-    return {"kind": kind.__name__.lower(), **{name: _written(part) for name, part in parts.items()}}
+    arguments = {field.name: getattr(operator, field.name) for field in fields(kind) if field.init}
+    return {
+        "kind": kind.__name__.lower(),
+        **{name: _written(value) for name, value in arguments.items()},
+    }
 
 
-def _written(part: Any) -> object:
-    if isinstance(part, np.ndarray):
-        return pack(part)
-    if isinstance(part, tuple):
-        return list(part)
-    return part if isinstance(part, int) else to_json(part)
+def _written(value: Any) -> object:
+    if isinstance(value, np.ndarray):
+        return pack(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, int) else to_json(value)
 
 
 def whole_bytes(array: SignedArray) -> dict[str, object]:
@@ -74,7 +77,7 @@ def whole_bytes_text(array: SignedArray) -> str:
 
 
 def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
-    """Read what ``pack`` or ``whole_bytes`` wrote, as int64.
+    """Read an array that ``pack`` or ``whole_bytes`` wrote, as int64.
 
     An array of more than ``most`` numbers is refused before it is unpacked.
     """

@@ -1,4 +1,4 @@
-"""The block tree of a rectangle of cells, and its cell order.
+"""Define the block tree of a rectangle of cells, and its cell order.
 
 In that order every block of the tree is a run.
 

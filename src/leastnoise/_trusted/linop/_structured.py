@@ -1,6 +1,7 @@
-"""Operators that need few running sums.
+"""Define operators that need few running sums.
 
-Contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on blocks.
+They are contrasts, the Haar wavelet, Toeplitz matrices, and queries on reordered cells or on
+blocks.
 """
 
 from dataclasses import dataclass
@@ -147,12 +148,12 @@ class Toeplitz(ValueEquality):
     scales: IntArray
 
     def __post_init__(self) -> None:
-        for name, given in (
+        for name, array in (
             ("starts", self.starts),
             ("values", self.values),
             ("scales", self.scales),
         ):
-            object.__setattr__(self, name, frozen(name, given, 1))
+            object.__setattr__(self, name, frozen(name, array, 1))
         starts = self.starts
         if (
             len(starts) != len(self.values)
@@ -183,7 +184,7 @@ class Toeplitz(ValueEquality):
         return self.size
 
 
-def running(starts: IntArray, values: IntArray, x: Array) -> Array:
+def toeplitz_product(starts: IntArray, values: IntArray, x: Array) -> Array:
     """Multiply by the Toeplitz matrix without its scales.
 
     Entry i is the sum over j <= i of x_j times the coefficient of i - j.
@@ -199,13 +200,14 @@ def running(starts: IntArray, values: IntArray, x: Array) -> Array:
     return answer
 
 
-def scaled(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+def scale_cells(operator: Toeplitz, x: Array, power: int = 1) -> Array:
+    """Multiply the entries of x along its first axis by the scales^power."""
     return (operator.scales**power).reshape(-1, *([1] * (x.ndim - 1))) * x
 
 
 @apply.register
 def _(operator: Toeplitz, x: Array) -> Array:
-    return running(operator.starts, operator.values, scaled(operator, x))
+    return toeplitz_product(operator.starts, operator.values, scale_cells(operator, x))
 
 
 @column_sums.register
@@ -216,9 +218,9 @@ def _(operator: Toeplitz, weights: IntArray, power: int) -> IntArray:
         for value, length in zip(operator.values.tolist(), lengths.tolist(), strict=True)
     )
     refuse_overflow(tallest * int(weights.max(initial=0)) * int(operator.scales.max()) ** power)
-    return scaled(
+    return scale_cells(
         operator,
-        running(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
+        toeplitz_product(operator.starts, np.abs(operator.values) ** power, weights[::-1])[::-1],
         power,
     )
 
@@ -308,14 +310,14 @@ class Ordered(ValueEquality):
             "another operator than contrasts and ordered ones",
         )
         object.__setattr__(self, "order", frozen("order", self.order, 1))
-        seen = np.zeros(self.operator.size, dtype=np.bool_)
+        is_listed = np.zeros(self.operator.size, dtype=np.bool_)
         if (
-            len(self.order) == len(seen)
+            len(self.order) == len(is_listed)
             and int(self.order.min()) >= 0
-            and int(self.order.max()) < len(seen)
+            and int(self.order.max()) < len(is_listed)
         ):
-            seen[self.order] = True
-        if not seen.all():
+            is_listed[self.order] = True
+        if not is_listed.all():
             raise refuse(
                 "order",
                 f"{len(self.order)} places",
@@ -357,6 +359,7 @@ def _(operator: Ordered, weights: IntArray, power: int) -> IntArray:
 
 
 def inverse_permute(operator: Ordered, x: Array) -> Array:
+    """Return values in the new order of cells in their old order."""
     answer = np.empty_like(x)
     answer[operator.order] = x
     return answer
@@ -390,11 +393,11 @@ class Nested:
     above: Operator
 
     def __post_init__(self) -> None:
-        for name, part in (("inner", self.inner), ("last", self.last), ("above", self.above)):
+        for name, operator in (("inner", self.inner), ("last", self.last), ("above", self.above)):
             without = Coarse, Contrasts, Nested, Ordered
             refuse_others(
                 name,
-                part,
+                operator,
                 without,
                 "another operator than contrasts, coarse, ordered and nested ones",
             )
@@ -437,7 +440,7 @@ def _blocks(x: Array, width: int) -> Array:
     return x.reshape(-1, width, *x.shape[1:]).swapaxes(0, 1)
 
 
-def row_of(x: Array) -> Array:
+def join_runs(x: Array) -> Array:
     """Undo ``_blocks``: put the runs one after the other again."""
     return x.swapaxes(0, 1).reshape(-1, *x.shape[2:])
 
@@ -448,7 +451,7 @@ def _(operator: Nested, x: Array) -> Array:
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
     return np.concatenate(
         [
-            row_of(apply(operator.inner, blocks)),
+            join_runs(apply(operator.inner, blocks)),
             apply(operator.last, last),
             apply(operator.above, sums),
         ],

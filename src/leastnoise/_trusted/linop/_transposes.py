@@ -1,4 +1,4 @@
-"""Products with transposed operators, for estimates and error bars.
+"""Multiply by transposed operators, for estimates and error bars.
 
 Column sums, and so privacy costs, do not use the ones in this file.
 """
@@ -16,9 +16,9 @@ from leastnoise._trusted.linop._structured import (
     Ordered,
     Toeplitz,
     inverse_permute,
-    row_of,
-    running,
-    scaled,
+    join_runs,
+    scale_cells,
+    toeplitz_product,
 )
 
 __all__ = ["apply_transpose"]  # with those of all operators
@@ -64,7 +64,7 @@ def _(operator: Haar, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Toeplitz, y: Array) -> Array:
-    return scaled(operator, running(operator.starts, operator.values, y[::-1])[::-1])
+    return scale_cells(operator, toeplitz_product(operator.starts, operator.values, y[::-1])[::-1])
 
 
 @apply_transpose.register
@@ -83,5 +83,5 @@ def _(operator: Nested, y: Array) -> Array:
     sums = apply_transpose(operator.above, above)
     within = apply_transpose(operator.inner, blocks) + sums[None, :-1]
     return np.concatenate(
-        [row_of(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0
+        [join_runs(within), apply_transpose(operator.last, last) + sums[-1:]], axis=0
     )

@@ -39,7 +39,7 @@ from leastnoise._trusted.reading._sql import (
     unit_of,
 )
 from leastnoise._trusted.reading._units import MOST_CUT
-from leastnoise._trusted.table import Wanted, groups
+from leastnoise._trusted.table import TableKey, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
 # counts.
@@ -85,7 +85,7 @@ class Engine:
 
     def counts(
         self, wish: CountRequest, entropy_bytes: Entropy
-    ) -> tuple[dict[Wanted, IntArray], tuple[int, int, int] | None] | None:
+    ) -> tuple[dict[TableKey, IntArray], tuple[int, int, int] | None] | None:
         """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
 
         Returns:
@@ -117,7 +117,7 @@ class Engine:
             > MOST_CELLS
         ):
             return None
-        tables: dict[Wanted, IntArray] = {}
+        tables: dict[TableKey, IntArray] = {}
         with self.session(self.what) as run:
             for start in range(0, len(covers), self.most_sets):
                 some = covers[start : start + self.most_sets]
@@ -514,7 +514,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
 
 def _tables(
     answer: Any, cover: tuple[str, ...], wish: CountRequest
-) -> Iterator[tuple[Wanted, IntArray]]:
+) -> Iterator[tuple[TableKey, IntArray]]:
     """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
     import pyarrow as pa
 

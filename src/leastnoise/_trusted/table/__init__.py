@@ -7,8 +7,8 @@ from leastnoise._trusted.table._table import (
     Counted,
     Keyed,
     Table,
+    TableKey,
     Values,
-    Wanted,
     code_dtype,
     columns_of,
 )

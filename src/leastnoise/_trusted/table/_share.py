@@ -1,10 +1,10 @@
-"""Which marginals to count together.
+"""Choose which marginals to count together.
 
 One pass over the rows counts a group of attributes, whose table gives several smaller ones.
 
-Not trusted: the kernel looks whether the table of a group has what it is asked for (A3 of
-PROOFS-kernel.md). It learns no more of the rows than the power of two above their number, which
-decides only how the same numbers are computed.
+Not trusted: the kernel checks that the table of a group has the attributes of each member (A3 of
+PROOFS-kernel.md). This code receives only the power of two above the number of rows, which decides
+how the same numbers are computed.
 """
 
 import math
@@ -36,7 +36,9 @@ class Group:
     members: tuple[int, ...]
 
 
-def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -> list[Group]:
+def groups(
+    attribute_sets: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int
+) -> list[Group]:
     """Cover attribute sets greedily by groups.
 
     Each set is a member of exactly one group; sets are positions without repetition.
@@ -48,29 +50,31 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
     >>> groups([(0, 1), (1, 2), (0, 2), (1,)], [2, 2, 2], 10**6)
     [Group(attributes=(0, 1, 2), members=(0, 1, 2, 3))]
     """
-    if len(wanted) == 1:
-        return [Group(attributes=tuple(sorted(wanted[0])), members=(0,))]
+    if len(attribute_sets) == 1:
+        return [Group(attributes=tuple(sorted(attribute_sets[0])), members=(0,))]
     limit = max(LEAST_CELLS, min(rows // 8, CACHED_CELLS))
-    used = sorted({attribute for attributes in wanted for attribute in attributes})
+    used = sorted({attribute for attributes in attribute_sets for attribute in attributes})
     column = {attribute: index for index, attribute in enumerate(used)}
-    incidence = np.zeros((len(wanted), len(used)), dtype=np.int16)
-    for index, attributes in enumerate(wanted):
+    incidence = np.zeros((len(attribute_sets), len(used)), dtype=np.int16)
+    for index, attributes in enumerate(attribute_sets):
         incidence[index, [column[attribute] for attribute in attributes]] = 1
     width = np.array([sizes[attribute] for attribute in used], dtype=np.float64)
-    cells = [math.prod(sizes[attribute] for attribute in attributes) for attributes in wanted]
+    cells = [
+        math.prod(sizes[attribute] for attribute in attributes) for attributes in attribute_sets
+    ]
     # rows of `left` belong to the sets `names`, largest first
     names = np.array(
-        sorted(range(len(wanted)), key=lambda index: (-cells[index], index)), dtype=np.intp
+        sorted(range(len(attribute_sets)), key=lambda index: (-cells[index], index)), dtype=np.intp
     )
-    left = np.asfortranarray(incidence[names])
-    width_of = left.sum(axis=1)
+    sorted_incidence = np.asfortranarray(incidence[names])
+    width_of = sorted_incidence.sum(axis=1)
     waiting = np.ones(len(names), dtype=np.bool_)
     grouped = []
     first = 0
     while waiting.any():
         first += int(waiting[first:].argmax())
         group, covered = _grow(
-            left,
+            sorted_incidence,
             first,
             np.where(waiting, width_of, len(used) + 2),
             width,
@@ -82,7 +86,7 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
         summed = (
             covered
             if cells[names[first]] <= max(limit, rows)
-            else covered & (left == left[first]).all(axis=1)
+            else covered & (sorted_incidence == sorted_incidence[first]).all(axis=1)
         )
         summed[first] = True
         grouped.append(
@@ -96,7 +100,7 @@ def groups(wanted: Sequence[tuple[int, ...]], sizes: Sequence[int], rows: int) -
 
 
 def _grow(
-    left: npt.NDArray[np.int16],
+    sorted_incidence: npt.NDArray[np.int16],
     first: int,
     missing: IntArray,
     width: FloatArray,
@@ -108,17 +112,17 @@ def _grow(
     ``missing`` holds how many attributes of each set the group lacks, at first all; more than there
     are for a set that has a group.
     """
-    inside = left[first] > 0
+    inside = sorted_incidence[first] > 0
     for column in np.flatnonzero(inside):
-        missing -= left[:, column]
+        missing -= sorted_incidence[:, column]
     size = float(cells)
     while True:
         fits = ~inside & (size * width <= limit)
         near = np.flatnonzero((missing == 1) & fits.any())
-        gain = np.where(fits, left[near].sum(axis=0), 0)
+        gain = np.where(fits, sorted_incidence[near].sum(axis=0), 0)
         if not gain.any():
             return np.flatnonzero(inside).tolist(), missing == 0
         best = int(gain.argmax())
         inside[best] = True
         size *= width[best]
-        missing -= left[:, best]
+        missing -= sorted_incidence[:, best]

@@ -1,9 +1,8 @@
-"""The opaque handle on encoded private rows.
+"""Define the opaque handle on encoded private rows.
 
-The rows are kept outside the handle, so that nothing in it leads to them.
-
-Filled by `Table` when it is made, opened by the kernel alone; the import contracts allow nobody
-else. The labels (T1 ...) refer to PROOFS-table.md beside this file.
+The rows are kept outside the handle, so that nothing in it leads to them. `Table` stores them when
+it is made, and only the kernel opens them: the import contracts allow no other code. The labels (T1
+...) refer to PROOFS-table.md beside this file.
 """
 
 import math
@@ -22,12 +21,12 @@ from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, Unit
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
 # A measure to be summed, or None for rows, and the attributes of a marginal.
-Wanted = tuple[str | None, tuple[str, ...]]
+TableKey = tuple[str | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
 class Columns:
-    """Private rows.
+    """Private rows, as columns of cells and amounts.
 
     Attributes:
         codes: for each attribute that was read, the cell of every row.
@@ -50,7 +49,7 @@ class Counted:
             measure.
     """
 
-    tables: Mapping[Wanted, IntArray]
+    tables: Mapping[TableKey, IntArray]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +65,7 @@ class Keyed:
     units: IntArray
 
 
-_KEPT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
+_CONTENT: WeakKeyDictionary[object, Columns | Counted | Keyed] = WeakKeyDictionary()  # T3
 
 
 def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
@@ -78,11 +77,11 @@ def keep(handle: object, columns: Columns | Counted | Keyed) -> None:
     >>> columns_of(handle).rows
     3
     """
-    _KEPT[handle] = columns
+    _CONTENT[handle] = columns
 
 
 def columns_of(handle: object, *kinds: type) -> Any:
-    """Return the rows, counts or keys behind a handle; for the kernel.
+    """Return the rows, counts or keys behind a handle; only for the kernel.
 
     Args:
         handle: a table.
@@ -96,13 +95,13 @@ def columns_of(handle: object, *kinds: type) -> Any:
     >>> columns_of(Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3])), Keyed).keys
     ('curl',)
     """
-    kept = _KEPT[handle]
-    if not isinstance(kept, kinds or Columns):
+    content = _CONTENT[handle]
+    if not isinstance(content, kinds or Columns):
         raise InternalError(
-            f"This table has {type(kept).__name__}, and something else is asked of it; please "
+            f"This table has {type(content).__name__}, and something else is asked of it; please "
             "report this."
         )
-    return kept
+    return content
 
 
 class Table(Immutable):
@@ -206,25 +205,27 @@ class Table(Immutable):
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
         for name, measure in measures.items():
-            inside, nothing = (
+            is_within_bounds, is_zero = (
                 (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units),
                 sums[name] == 0,
             )
-            given = sums.get(domain.count_of(name) or "")
+            value_counts = sums.get(domain.count_of(name) or "")
             if not (
-                inside | nothing if given is None else np.where(given != 0, inside, nothing)
+                is_within_bounds | is_zero
+                if value_counts is None
+                else np.where(value_counts != 0, is_within_bounds, is_zero)
             ).all():
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
                 )  # T1
-        counts = None if counting is None else _counting(counting, lengths, measures, sums)
+        counts = None if counting is None else _checked_counting(counting, lengths, measures, sums)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": max_per_cell,
             "usage": usage,
         }
-        self._have(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
+        self._set_facts(domain=domain, attributes=tuple(columns), measures=tuple(sums), **bounds)
         values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
         if counts is not None:
             values_of[None] = counts
@@ -236,20 +237,26 @@ class Table(Immutable):
         domain: Domain,
         attributes: Sequence[str],
         measures: Sequence[str],
-        tables: Mapping[Wanted, IntArray],
+        tables: Mapping[TableKey, IntArray],
         *,
         unit_column: str | None = None,
         max_rows: int = 1,
         max_per_cell: PerCellBound | None = None,
         usage: "Table | None" = None,
     ) -> "Table":
-        """Return a handle on rows that stay where they are.
+        """Return a handle on rows whose marginals a database has counted.
 
-        Their marginals have been counted there.
+        A row that one of the attributes read drops is in no marginal.
 
-        A row that one of the attributes read drops is in no marginal. The tables have for a
-        measure, or None for rows, and some attributes their marginal: int64, flat, row-major. The
-        other arguments are as above.
+        Args:
+            domain: the public domain.
+            attributes: the attributes that were read.
+            measures: the measures that were read.
+            tables: by the measure (None for rows) and the attributes, the marginal: int64, flat, row-major.
+            unit_column: as for `Table`.
+            max_rows: as for `Table`.
+            max_per_cell: as for `Table`.
+            usage: as for `Table`.
 
         Raises:
             InternalError: counts that do not fit the domain; the message names the attributes,
@@ -258,10 +265,10 @@ class Table(Immutable):
         >>> Table.counted(ln.Domain(sex=["F", "M"]), ["sex"], [], {(None, ("sex",)): np.array([1, 2])})
         <Table of private rows over Domain(sex=Categories(['F', 'M']))>
         """
-        made = object.__new__(cls)
+        table = object.__new__(cls)
         read = tuple(name for name in domain.names if name in attributes)
         sums = tuple(name for name in domain.measures if name in measures)
-        kept = {}
+        counted_tables = {}
         for (measure, names), counts in tables.items():
             cells = math.prod(map(domain.cells, names))
             if (
@@ -275,16 +282,16 @@ class Table(Immutable):
                 )  # T4
             if measure is None and int(counts.min()) < 0:
                 raise InternalError(f"the counts of {names!r} must not be negative.")  # T4
-            kept[measure, tuple(names)] = _frozen(counts)
+            counted_tables[measure, tuple(names)] = _frozen(counts)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": max_per_cell,
             "usage": usage,
         }
-        made._have(domain=domain, attributes=read, measures=sums, **bounds)
-        keep(made, Counted(tables=kept))
-        return made
+        table._set_facts(domain=domain, attributes=read, measures=sums, **bounds)
+        keep(table, Counted(tables=counted_tables))
+        return table
 
     @classmethod
     def keyed(
@@ -315,13 +322,13 @@ class Table(Immutable):
         <Table of private rows over Domain(agent=Unknown(9))>
         """
         allowed, texts = domain.keys(attribute).table, tuple(keys)
-        known = (
+        are_allowed = (
             isinstance(allowed, Keys)
             and len(set(texts)) == len(texts)
             and all(type(text) is str and allowed.allows(text) for text in texts)
         )
         if (
-            not known
+            not are_allowed
             or units.shape != (len(texts),)
             or units.dtype != np.int64
             or not int(units.min(initial=1)) >= 1
@@ -330,23 +337,24 @@ class Table(Immutable):
                 f"the keys of {attribute!r} must differ and be allowed, each with the units that "
                 "have it."
             )  # T5
-        made = object.__new__(cls)
+        table = object.__new__(cls)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
             "max_per_cell": None,
             "usage": None,
         }
-        made._have(domain=domain, attributes=(attribute,), measures=(), **bounds)
-        keep(made, Keyed(keys=texts, units=_frozen(units)))
-        return made
+        table._set_facts(domain=domain, attributes=(attribute,), measures=(), **bounds)
+        keep(table, Keyed(keys=texts, units=_frozen(units)))
+        return table
 
-    def _have(self, **facts: object) -> None:
+    def _set_facts(self, **facts: object) -> None:
+        """Set the public facts of a new handle."""
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
     def require(self, attributes: Iterable[str], measures: Iterable[str] = ()) -> None:
-        """Refuse columns that are not in the table.
+        """Refuse attributes or measures that the table was read without.
 
         Args:
             attributes: names.
@@ -355,15 +363,15 @@ class Table(Immutable):
         Raises:
             InputError: one that the domain does not have, or that was not read.
         """
-        for what, names, known, look_up in (
+        for column_kind, names, names_read, look_up in (
             ("attribute", attributes, self.attributes, self.domain.kind),
             ("measure", measures, self.measures, self.domain.measure),
         ):
             for name in names:
-                if name not in known:
+                if name not in names_read:
                     look_up(name)
                     raise InputError(
-                        f"The table was read without the {what} {name!r}. Read the source again "
+                        f"The table was read without the {column_kind} {name!r}. Read the source again "
                         "for the plan."
                     )
 
@@ -392,6 +400,7 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
+    """Check a column of codes, and return a copy that cannot be written (T1, T2)."""
     array = _whole("codes", name, column)
     if array.size and not (int(array.min()) >= 0 and int(array.max()) < size):
         raise InternalError(f"the codes of {name!r} must be cells of the attribute.")  # T1
@@ -399,13 +408,16 @@ def _codes(name: str, column: npt.ArrayLike, size: int) -> Codes:
     return codes
 
 
-def _counting(
+def _checked_counting(
     column: npt.ArrayLike,
     lengths: set[int],
     measures: Mapping[str, Measure],
     sums: Mapping[str, Values],
 ) -> Values:
-    """Return which rows count as rows, checked: a row that does not is 0 in every sum but counts of units (T6)."""
+    """Check which rows count as rows, and return them (T6).
+
+    A row that does not count adds 0 to every sum except counts of units.
+    """
     counting: Values = _frozen(_whole("rows", "counting", column))
     if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
         raise InternalError("counting must be 1 or 0 for every row of a table.")
@@ -416,15 +428,17 @@ def _counting(
     return counting
 
 
-def _whole(what: str, name: str, column: npt.ArrayLike) -> Array:
+def _whole(content: str, name: str, column: npt.ArrayLike) -> Array:
+    """Return a column as a flat array of whole numbers; refuse any other."""
     array = np.asarray(column)
     # an empty list has no integer type of its own
     if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
-        raise InternalError(f"the {what} of {name!r} must be a flat array of integers.")
+        raise InternalError(f"the {content} of {name!r} must be a flat array of integers.")
     return array
 
 
 def _frozen(array: Array, dtype: npt.DTypeLike = np.int64) -> Any:
+    """Return a copy that cannot be written (T2)."""
     copy = array.astype(dtype, order="C")
     copy.flags.writeable = False
     return copy
