@@ -387,3 +387,37 @@ def test_unit_counts_by_its_rows_that_have_a_value(tmp_path):
         assert tables["units by region"].answer.round().tolist() == [1, 1, 0]
         assert tables["units"].answer.round().item() == 3
         assert tables["age"].answer.round().tolist() == [0, 1, 1, 0, 1]
+
+
+@pytest.mark.parametrize("strategy", ["dawa", "model", "truncated_sums"])
+def test_mechanisms_that_look_at_data_count_the_rows_that_fill_the_columns(strategy):
+    rng = np.random.default_rng(6)
+    count = 3000
+    rows = pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M", None], count),
+            "age": pd.array(rng.choice([*range(20), 33, None], count), dtype="Int64"),
+            "pay": pd.array(rng.choice([1, 5, 20, None], count), dtype="Int64"),
+        }
+    )
+    domain = ln.Domain(
+        sex=["F", "M"],
+        age=ln.Integers(0, 19),
+        pay=ln.Integers(0, 10, outside="clip"),
+        measures={"pay": ln.Measure("pay", 0, 10)},
+    )
+    added = {"sum": "pay"} if strategy == "truncated_sums" else {}
+    asked = ln.queries(domain, **added) + ln.queries(domain, sex="identity", **added)
+    asked += ln.queries(domain, age="prefix" if strategy == "dawa" else "identity", **added)
+    release = ln.release(ln.plan(asked, NOISELESS, strategy=strategy), rows, seed=1)
+    amounts = rows["pay"].clip(upper=10).fillna(0) if added else pd.Series(1, rows.index)
+    by_sex = [amounts[rows["sex"] == sex].sum() for sex in ("F", "M")]
+    by_age = np.array(
+        [amounts[(rows["age"] == age).fillna(value=False)].sum() for age in range(20)]
+    )
+    if strategy == "dawa":
+        by_age = by_age.cumsum()
+    for table, truth_of_table in zip(
+        release.tables, ([amounts.sum()], by_sex, by_age), strict=True
+    ):
+        np.testing.assert_allclose(table.answer.reshape(-1), truth_of_table, atol=1)
