@@ -409,6 +409,8 @@ def test_mechanisms_that_look_at_data_count_the_rows_that_fill_the_columns(strat
     added = {"sum": "pay"} if strategy == "truncated_sums" else {}
     asked = ln.queries(domain, **added) + ln.queries(domain, sex="identity", **added)
     asked += ln.queries(domain, age="prefix" if strategy == "dawa" else "identity", **added)
+    if strategy == "model":  # it needs a table of two attributes
+        asked += ln.queries(domain, sex="identity", age="identity")
     release = ln.release(ln.plan(asked, NOISELESS, strategy=strategy), rows, seed=1)
     amounts = rows["pay"].clip(upper=10).fillna(0) if added else pd.Series(1, rows.index)
     by_sex = [amounts[rows["sex"] == sex].sum() for sex in ("F", "M")]
@@ -417,7 +419,6 @@ def test_mechanisms_that_look_at_data_count_the_rows_that_fill_the_columns(strat
     )
     if strategy == "dawa":
         by_age = by_age.cumsum()
-    for table, truth_of_table in zip(
-        release.tables, ([amounts.sum()], by_sex, by_age), strict=True
-    ):
+    truths = ([amounts.sum()], by_sex, by_age)
+    for table, truth_of_table in zip(list(release.tables)[:3], truths, strict=True):
         np.testing.assert_allclose(table.answer.reshape(-1), truth_of_table, atol=1)
