@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.accounting import Cost, Privacy
-from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain, PerCellBound, UnitCount
 from leastnoise._trusted.linop import (
@@ -92,6 +92,9 @@ def cost(plan: Measurements) -> Cost:
         PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for
         the rounded Gaussian.
 
+    Raises:
+        InputError: all queries are 0 for all rows, so that there is nothing to protect.
+
     Guarantees:
         With c the vector that a row adds to the measured queries, divided by their rows' noise
         scales, neighbours differ by a sum of at most k such vectors (add_remove) or of k
@@ -114,7 +117,13 @@ def cost(plan: Measurements) -> Cost:
         min([_shift(view, _bounds_in_cells(plan, view)), *_shifts_by_attribute(view)])
         for view in views(plan)
     )
-    return plan.noise.cost(sum_up((1, shift) for shift in shifts))
+    total = sum_up((1, shift) for shift in shifts)
+    if total == 0:
+        raise InputError(
+            "At least one measured query must count or sum some row; got queries that are 0 for all "
+            "rows. Leave them out: their answers are known."
+        )
+    return plan.noise.cost(total)
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
