@@ -422,3 +422,20 @@ def test_mechanisms_that_look_at_data_count_the_rows_that_fill_the_columns(strat
     truths = ([amounts.sum()], by_sex, by_age)
     for table, truth_of_table in zip(list(release.tables)[:3], truths, strict=True):
         np.testing.assert_allclose(table.answer.reshape(-1), truth_of_table, atol=1)
+
+
+@pytest.mark.parametrize("epsilon", [60, 150, 300])
+def test_tables_of_very_different_noise_are_solved_together(epsilon):
+    """Noise that is never there weighs no more than doubles have digits for."""
+    domain = ln.Domain(
+        city=ln.Categories(["a", "b", "c"], null="other"), size=ln.Bins(0, 100, 5, outside="cell")
+    )
+    rows = pd.DataFrame(
+        {"city": ["a", "b", "c", None] * 6, "size": [10.0, 30, 50, None, 70, 190] * 4}
+    )
+    in_bins = list(domain.kind("size").labels[:5])
+    asked = ln.queries(domain, size=ln.predicates([in_bins]))
+    asked += ln.queries(domain, city=ln.predicates([["a"]]), weight=3)
+    plan = ln.plan(asked, ln.PureDP(epsilon), strategy="workload")
+    answers = [table.answer.item() for table in ln.release(plan, rows, seed=1).tables]
+    assert answers == pytest.approx([16, 6], abs=1e-9)
