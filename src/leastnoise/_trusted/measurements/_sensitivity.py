@@ -176,7 +176,9 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 
 @dataclass(frozen=True, slots=True)
 class _RowsInCells:
-    """A bound on the rows of a unit that count in one cell, and on those of them that agree further.
+    """A bound on the rows of a unit that count in one cell.
+
+    A second bound is on those of them that agree in further attributes.
 
     Attributes:
         bound: the rows in one cell of some attributes.
@@ -188,7 +190,7 @@ class _RowsInCells:
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
-    """Return all bounds on the rows in cells that hold in a view of a plan (M8, S7)."""
+    """Return the bounds on rows in cells that hold in a view (M8, S7)."""
     bound, measure = plan.privacy.max_per_cell, view.blocks[0].measure
     bounds = [] if bound is None else [_RowsInCells(bound)]
     counted = None if measure is None else plan.domain.measure(measure)
@@ -231,7 +233,9 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
 
 def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
-    """Bound the shift of a replaced unit by what it does in each cell of an attribute (S8).
+    """Bound the shift of a replaced unit along each attribute (S8).
+
+    Each bound adds up what the unit does in each cell of one attribute.
 
     There is one bound for each attribute that a matrix or weighted cells are measured along; none
     for added rows, of which equal ones are the worst, and none for plans of many blocks.
@@ -553,7 +557,9 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
 def apart_distance(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Bound the largest |shift|_p^p of a unit from what its rows do in each cell of the bound (S5).
+    """Bound the largest |shift|_p^p of a unit cell by cell (S5).
+
+    It adds up what the unit's rows do in each cell of the bound.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -624,7 +630,10 @@ def apart_distance(
 
 
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on attributes of a bound; None if one is on others too."""
+    """Return a block's factors on attributes of a bound.
+
+    None if one is on others too.
+    """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
     return factors if apart else None
@@ -633,7 +642,9 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Return, by the factors along the attributes of a bound, the blocks of the other factors.
+    """Group blocks by their factors along the attributes of a bound.
+
+    Returns the blocks of the other factors.
 
     A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
     on attributes of both kinds are returned beside, as they are.
@@ -654,7 +665,10 @@ def _split_along(
 
 
 def _root_up(square: Fraction) -> Fraction:
-    """Return the square root of a fraction if it is one, else the next whole number above it."""
+    """Return the square root of a fraction, or a whole number above it.
+
+    The root is returned if it is a fraction.
+    """
     top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
     if top**2 == square.numerator and bottom**2 == square.denominator:
         return Fraction(top, bottom)
@@ -753,7 +767,7 @@ def _kinds(
 def _agreeing(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Bound the sum of the forms of two rows by the attributes they agree in (R4).
+    """Bound the forms of two rows by the attributes they agree in (R4).
 
     For each number of attributes of each kind; all attributes come last.
     """
