@@ -28,7 +28,6 @@ from leastnoise._workload._sql_values import UNDECIDED
 
 OUTSIDE = "__outside__"
 _MOST = 8  # statements that are planned together
-_LEAST_ERROR = 1e-6  # far below it least squares divides by variances that are nearly nothing
 
 
 @dataclass
@@ -139,13 +138,10 @@ def _plan(workload: ln.Workload, unit: str | None) -> ln.Plan:
         budget = ln.PureDP(epsilon * (20 if unit else 1))
         privacy = ln.Privacy(budget, unit_column=unit, max_rows=20) if unit else budget
         try:
-            plan = ln.plan(workload, privacy, strategy=strategy)
+            return ln.plan(workload, privacy, strategy=strategy)
         except ln.InputError as error:
             if "No strategy can be used" not in str(error):
                 raise
-            continue
-        if min(table.rmse for table in plan.expected_error().tables) > _LEAST_ERROR:
-            return plan
     raise AssertionError("no budget has a scale that is exact")
 
 

@@ -1,10 +1,13 @@
 """Levels against dense algebra: groups of any sizes, cells in any order, levels that are not measured, weights other than 1."""
 
+import json
+import math
 from collections.abc import Iterable
 
 import numpy as np
 import pytest
 
+import leastnoise as ln
 from leastnoise._families import LevelInverse, Levels, nested_levels, trace_of_root
 from leastnoise._trusted.linop import Dense, Identity, Operator, Prefix, Ranges, Total, dense
 
@@ -127,3 +130,29 @@ def test_very_many_places_in_equal_groups_are_one_orbit_a_level() -> None:
     levels = nested_levels(2**17, [Ranges(2**17, starts, starts + 15)])
     assert levels is not None
     assert [len(one) for one in levels.orbits.numbers] == [1, 1, 1]
+
+
+def test_error_is_infinite_where_a_group_of_the_finest_level_is_not_measured() -> None:
+    """Group 0 has one cell, so that it could be measured in place of it; the search stays beside."""
+    levels = nested_levels(4, [Ranges(4, [0, 1], [0, 3])])
+    assert levels is not None
+    for unmeasured in (0.0, 1e-310):
+        precisions = (np.array([unmeasured, 1.0, 1.0, 1.0]), np.ones(2), np.zeros(1))
+        error, slopes = levels.singleton_orbits.error(precisions, [1.0, 1e-60, 0.0])
+        assert error == math.inf
+        assert all(np.isfinite(of_level).all() for of_level in slopes)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("weight", ["1e-6", "1e-30", "1e-100", "1e100"])
+def test_level_plans_have_finite_errors_whatever_the_weights(seed: int, weight: str) -> None:
+    rng = np.random.default_rng(seed)
+    names = [f"v{place}" for place in range(int(rng.integers(2, 9)))]
+    groups = {name: f"g{rng.integers(len(names))}" for name in names}
+    domain = ln.Domain(a=ln.Categories(names, levels={"up": groups}, complete=True))
+    workload = ln.queries(domain, a=ln.level("up"))
+    workload += ln.queries(domain, a="identity", weight=weight)
+    for budget in (ln.PureDP(1), ln.ZCDP("1/2")):
+        plan = ln.plan(workload, budget, strategy="marginals")
+        json.loads(plan.to_json(), parse_constant=pytest.fail)
+        assert math.isfinite(plan.expected_error().total_squared_error)

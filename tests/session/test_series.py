@@ -142,6 +142,28 @@ def test_a_series_without_a_column_of_units_is_warned_about(office: Office) -> N
     assert not [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
 
 
+@pytest.mark.parametrize("unit", ["", 'unit = { column = "person", max_rows = 2 }'])
+def test_series_count_rows_without_a_sex_in_tables_without_sex(office: Office, unit: str) -> None:
+    office.spec(unit=unit)
+    rng = np.random.default_rng(0)
+    for place in range(180):
+        month, person = place // 60 + 1, f"p{place // 2}" if rng.random() < 0.8 else ""
+        sex = str(rng.choice(["F", "M", "", "x"]))
+        office.come((f"2024-{month:02}-15", sex, person, "3"))
+    office.come(("", "F", "p1", "3"))
+    office.publish("2024-04-02")
+    rows = pd.DataFrame(office.rows, columns=["day", "sex", "person", "paid"])
+    rows = rows[(rows.person != "") | (unit == "")]
+    counts = office.counts("2024-03")
+    totals = office.answers("2024-03")
+    for month in range(1, 4):
+        of_month = rows[rows.day == f"2024-{month:02}-15"]
+        for sex in ("F", "M"):
+            assert counts[f"{month:02}{sex}"] == (of_month.sex == sex).sum()
+        so_far = ((rows.day != "") & (rows.day <= f"2024-{month:02}-15")).sum()
+        assert totals["q2", f"month <= 2024-{month:02}"] == pytest.approx(so_far, abs=1)
+
+
 def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     first = office.publish("2024-02-10")

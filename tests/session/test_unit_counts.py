@@ -295,3 +295,25 @@ def test_a_limit_by_cell_is_advised_against_only_where_rows_count():
         ln.plan(visits(cell).workload, visits(cell).privacy) for cell in (PER_CELL, "")
     )
     assert with_cell.expected_error().tables[0].rmse == without.expected_error().tables[0].rmse
+
+
+def test_statements_for_people_in_some_cells_are_planned_with_others() -> None:
+    """Another statement may give the attribute a cell more, which the first leaves out."""
+    domain = ln.Domain(flag=ln.Integers(0, 1, null="other"), pay=ln.Integers(0, 9))
+    people = "SELECT flag, COUNT(DISTINCT id) AS n FROM rows WHERE flag IN (0, 1) GROUP BY flag"
+    of_one = "SELECT COUNT(DISTINCT id) AS n FROM rows WHERE flag = 1"
+    other = "SELECT COALESCE(flag, 7) AS flag, COUNT(*) AS n FROM rows GROUP BY 1"
+    workload = ln.sql(domain, people, of_one, other, unit="id")
+    privacy = ln.Privacy(ln.PureDP(4000), unit_column="id", max_rows=20)
+    rows = pd.DataFrame(
+        {
+            "id": [1, 1, 1, 2, 3, 3, 4, 5],
+            "flag": pd.array([0, 0, 1, 1, None, 1, 5, None], dtype="Int64"),
+            "pay": 1,
+        }
+    )
+    release = ln.release(ln.plan(workload, privacy, strategy="workload"), rows, seed=1)
+    assert release.sql(people, "pandas")["n"].round().tolist() == [1, 3]
+    assert release.sql(of_one, "pandas")["n"].round().tolist() == [3]
+    with pytest.raises(ln.InputError, match="must be the cells of flag"):
+        ln.queries(domain, flag=ln.predicates([[0, 1]]), count="units")

@@ -36,6 +36,9 @@ Quantity = str | None
 MOST_COVARIANCES = 2**24
 _WHOLE = (1.0,)
 _LEAST_VARIANCE = 1e-250  # a sum over less than this leaves the range of doubles
+# Noise of less is 0 in practice, as it is whole: least squares whose weights differ by far more
+# than doubles have digits would lose the answers of the other tables.
+_LEAST_WEIGHED = 1e-9
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -80,7 +83,8 @@ def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a row of weight 1 of a block.
 
-    That of a row of weight w is this over w^2.
+    That of a row of weight w is this over w^2. At least 1e-9, which is more than that of noise
+    that is never there.
     """
     # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one
     # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
@@ -93,6 +97,7 @@ def block_variance(plan: Measurements, block: Block) -> float:
             f"{' x '.join(block.attributes) or 'the total'} vanishes (a scale of {scale:.2g} "
             "rows), which protects nobody. Choose a smaller budget."
         )
+    variance = max(variance, _LEAST_WEIGHED)
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
     return (

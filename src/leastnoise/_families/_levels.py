@@ -34,6 +34,7 @@ from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._trusted.linop import Identity, Operator, Total, apply, apply_transpose
 
 _ROUNDING = 1e-13  # eigenvalues below this part of the largest one count as 0
+_LEAST_PRECISION = 1e-300  # below it a variance is no finite number
 _MOST_ROOT = 1024  # orbits of cells below one group whose common spectrum is computed
 _MOST_SOLVED = 2**28  # queries times cells of operators that are no level
 _AT_ONCE = 2**22  # numbers in memory
@@ -328,11 +329,13 @@ class Orbits:
             level_weights: a weight for every level.
 
         Returns:
-            The error, infinite if a level is asked for that the measurements do not determine; for
-            every level an array of its orbits' slopes.
+            The error, infinite if a level is asked for that the measurements do not determine, or
+            if the finest measured level leaves out an orbit; for every level an array of its
+            orbits' slopes.
         """
         slopes = [np.zeros(len(numbers)) for numbers in self.numbers]
-        if not any(map(np.any, precisions)):
+        finest = next((precision for precision in precisions if np.any(precision)), 0.0)
+        if np.min(finest) < _LEAST_PRECISION:
             return math.inf, slopes
         start, upward, below, final = self.passes(precisions)
         if any(weight > 0 for weight in level_weights[:start]):

@@ -99,7 +99,7 @@ class Product:
     def __post_init__(self) -> None:
         counted = None if self.measure is None else self.domain.measure(self.measure)
         cell = counted.attributes if isinstance(counted, UnitCount) else ()
-        if cell and not (cell == self.attributes and self.is_marginal):
+        if cell and not (cell == self.attributes and self.asks_single_cells):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
             raise refuse(
                 f"the queries of {self.measure}",
@@ -154,6 +154,11 @@ class Product:
         return all(
             q is cells or q == cells for q in self.query_sets
         )  # of very many tables: `is` is faster
+
+    @property
+    def asks_single_cells(self) -> bool:
+        """Whether every query is of one cell of a marginal."""
+        return self.is_marginal or all(map(_is_of_single_cells, self.query_sets))
 
     @property
     def has_hidden(self) -> bool:
@@ -227,6 +232,15 @@ class Product:
             return table
         what = f"sum of {self.measure}" if self.of_values else self.measure
         return f"{what} by {table}" if parts else what
+
+
+def _is_of_single_cells(query_set: QuerySet) -> bool:
+    """Return whether every query counts one cell."""
+    if query_set.kind == "predicates":
+        return all(len(cells) == 1 for cells in query_set.arguments)
+    if query_set.kind == "ranges":
+        return all(first == last for first, last in query_set.arguments)
+    return query_set == identity()
 
 
 class AttributeQueries(NamedTuple):

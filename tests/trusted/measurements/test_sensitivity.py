@@ -290,3 +290,11 @@ def test_scales_are_fractions_of_numbers_that_samplers_take(
             "2\\^56",
         ):
             plan_of(GAUSSIAN, Block((factor,), scale))
+
+
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+@pytest.mark.parametrize("noise", Noise)
+def test_queries_that_are_0_for_all_rows_are_refused(noise: Noise, neighbours: str) -> None:
+    nothing = Block((Factor(("a",), Dense(np.zeros((2, 2), dtype=np.int64))),), Fraction(1))
+    with pytest.raises(InputError, match="must count or sum some row; got queries that are 0"):
+        cost(plan_of(noise, nothing, neighbours=neighbours))

@@ -51,8 +51,27 @@ def test_cost_is_never_below_the_worst_change(
     measured = data.draw(st.lists(blocks(GAUSSIAN, measures), min_size=1, max_size=3))
     spent = claimed(within(measured, most, bound, neighbours=neighbours))
     assert spent >= worst(within(measured, most, bound, neighbours=neighbours)) * (1 - 1e-7)
-    for weaker in (None, PerCellBound(most, bound.attributes)):
+    weaker_bounds = [PerCellBound(most, names) for names in (bound.attributes, *SIZES)]
+    for weaker in (None, *weaker_bounds):
         assert spent <= claimed(within(measured, most, weaker, neighbours=neighbours))
+
+
+@pytest.mark.parametrize("bound", [None, PerCellBound(1, ["a", "c"])], ids=str)
+def test_cost_of_replaced_rows_is_bounded_along_an_attribute(bound: PerCellBound | None) -> None:
+    """The longest column of a product and the two that have least in common are of different cells."""
+    weighted = Factor(("b",), Identity(3), np.array([1, 1, 2]))
+    measured = [Block((Factor(("a",), Prefix(2)), weighted), Fraction(1, 4))]
+    plan = within(measured, 2, bound, neighbours="replace")
+    assert claimed(plan) == 640 == pytest.approx(worst(plan))
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObject) -> None:
+    noise = data.draw(st.sampled_from([LAPLACE, GAUSSIAN]))
+    measured = data.draw(st.lists(blocks(noise), min_size=1, max_size=3))
+    plan = plan_of(noise, *measured, neighbours="replace")
+    assert claimed(plan) >= worst(plan) * (1 - 1e-7)
 
 
 @pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)

@@ -1,4 +1,4 @@
-"""How far a unit moves the answers along some attributes if its rows lie in several of their cells.
+"""How far a unit whose rows lie in several cells moves the answers.
 
 A plan measures the cells of some attributes by the rows of an operator. Rows of a unit in two of
 these cells move the answers in two directions; the inner product of the two columns says how much
@@ -25,7 +25,9 @@ _EXACT_INT = 2**62  # and below this in int64
 def largest_squared_move(
     factors: Sequence[Factor], sizes: Mapping[str, int], most: Fraction, *, mixed_signs: bool
 ) -> Fraction | None:
-    """Bound the squared length of a sum of columns, each times a vector of length at most 1 (S5).
+    """Bound the squared length of a weighted sum of columns (S5).
+
+    Each column is multiplied by a vector of length at most 1.
 
     Args:
         factors: the factors of a block on the attributes; the others are summed over.
@@ -67,7 +69,7 @@ def _squared_move(
 
 
 def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[int]:
-    """Return the sum of the absolute entries of each cell's column, times the row weights.
+    """Return the L1 norm of each cell's column, with the row weights.
 
     Args:
         factors: the factors of a block on the attributes; the others are summed over.
@@ -84,7 +86,9 @@ def column_lengths(factors: Sequence[Factor], sizes: Mapping[str, int]) -> list[
 
 
 def largest_weighted_sum(values: Sequence[int], most: Fraction) -> Fraction:
-    """Return the largest weighted sum of values, with weights of 0 to 1 that sum to ``most`` (S6).
+    """Return the largest weighted sum of values (S6).
+
+    Weights are from 0 to 1 and sum to ``most``.
 
     Args:
         values: whole numbers of at least 0.
@@ -122,7 +126,7 @@ def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
 def _inner_products(
     factors: Sequence[Factor], sizes: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
-    """Return the inner products of the columns of all pairs of cells, and their denominator."""
+    """Return the inner products of all pairs of columns, and their denominator."""
     shape, cells = tuple(sizes.values()), math.prod(sizes.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
     largest, denominator = 1, 1
@@ -147,7 +151,10 @@ def _axes(factor: Factor, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
-    """Return the inner products of a factor's columns over the rows' scales; None if too large."""
+    """Return the inner products of a factor's columns over the rows' scales.
+
+    None if too large.
+    """
     operator, size = factor.operator, factor.operator.size
     if isinstance(operator, Contrasts):  # an orthonormal basis with the total: E - 1/n
         return size * np.eye(size, dtype=np.int64) - 1, size
@@ -165,7 +172,10 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 
 
 def _product_with_itself(matrix: IntArray, largest: int) -> IntArray | None:
-    """Return A'A exactly, by floating-point products of which every partial sum is exact."""
+    """Return A'A exactly.
+
+    It is computed by floating-point products of which every partial sum is exact.
+    """
     rows = len(matrix)
     if rows * largest**2 < _EXACT_FLOAT:
         return _exact(matrix, matrix)

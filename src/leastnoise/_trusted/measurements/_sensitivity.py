@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.accounting import Cost, Privacy
-from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain, PerCellBound, UnitCount
 from leastnoise._trusted.linop import (
@@ -57,6 +57,7 @@ _MOST_CELLS = 2**11  # cells of an attribute all of whose pairs are looked at
 _MOST_ENTRIES = 2**23  # of the matrix of a factor
 _MOST_COMPARED = 2**30  # entries of columns that are compared one by one
 _MOST_SETS = 2**16  # sets of attributes in which two rows agree
+_MOST_SPLIT = 2**9  # blocks times attributes that they are split along: a tenth of a second (S8)
 _EXACT_FLOAT = (
     2**52
     # norms below it: every partial sum of floating-point products is a whole number that is represented
@@ -91,6 +92,9 @@ def cost(plan: Measurements) -> Cost:
         PureCost for discrete Laplace, ConcentratedCost for the discrete Gaussian, GaussianCost for
         the rounded Gaussian.
 
+    Raises:
+        InputError: all queries are 0 for all rows, so that there is nothing to protect.
+
     Guarantees:
         With c the vector that a row adds to the measured queries, divided by their rows' noise
         scales, neighbours differ by a sum of at most k such vectors (add_remove) or of k
@@ -109,9 +113,17 @@ def cost(plan: Measurements) -> Cost:
     >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
-    return plan.noise.cost(
-        sum_up((1, _shift(view, _bounds_in_cells(plan, view))) for view in views(plan))
+    shifts = (
+        min([_shift(view, _bounds_in_cells(plan, view)), *_shifts_by_attribute(view)])
+        for view in views(plan)
     )
+    total = sum_up((1, shift) for shift in shifts)
+    if total == 0:
+        raise InputError(
+            "At least one measured query must count or sum some row; got queries that are 0 for all "
+            "rows. Leave them out: their answers are known."
+        )
+    return plan.noise.cost(total)
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
@@ -164,7 +176,9 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 
 @dataclass(frozen=True, slots=True)
 class _RowsInCells:
-    """A bound on the rows of a unit that count in one cell, and on those of them that agree further.
+    """A bound on the rows of a unit that count in one cell.
+
+    A second bound is on those of them that agree in further attributes.
 
     Attributes:
         bound: the rows in one cell of some attributes.
@@ -176,7 +190,7 @@ class _RowsInCells:
 
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
-    """Return all bounds on the rows in cells that hold in a view of a plan (M8, S7)."""
+    """Return the bounds on rows in cells that hold in a view (M8, S7)."""
     bound, measure = plan.privacy.max_per_cell, view.blocks[0].measure
     bounds = [] if bound is None else [_RowsInCells(bound)]
     counted = None if measure is None else plan.domain.measure(measure)
@@ -216,6 +230,32 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
         if apart is not None:
             least = min(least, apart)
     return least
+
+
+def _shifts_by_attribute(plan: Measurements) -> list[Fraction]:
+    """Bound the shift of a replaced unit along each attribute (S8).
+
+    Each bound adds up what the unit does in each cell of one attribute.
+
+    There is one bound for each attribute that a matrix or weighted cells are measured along; none
+    for added rows, of which equal ones are the worst, and none for plans of many blocks.
+    """
+    if plan.privacy.neighbours == "add_remove":
+        return []
+    names = dict.fromkeys(
+        name for factor in plan.factors if _is_beside(factor) for name in factor.attributes
+    )
+    if len(plan.blocks) * len(names) > _MOST_SPLIT:
+        return []
+    every_row = plan.privacy.max_rows
+    shifts = [apart_distance(plan, PerCellBound(every_row, name)) for name in names]
+    return [shift for shift in shifts if shift is not None]
+
+
+def _is_beside(factor: Factor) -> bool:
+    """Return whether a factor is neither cells, a total nor contrasts (S1)."""
+    is_weighted = factor.row_weights is not None
+    return is_weighted or not isinstance(factor.operator, (Identity, Total, Contrasts))
 
 
 def _all_non_negative(plan: Measurements) -> bool:
@@ -517,7 +557,9 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
 def apart_distance(
     plan: Measurements, bound: PerCellBound, within: PerCellBound | None = None
 ) -> Fraction | None:
-    """Bound the largest |shift|_p^p of a unit from what its rows do in each cell of the bound (S5).
+    """Bound the largest |shift|_p^p of a unit cell by cell (S5).
+
+    It adds up what the unit's rows do in each cell of the bound.
 
     Args:
         plan: the plan; its ``max_rows`` bounds the rows in all cells together.
@@ -588,7 +630,10 @@ def apart_distance(
 
 
 def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
-    """Return a block's factors on attributes of a bound; None if one is on others too."""
+    """Return a block's factors on attributes of a bound.
+
+    None if one is on others too.
+    """
     factors = tuple(f for f in block.factors if {*f.attributes} & {*bound.attributes})
     apart = all({*factor.attributes} <= {*bound.attributes} for factor in factors)
     return factors if apart else None
@@ -597,7 +642,9 @@ def _along(block: Block, bound: PerCellBound) -> tuple[Factor, ...] | None:
 def _split_along(
     plan: Measurements, bound: PerCellBound
 ) -> tuple[dict[tuple[Factor, ...], list[Block]], list[Block]]:
-    """Return, by the factors along the attributes of a bound, the blocks of the other factors.
+    """Group blocks by their factors along the attributes of a bound.
+
+    Returns the blocks of the other factors.
 
     A limit that depends on one of the attributes becomes the largest of them. Blocks with a factor
     on attributes of both kinds are returned beside, as they are.
@@ -618,7 +665,10 @@ def _split_along(
 
 
 def _root_up(square: Fraction) -> Fraction:
-    """Return the square root of a fraction if it is one, else the next whole number above it."""
+    """Return the square root of a fraction, or a whole number above it.
+
+    The root is returned if it is a fraction.
+    """
     top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
     if top**2 == square.numerator and bottom**2 == square.denominator:
         return Fraction(top, bottom)
@@ -717,7 +767,7 @@ def _kinds(
 def _agreeing(
     summed: Mapping[frozenset[str], int], kinds: Mapping[str, object]
 ) -> npt.NDArray[np.object_]:
-    """Bound the sum of the forms of two rows by the attributes they agree in (R4).
+    """Bound the forms of two rows by the attributes they agree in (R4).
 
     For each number of attributes of each kind; all attributes come last.
     """

@@ -1,4 +1,7 @@
-"""From files and data frames to encoded private rows; nothing of a row leaves by a message, and no row makes reading fail."""
+"""From files and data frames to encoded private rows.
+
+Nothing of a row leaves by a message, and no row makes reading fail.
+"""
 
 from leastnoise._trusted.reading._location import (
     check_unit,

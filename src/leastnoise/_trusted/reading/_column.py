@@ -83,7 +83,7 @@ Chunks = Iterator[Chunk[Made]]
 
 
 def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
-    """Encode each distinct value once, by a function from values to what each is encoded as.
+    """Encode each distinct value once, by a function of values.
 
     >>> by_value(lambda values: np.array([len(str(value)) for value in values]))(Column(["a", "bc", "a"])).tolist()
     [1, 2, 1]
@@ -101,7 +101,9 @@ def by_value(compute: Callable[[Sequence[object]], IntArray]) -> Encoder:
 def distinct(
     data: Array | Sequence[object],
 ) -> tuple[Sequence[object], npt.NDArray[np.intp] | None]:
-    """Return the distinct values, and for each value its index among these; in place of the indices None if all values are listed.
+    """Return the distinct values, and for each value its index among these.
+
+    In place of the indices None if all values are listed.
 
     Only values of one numpy type, and texts, are ever taken to be the same: equal values of other
     types can have different texts.
@@ -308,7 +310,9 @@ def _has_rule(arrow_type: Any) -> bool:
 
 
 def value_type(arrow_type: Any) -> Any:
-    """Return the Arrow type of single values: of a dictionary, of runs, or as an extension is read.
+    """Return the Arrow type of single values.
+
+    They may be of a dictionary, of runs, or of an extension.
 
     >>> value_type(pa.dictionary(pa.int8(), pa.timestamp("us", "UTC"))).tz
     'UTC'

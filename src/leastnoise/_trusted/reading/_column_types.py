@@ -1,4 +1,6 @@
-"""What the columns of a source hold, by their declared types; no value is looked at.
+"""What the columns of a source hold, by their declared types.
+
+No value is looked at.
 
 The types of CSV files and of Python objects are not known.
 """
@@ -11,7 +13,9 @@ from leastnoise._trusted.domain import Holds
 
 
 def in_all(types: Iterable[Mapping[str, Holds]]) -> dict[str, Holds]:
-    """Return what columns hold in every one of several files; of others nothing is known.
+    """Return what columns hold in every one of several files.
+
+    Of others nothing is known.
 
     >>> in_all([{"a": "numbers", "b": "dates"}, {"a": "numbers", "b": "texts"}])
     {'a': 'numbers'}

@@ -43,7 +43,9 @@ _ROUNDING = {"down": np.floor, "up": np.ceil, "nearest": np.rint}
 
 
 def cell_encoder(rule: Rule) -> Encoder:
-    """Make the function from a column of an attribute to cells, -1 where the row is to be dropped.
+    """Make the function from a column of an attribute to cells.
+
+    The cell is -1 where the row is to be dropped.
 
     >>> cell_encoder(rule_of(Integers(17, 20, outside="clip")))(Column([17, "18", None, 99.5])).tolist()
     [0, 1, -1, 3]
@@ -63,7 +65,9 @@ def cell_encoder(rule: Rule) -> Encoder:
 
 
 def amount_encoder(measure: Measure) -> Encoder:
-    """Make the function from a column of a measure to int64 amounts in units: within its bounds where there is a value, else 0.
+    """Make the function from a column of a measure to int64 amounts in units.
+
+    They are within its bounds where there is a value, else 0.
 
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]
@@ -84,7 +88,9 @@ def amount_encoder(measure: Measure) -> Encoder:
 
 
 def unreadable_encoder(reading: Reading) -> Encoder:
-    """Make the function from a column to 1 where a value is neither a null nor a number, else 0.
+    """Make the function from a column to 1 for each unreadable value, else 0.
+
+    A value is unreadable if it is neither a null nor a number.
 
     >>> unreadable_encoder(Reading())(Column(["1.5", "1,5", "", None, 7, "n/a"])).tolist()
     [0, 1, 0, 0, 0, 1]
@@ -93,7 +99,10 @@ def unreadable_encoder(reading: Reading) -> Encoder:
 
 
 def _categorical(rule: Rule, table: Forms) -> Encoder:
-    """Encode by string form; text made of a whole number, a point and zeros is tried again without these."""
+    """Encode by string form.
+
+    Text made of a whole number, a point and zeros is tried again without these.
+    """
 
     def cell(value: object) -> int:
         if is_null(value):

@@ -86,7 +86,9 @@ class Engine:
     def counts(
         self, wish: CountRequest, entropy_bytes: Entropy
     ) -> tuple[dict[TableKey, IntArray], tuple[int, int, int] | None] | None:
-        """Count, choosing the rows of units by a key of these random bytes; an `InputError` where the engine fails.
+        """Count, choosing the rows of units by a key of these random bytes.
+
+        An `InputError` where the engine fails.
 
         Returns:
             Marginals that hold all that were wished for, and where that is wished the numbers of
@@ -403,7 +405,10 @@ def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
 
 
 def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
-    """Return the keys by which units are told apart, as SQL; None if the column has no such SQL."""
+    """Return the keys by which units are told apart, as SQL.
+
+    None if the column has no such SQL.
+    """
     value = engine.values.get(name)
     return None if value is None else unit_of(value, reading)
 
@@ -436,7 +441,10 @@ def _kept(wish: CountRequest) -> list[Expression]:
 
 
 def _missing(wish: CountRequest) -> list[Expression]:
-    """Return in how many hidden cells a row is, as an expression; none if there are no such cells."""
+    """Return in how many hidden cells a row is, as an expression.
+
+    None if there are no such cells.
+    """
     if not wish.hidden:
         return []
     parts = (
@@ -469,7 +477,10 @@ def _numbered(
     name: str,
     most: int | None = None,
 ) -> exp.Select:
-    """Number the rows that agree in some columns, in an order; keep those numbered up to ``most``."""
+    """Number the rows that agree in some columns, in an order.
+
+    Keep those numbered up to ``most``.
+    """
     turns = exp.Order(
         expressions=[
             exp.Ordered(this=exp.maybe_parse(column).copy(), nulls_first=True) for column in order
@@ -489,7 +500,10 @@ def _numbered(
 
 
 def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountRequest) -> exp.Select:
-    """Return the query for counts and sums of every cell of some marginals; in a row of one marginal, cells of others are null."""
+    """Return the query for counts and sums of every cell of some marginals.
+
+    In a row of one marginal, cells of others are null.
+    """
     counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
     rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)" if counts_units else "COUNT(*)"
     numbers = [f"{rows_that_count} AS n"]

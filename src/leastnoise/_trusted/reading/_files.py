@@ -126,7 +126,9 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes] | None:
-    """Cut one line, without its end, by the rule: fields without their quotes; None if it is quoted wrongly or has too many.
+    """Cut one line, without its end, by the rule: fields without their quotes.
+
+    None if it is quoted wrongly or has too many.
 
     >>> split_line(b'1,"a ""b"", c",,x"y', b",")
     [b'1', b'a "b", c', b'', b'x"y']
@@ -356,7 +358,10 @@ def _names_in(header: str, delimiter: str, what: str) -> list[str]:
 
 
 def _text(raw: Any, characters: str) -> object:
-    """Decode bytes one by one; with a byte that has no character (U+FFFE) they are no value."""
+    """Decode bytes one by one.
+
+    If a byte has no character (U+FFFE), they are no value.
+    """
     decoded = codecs.charmap_decode(raw, "replace", characters)[
         0
     ]  # so that it cannot fail, whatever the bytes are
@@ -442,7 +447,9 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def in_two_forms(paths: Iterable[Path], endings: Sequence[str]) -> tuple[Path, Path] | None:
-    """Return two files whose names differ by their ending only; None if there are none.
+    """Return two files whose names differ by their ending only.
+
+    None if there are none.
 
     >>> in_two_forms([Path("a.csv"), Path("b.csv"), Path("a.csv.gz")], (".csv", ".csv.gz"))
     (PosixPath('a.csv'), PosixPath('a.csv.gz'))
@@ -584,7 +591,9 @@ def _unescaped(text: str) -> str:
 
 
 def with_folders(source: Source, values: Mapping[str, str | None]) -> Source:
-    """Add columns that have one text in all rows of a file; those that the file itself has stay.
+    """Add columns that have one text in all rows of a file.
+
+    Those that the file itself has stay.
 
     Guarantees: a row has the text that the path of its file says, so it depends on no other row.
     """

@@ -194,7 +194,10 @@ def _open_table(table: Any, what: str) -> Source:
 
 @unless_it_raises(nw.Unknown())
 def _kind(series: Any) -> Any:
-    """Return the type as narwhals names it; `Unknown` where it has none, such as for decimals of negative scale."""
+    """Return the type as narwhals names it.
+
+    `Unknown` where it has none, such as for decimals of negative scale.
+    """
     return series.dtype
 
 
@@ -280,7 +283,10 @@ _OF_DUCKDB = {
 
 
 def open_database(source: DatabaseTable, path: str) -> Source:
-    """Open a table or view of a database file, for reading alone; only its columns' names and types are looked at."""
+    """Open a table or view of a database file, for reading alone.
+
+    Only its columns' names and types are looked at.
+    """
     import duckdb
 
     what = message(STORED, table=source.table, engine="DuckDB")
@@ -359,7 +365,10 @@ def open_relation(
 def _duckdb_field(
     name: str, types: Mapping[str, str], unread: Collection[str], required: Collection[str]
 ) -> SchemaField:
-    """Return a column of DuckDB; time stamps with a zone have that of whoever asks."""
+    """Return a column of DuckDB.
+
+    Time stamps with a zone have that of whoever asks.
+    """
     import pyarrow as pa
 
     type_name = types[name]

@@ -30,7 +30,9 @@ def source_location(source: Any) -> Any:
 
 
 def dataset_name(source: Any) -> str | None:
-    """Return the usual name of a data set in its ledger; None for data without a name.
+    """Return the usual name of a data set in its ledger.
+
+    None for data without a name.
 
     It is the name of a table, a file, a folder, or the folder where a pattern begins.
 

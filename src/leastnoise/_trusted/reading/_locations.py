@@ -176,11 +176,17 @@ class CSV:
 
     @property
     def characters(self) -> str | None:
-        """The character of each byte, U+FFFE for none; None where the text is UTF-8 as it stands."""
+        """The character of each byte, U+FFFE for none.
+
+        None where the text is UTF-8 as it stands.
+        """
         return None if self.encoding == "utf-8" else _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
-        """Return the arguments as plain values, with the absolute path; `CSV` takes them back."""
+        """Return the arguments as plain values, with the absolute path.
+
+        `CSV` takes them back.
+        """
         full = str(Path(self.path).expanduser().absolute())
         header = self.header if isinstance(self.header, bool) else list(self.header)
         return {
@@ -206,7 +212,10 @@ def _encoding(name: object) -> str:
 
 @cache
 def _characters(encoding: str) -> str:
-    """Return the character of each byte, U+FFFE for none; empty for encodings of several bytes a character, or unlike ASCII below 128."""
+    """Return the character of each byte, U+FFFE for none.
+
+    Empty for encodings of several bytes a character, or unlike ASCII below 128.
+    """
     try:
         alone = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
         if "".join(alone[:128]) == bytes(range(128)).decode("ascii"):  # lines are cut at bytes
@@ -257,7 +266,10 @@ class DatabaseTable:
         return tuple(self.table.split("."))
 
     def url(self) -> str:
-        """Return the URL of the database, for the adapter alone; an `InputError` if the environment does not have the variable."""
+        """Return the URL of the database, for the adapter alone.
+
+        An `InputError` if the environment does not have the variable.
+        """
         name = self.connection.removeprefix("env:")
         address = os.environ.get(name)
         if not address:
@@ -398,7 +410,10 @@ def file_endings(kinds: "Sequence[FileKind]") -> str:
 def find_files(
     path: str | os.PathLike[str], kinds: "Sequence[FileKind]"
 ) -> "list[tuple[Path, FileKind]]":
-    """Return the files that a path means, sorted by name: a file; all below a folder; or those that match ``*``, ``?``, ``[...]``, ``**``.
+    """Return the files that a path means, sorted by name.
+
+    They are the file itself, all files below a folder, or those that match ``*``, ``?``, ``[...]``
+    and ``**``.
 
     In a folder and with ``**``, names of files and folders that begin with a point or an underscore
     are left out: engines mark their own files so.

@@ -48,7 +48,10 @@ def _days(column: Expression) -> Expression:
 
 
 def _microseconds(column: Expression) -> Expression:
-    """Return microseconds since 1970, in UTC if there is a time zone; a time that 64 bits do not hold becomes the last, or the first."""
+    """Return microseconds since 1970, in UTC if there is a time zone.
+
+    A time that 64 bits do not hold becomes the last, or the first.
+    """
     written = "CASE WHEN :it IS NULL THEN NULL WHEN :it < '200000-01-01' AND ISFINITE(:it) THEN"
     written += " CAST(EXTRACT(EPOCH FROM :it) * 1000000 AS BIGINT) WHEN :it > '1970-01-01' THEN :last ELSE :first END"
     return sql(written, it=column, last=_LATEST, first=-_LATEST)
@@ -106,7 +109,9 @@ _TYPES = {
 
 
 def open_postgres(source: DatabaseTable) -> Source:
-    """Open a table or view of a server; only its columns' names and types are read.
+    """Open a table or view of a server.
+
+    Only its columns' names and types are read.
 
     An `InputError`, without a word of the server's own, which may hold a password, if it cannot be
     reached or has no such table.
@@ -151,7 +156,10 @@ def open_postgres(source: DatabaseTable) -> Source:
 
 
 def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
-    """Return what becomes of columns; text is counted only if the server's is Unicode, so that no text fails to be converted."""
+    """Return what becomes of columns.
+
+    Text is counted only if the server's is Unicode, so that no text fails to be converted.
+    """
     types = _TYPES if unicode else {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 

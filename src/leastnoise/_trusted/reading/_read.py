@@ -93,7 +93,9 @@ def read(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Read private rows and encode them, in one pass and chunk by chunk; or have them counted where they are.
+    """Read private rows and encode them, in one pass and chunk by chunk.
+
+    An engine that can encodes and counts them where they are.
 
     Args:
         source: a path to a ``.csv``, ``.csv.gz`` or ``.parquet`` file, or to a folder or pattern
@@ -230,7 +232,7 @@ def read(
 
 
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
-    """Return for each published table the hidden cells that a row of it is not in.
+    """Return the hidden cells that a row of each published table is not in.
 
     None at all where every row is in some table, so that there is nothing to look at.
     """
@@ -254,14 +256,17 @@ def _check_counts(
 
 
 def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
-    """Return the number of the hidden cell of each of these attributes that has one."""
+    """Return the number of the hidden cell of each attribute that has one."""
     return {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
 
 
 def _is_filled(
     coded: Mapping[str, Sequence[Array]], tables: Sequence[Mapping[str, int]]
 ) -> BoolArray | None:
-    """Return for each row inside the domain whether it is in a published table; None: all are."""
+    """Return for each row inside the domain whether it is in a published table.
+
+    None where all are.
+    """
     if not tables:
         return None
     names = {name for table in tables for name in table}
@@ -275,7 +280,7 @@ def _is_filled(
 
 
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
-    """Return for each row whether it is inside the domain and in a published table."""
+    """Tell which rows are inside the domain and in a published table."""
     in_tables = inside.copy()
     if filled is not None:
         in_tables[inside] = filled
@@ -283,7 +288,10 @@ def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
 
 
 def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Table | None:
-    """Return the table of what an engine counted; None if its rows are to be read."""
+    """Return the table of what an engine counted.
+
+    None if its rows are to be read.
+    """
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
@@ -301,7 +309,10 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
 
 
 def _unreadable(factors: Sequence[Sequence[Measure]], wanted: ReadRequest) -> Encoders:
-    """Return what finds the values of measures that are no number, for the table of usage."""
+    """Return the encoders that find values of measures that are no number.
+
+    They are for the table of usage.
+    """
     summed = {part.column: part.reading for factor in factors for part in factor}
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
 
@@ -343,7 +354,9 @@ def _worth(
     most: int,
     hidden: Mapping[str, int],
 ) -> dict[str, IntArray]:
-    """Return for each count of units which rows inside the domain stand for their unit in a cell (E12).
+    """Return the rows that stand for their unit in a cell (E12).
+
+    For each count of units, of the rows inside the domain.
 
     Args:
         units: the units of all rows.
@@ -384,7 +397,10 @@ def check_source(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> None:
-    """Refuse, before anything is paid, what `read` would refuse before it reads a row, and columns of a type that no rule reads.
+    """Refuse a source that cannot be read, before anything is paid.
+
+    That is what `read` would refuse before it reads a row, and columns of a type that no rule
+    reads.
 
     Nothing that was opened is given away.
 
@@ -420,7 +436,9 @@ def opened_for(
     unit_column: str | None,
     unit_reading: Reading = READ_AS_IT_IS,
 ) -> tuple[Source, list[str]]:
-    """Open a source and find the columns that are needed of it: of attributes, of measures, and of the unit if there is one.
+    """Open a source and find the columns that are needed of it.
+
+    These are columns of attributes, of measures, and of the unit if there is one.
 
     An `InputError` as for `read`; or the unit is not what a second table that is not public is
     joined on.
@@ -449,7 +467,7 @@ def opened_for(
 
 
 def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> None:
-    """Refuse days of a column of instants where it is not said in which time zone they are days."""
+    """Refuse days of a column of instants without a time zone."""
     (field,) = (field for field in opened.fields if field.name == name)
     if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
         return
@@ -468,7 +486,11 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
 
 
 def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
-    """Open a source as for `read`; of its rows none is read, and of two tables an engine joins the columns wanted alone, None for all."""
+    """Open a source as for `read`.
+
+    Of its rows none is read, and of two tables an engine joins the columns wanted alone, None for
+    all.
+    """
     # the libraries that read are imported when something is read: the command line starts without
     # them
     if isinstance(source, (str, os.PathLike, CSV)):
@@ -508,7 +530,9 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return what stands between the names in the header of CSV files; None of any other source.
+    """Return what stands between the names in the header of CSV files.
+
+    None of any other source.
 
     >>> csv_delimiter(pd.DataFrame({"age": [17]})) is None
     True
@@ -529,7 +553,9 @@ def read_keys(
     unit_reading: Reading = READ_AS_IT_IS,
     progress: RowProgress | None = None,
 ) -> Table:
-    """Read the keys of a column, and count the units that have each: in an engine that can, else here, chunk by chunk.
+    """Read the keys of a column, and count the units that have each.
+
+    An engine that can counts them; else they are read chunk by chunk.
 
     The attribute is `Unknown` in the domain. A unit counts in ``max_rows`` keys, once in each;
     which of its keys, no value decides. All else is as for `leastnoise._trusted.reading.read`: nothing is
@@ -591,7 +617,7 @@ def read_keys(
 
 
 def _key_of(rule: Rule) -> Callable[[object], str | None]:
-    """Return the function from a value to its key by this rule, None where it has none."""
+    """Return the function from a value to its key, None where it has none."""
 
     def key(value: object) -> str | None:
         form = None if is_null(value) else text(value)
@@ -606,7 +632,9 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
 def joined_source(
     joined: Joined, first: Source, second: Source, wanted: Sequence[str] | None = None
 ) -> Source:
-    """Open two tables as one source: rows of the first, with columns of the second beside those of the first.
+    """Open two tables as one source.
+
+    It has the rows of the first, with columns of both.
 
     Of an engine only the columns wanted are joined, None for all. An `InputError` if a column that
     they are joined on is not there, or holds what cannot be compared.

@@ -32,7 +32,10 @@ _DIGITS = 15
 
 
 def open_spark(frame: Any) -> Source:
-    """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect; only its schema is looked at, or an `InputError` says why not."""
+    """Open a ``pyspark.sql.DataFrame``, classic or of Spark Connect.
+
+    Only its schema is looked at, or an `InputError` says why not.
+    """
     what = "the Spark data frame"
     try:
         schema = [
@@ -78,7 +81,10 @@ def open_spark(frame: Any) -> Source:
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """All rows, of which the driver holds those of one partition; at once where the executors cannot run Python."""
+    """All rows, of which the driver holds those of one partition.
+
+    At once where the executors cannot run Python.
+    """
     import pyarrow as pa
 
     def packed(batches: Iterable[Any]) -> Iterator[Any]:

@@ -389,7 +389,10 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
 
 
 def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
-    """Return microseconds on the attribute's clock of a time that is a number; None if rows must be read."""
+    """Return microseconds on the attribute's clock of a time that is a number.
+
+    None if rows must be read.
+    """
     if clock.counted_in is None:
         return None
     # a day around the days of every clock, as `_on_the_clock` has it
@@ -411,7 +414,10 @@ def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
 
 
 def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
-    """Return microseconds since 1970 on the attribute's clock; a time far from its days becomes another one beyond the same end."""
+    """Return microseconds since 1970 on the attribute's clock.
+
+    A time far from its days becomes another one beyond the same end.
+    """
     first, last, day = clock.first, clock.last, DAY * _MICROSECONDS
     if value.held == "day":
         it = sql(
@@ -434,7 +440,9 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 
 
 def amount_of(measure: Measure, value: Value) -> Expression | None:
-    """Return the amount of a measure in units, as a 64-bit integer; None if rows must be read.
+    """Return the amount of a measure in units, as a 64-bit integer.
+
+    None if rows must be read.
 
     >>> amount_of(Measure("pay", 0, 10), Value("text", exp.column("pay"))) is None
     True
@@ -483,7 +491,9 @@ def clipped(it: Expression, low: float, high: float) -> Expression:
 
 
 def unit_of(value: Value, reading: Reading = READ_AS_IT_IS) -> Expression | None:
-    """Return the key of a unit, null where a row is of none (E6); None if rows must be read.
+    """Return the key of a unit, null where a row is of none (E6).
+
+    None if rows must be read.
 
     >>> unit_of(Value("integer", exp.column("id"))).sql()
     'CASE WHEN (id IS NULL) THEN NULL ELSE CAST(id AS TEXT) END'
@@ -511,7 +521,10 @@ def _key_form(value: Value) -> Expression | None:
 
 
 def _whole_form(it: Expression) -> Expression:
-    """Return a text, or the whole number that it is with zeros behind a point; see `without_zeros`."""
+    """Return a text, or the whole number that it is with zeros behind a point.
+
+    See `without_zeros`.
+    """
     kept = sql("TRIM(TRAILING '0' FROM :it)", it=it)
     body = sql("TRIM(TRAILING '.' FROM :kept)", kept=kept)
     digits = sql("TRIM(LEADING '-' FROM :body)", body=body)

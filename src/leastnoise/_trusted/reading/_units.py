@@ -1,4 +1,7 @@
-"""At most k rows of each privacy unit, and how many rows of a source are used, not used and cut (E6, E8, E12 of PROOFS-reading.md)."""
+"""Bounds on the rows of units, and counts of the rows used, not used and cut.
+
+The labels (E6, E8, E12) refer to PROOFS-reading.md.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cache
@@ -18,7 +21,9 @@ _BLOCK = 2**20
 
 
 class Units:
-    """Numbers the units of a source, chunk after chunk, and then chooses the rows to keep.
+    """Number the units of a source, and then choose the rows to keep.
+
+    Units are numbered chunk after chunk.
 
     Attributes:
         number: from a column to the numbers of its units: two rows are of one unit if their values
@@ -74,7 +79,9 @@ class Units:
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
     ) -> BoolArray:
-        """Choose at most ``max_rows`` rows of each unit, uniformly at random, without looking at any value but the cells that are bounded.
+        """Choose at most ``max_rows`` rows of each unit, uniformly at random.
+
+        Of the values only the cells that are bounded have a say.
 
         Args:
             max_rows: k, at least 1.
@@ -118,7 +125,9 @@ class Units:
         return _first(keys, max_rows, units) & (units >= 0)
 
     def cut(self, keep: BoolArray, most: int) -> int:
-        """Count the rows of each unit that are not kept, as ``most`` for each one that is where there are more, and add them up.
+        """Count the rows that are not kept, clipped for each unit.
+
+        A unit has at most ``most`` of them for each row that is kept.
 
         Args:
             keep: what `keep` gave.
@@ -145,7 +154,9 @@ class Units:
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
-        """Return what rows count for in a count of units: 1 for one row of a unit in each of its cells, else 0 (E12).
+        """Return what each row is worth in a count of units (E12).
+
+        It is 1 for one row of a unit in each of its cells, else 0.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
         cells of other attributes. Of the cells of a unit with more cells, as many as ``most`` are
@@ -210,7 +221,9 @@ def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolAr
 def numbering(
     numbers: dict[Hashable, int], key: Callable[[object], Hashable | None], *, known: bool = False
 ) -> Encoder:
-    """Make the function from a column to the numbers of its keys, -1 for a value that is none.
+    """Make the function from a column to the numbers of its keys.
+
+    The number is -1 for a value that is no key.
 
     A new key gets the next number; or -1, if only known ones have any.
 

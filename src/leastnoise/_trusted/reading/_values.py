@@ -180,7 +180,9 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
 
 
 def number_reader(reading: Reading) -> Callable[[object], float | None]:
-    """Make the function that reads any value as a number; see `number` and `text_number`.
+    """Make the function that reads any value as a number.
+
+    See `number` and `text_number`.
 
     >>> read = number_reader(Reading(decimal=",", thousands=".", currency=["€"], nulls=["-"]))
     >>> read("1.234,50 €"), read("-5"), read("1.5"), read("-"), read(0.5), read("")
@@ -256,7 +258,10 @@ def _decimal_text(value: Decimal) -> str | None:
 
 
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
-    """Return a date or time as numpy's, in UTC if it has a time zone; by whole numbers, so that no year is beyond those of Python."""
+    """Return a date or time as numpy's, in UTC if it has a time zone.
+
+    It is computed by whole numbers, so that no year is beyond those of Python.
+    """
     if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
         return np.datetime64(value.to_datetime64())
     if isinstance(value, dt.datetime):
@@ -281,7 +286,9 @@ def stamp_text(iso: str) -> str:
 
 
 def without_zeros(form: str) -> str | None:
-    """Text made of a whole number, a point and zeros, as that whole number; None for other text.
+    """Text made of a whole number, a point and zeros, as that whole number.
+
+    None for other text.
 
     >>> without_zeros("17.0"), without_zeros("-0.00"), without_zeros("17.5")
     ('17', '0', None)
@@ -325,7 +332,9 @@ def changes_of_clock(
 
 
 def stamps(data: Any) -> IntArray | None:
-    """Seconds since 1970 of numpy's time stamps, rounded down, of any size; None of other values.
+    """Seconds since 1970 of numpy's time stamps, rounded down, of any size.
+
+    None of other values.
 
     >>> stamps(np.array(["1969-12-31T23:59:59.5"], dtype="M8[ms]")).tolist()
     [-1]
@@ -381,7 +390,10 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
 
 
 def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
-    """Return the seconds of a text that has the form of a time; raise where there is no such time."""
+    """Return the seconds of a text that has the form of a time.
+
+    Raise where there is no such time.
+    """
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
     year = parts["Y"] if "Y" in parts else century + (parts["y"] - century) % 100
@@ -415,7 +427,9 @@ def counts_in_utc(counted_in: str) -> bool:
 
 
 def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
-    """Return seconds since 1970, rounded down, of times that are numbers; each entry by itself.
+    """Return seconds since 1970, rounded down, of times that are numbers.
+
+    Each entry is read by itself.
 
     Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
     shortened. Numbers beyond all days stay beyond them at the same end; NaN and the infinities
@@ -440,7 +454,10 @@ def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
 
 
 def wall(clock: zoneinfo.ZoneInfo, seconds: IntArray, which: BoolArray) -> IntArray:
-    """Return what a clock shows at seconds of UTC, as seconds since 1970; other rows than ``which`` hold anything."""
+    """Return what a clock shows at seconds of UTC, as seconds since 1970.
+
+    Other rows than ``which`` hold anything.
+    """
     instants, where = np.unique(seconds[which], return_inverse=True)
     shown = seconds.copy()
     shown[which] += np.array(
