@@ -13,14 +13,14 @@ import click
 from leastnoise._cli._output import (
     FILE,
     display_path,
-    number,
+    format_number,
     plan_with_progress,
-    show_facts,
-    show_table,
-    write_new,
+    print_facts,
+    print_table,
+    write_new_file,
 )
-from leastnoise._cli._plan import expected, show_plan
-from leastnoise._cli._release import run_release, show_release
+from leastnoise._cli._plan import expected_tables, print_plan
+from leastnoise._cli._release import release_with_progress, print_release
 from leastnoise._progress import Progress
 from leastnoise._release import Release
 from leastnoise._spec import read_spec
@@ -104,23 +104,23 @@ def demo(out: Path | None) -> None:
     """
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):
-        people = survey()
+        people = generate_survey()
         write_survey(people, folder / "people.parquet")
     spec = folder / "survey.toml"
-    write_new(spec, _SPEC, "Choose another directory.")
+    write_new_file(spec, _SPEC, "Choose another directory.")
     click.echo(
         f"A survey of {PEOPLE:,} generated people is in {display_path(folder)}/people.parquet, its spec "
         f"in {display_path(spec)}.\n"
     )
     what = read_spec(spec)
     made, seconds = plan_with_progress(what)
-    show_plan(made, seconds, what.options.level)
-    release = run_release(what, made, folder / "release", ledger=folder / "people.ledger")
+    print_plan(made, seconds, what.options.level)
+    release = release_with_progress(what, made, folder / "release", ledger=folder / "people.ledger")
     click.echo()
-    show_release(release, folder / "release", folder / "people.ledger", new=True)
+    print_release(release, folder / "release", folder / "people.ledger", new=True)
     click.echo()
     with Progress("computing the true answers", about=_TRUTH_SECONDS):
-        rows = promised_and_realised(release, people)
+        rows = compare_errors(release, people)
     headings = [
         "queries",
         "promised\nrmse",
@@ -128,7 +128,7 @@ def demo(out: Path | None) -> None:
         "realised /\npromised",
         f"within {what.options.level:.0%}\ninterval",
     ]
-    show_table(
+    print_table(
         "Promised and realised error",
         [("table", "fold"), *((heading, "right") for heading in headings)],
         rows,
@@ -141,7 +141,7 @@ def demo(out: Path | None) -> None:
         "A table of few queries is a small sample of noise: its realised error scatters around "
         "the promise.\n"
     )
-    show_facts(
+    print_facts(
         [
             ("read", display_path(folder / "release" / "report.html")),
             ("try", f"leastnoise compare {display_path(spec)}"),
@@ -179,7 +179,7 @@ def _new_folder(out: Path | None) -> Path:
     )
 
 
-def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
+def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
     """Generate a survey; the same seed gives the same people."""
     import numpy as np
 
@@ -232,7 +232,7 @@ def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
 
 
-def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
+def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
     """Compute the true answers to a table of the workload, which the demo may know because its people are generated."""
     import numpy as np
 
@@ -259,23 +259,23 @@ def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
     return cube
 
 
-def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
+def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
     """Return a row for each table with its promised and its realised error, and a last row for all of them."""
     import numpy as np
 
     rows: list[list[str]] = []
-    promises = [table["rmse"] for table in expected(release.plan)]
+    promises = [table["rmse"] for table in expected_tables(release.plan)]
     sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
     for promise, table in zip(promises, release.tables, strict=True):
-        exact = truth(table.product, people)
+        exact = true_answers(table.product, people)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
         within = int(np.sum((table.low <= exact) & (exact <= table.high)))
         sums["queries"] += table.cells
         sums["relative"] += table.cells * (realised / promise) ** 2
         sums["within"] += within
         numbers = [
-            number(promise),
-            number(realised),
+            format_number(promise),
+            format_number(realised),
             f"{realised / promise:.2f}",
             f"{within / table.cells:.1%}",
         ]
@@ -297,7 +297,7 @@ def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> l
 _ROOT = Path(__file__).resolve().parents[3]
 
 
-def available(root: Path) -> dict[str, str]:
+def list_experiments(root: Path) -> dict[str, str]:
     """Return the experiments of a checkout: the name that one types, and the module."""
     files = sorted((root / "experiments").glob("*.py"))
     return {
@@ -326,7 +326,7 @@ def experiments(name: str | None, data: Path | None, out: Path | None, quick: bo
     Works in a source checkout; the installed package has no experiments. Noise comes from a seed,
     so nothing here is private.
     """
-    known = available(_ROOT)
+    known = list_experiments(_ROOT)
     if not known:
         raise InputError(
             "Experiments come with the source checkout, and the installed package has none. Run "

@@ -134,9 +134,9 @@ def draft_from_columns(
     drafted = [column for column in columns.listed if not column.left_out]
     untyped = not any(column.typed for column in columns.listed)
     head = _HEAD % {
-        "data": _comment(data_name),
+        "data": _escape_comment(data_name),
         "spec": display_path(spec),
-        "source": "".join(f"{key} = {_value(entry)}\n" for key, entry in source.items()),
+        "source": "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in source.items()),
     }
     parts = [head, *_header_note(columns, source, untyped=untyped)]
     parts += [_TEXTS] if untyped else []
@@ -144,11 +144,11 @@ def draft_from_columns(
     parts += [_GUESSED] if untyped else []
     for column in columns.listed:
         if column.left_out:
-            parts.append(_left_out(column.name, column.left_out))
+            parts.append(_left_out_comment(column.name, column.left_out))
         else:
             parts.append(_attribute_lines(column, data_name))
     parts += [] if drafted else [_NO_COLUMN]
-    return "".join([*parts, _ASKED, _WORKLOAD, *_examples(drafted), _END])
+    return "".join([*parts, _ASKED, _WORKLOAD, *_example_lines(drafted), _END])
 
 
 def _header_note(
@@ -163,22 +163,22 @@ def _header_note(
 def _unit_lines(columns: SourceColumns) -> str:
     """Return the unit: the column that names the person, candidates to choose from, or rows."""
     if columns.person is not None:
-        return _COLUMN % (_value(columns.person.name), BLANK)
+        return _COLUMN % (_toml_value(columns.person.name), BLANK)
     if not columns.candidates:
         return _ROW
-    names = ", ".join(_value(name) for name in columns.candidates)
+    names = ", ".join(_toml_value(name) for name in columns.candidates)
     return _CANDIDATES % {
         "which": _SEVERAL_SAY if columns.names_several_persons else _NOBODY_SAYS,
-        "names": _comment(names),
+        "names": _escape_comment(names),
     }
 
 
 def _attribute_lines(column: SourceColumn, data_name: str) -> str:
     """Return the part [domain.NAME] of a column."""
-    lines = [f"\n[domain.{_key(column.attribute)}]\n"]
+    lines = [f"\n[domain.{_toml_key(column.attribute)}]\n"]
     if column.attribute != column.name:
         lines.append(
-            f"column = {_value(column.name)}     # with its blanks; tables are called after "
+            f"column = {_toml_value(column.name)}     # with its blanks; tables are called after "
             "the attribute\n"
         )
     return "".join([*lines, *_values_lines(column, data_name)])
@@ -191,7 +191,7 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
     elif column.kind == "truth":
         yield "categories = [true, false]\n"
     elif guess := column.guess:
-        first, *others = [f"{key} = {_value(entry)}" for key, entry in guess.items()]
+        first, *others = [f"{key} = {_toml_value(entry)}" for key, entry in guess.items()]
         yield f"{first}{'' if guess == {'categories': [BLANK]} else _SUPPOSED}\n"
         yield from (f"{line}\n" for line in others)
     elif column.kind == "whole":
@@ -212,18 +212,18 @@ def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
     dates = {"from": first, "to": last, "by": by}
     if column.draft_zone is not None:
         dates["zone"] = column.draft_zone or BLANK
-    yield f"dates = {_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
+    yield f"dates = {_toml_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
 
 
-def _examples(drafted: Sequence[SourceColumn]) -> Iterator[str]:
+def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
     """Yield commented examples of a distribution and a sum, of the last column of numbers."""
     numbers = [column for column in drafted if column.kind == "number"] or [
         column for column in drafted if column.kind == "whole"
     ]
     if numbers:
         name = numbers[-1].name
-        yield _EXAMPLE % _key(numbers[-1].attribute)
-        yield _MEASURE % {"key": _key(name), "name": _value(name)}
+        yield _EXAMPLE % _toml_key(numbers[-1].attribute)
+        yield _MEASURE % {"key": _toml_key(name), "name": _toml_value(name)}
 
 
 def draft_from_description(
@@ -232,46 +232,46 @@ def draft_from_description(
     """Return the text of a spec from another tool's description."""
     head = _DESCRIBED % {
         "tool": description.tool,
-        "file": _comment(described_in.name),
+        "file": _escape_comment(described_in.name),
         "spec": display_path(spec),
     }
-    parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
+    parts = [head, *(f"#\n# {_escape_comment(note)}\n" for note in description.notes)]
     parts.append(
         '\n# [source]\n# path = "people.csv"\n'
         if data is None
-        else f"\n[source]\npath = {_value(path_from_spec(data, spec))}\n"
+        else f"\n[source]\npath = {_toml_value(path_for_spec(data, spec))}\n"
     )
     unit = {"column": description.unit, "max_rows": description.max_rows}
-    parts += [_PRIVACY, _ROW if description.unit is None else f"unit = {_value(unit)}\n"]
+    parts += [_PRIVACY, _ROW if description.unit is None else f"unit = {_toml_value(unit)}\n"]
     for name, table in description.attributes.items():
         parts.append(
-            f"\n[domain.{_key(name)}]\n"
-            + "".join(f"{word} = {_value(entry)}\n" for word, entry in table.items())
+            f"\n[domain.{_toml_key(name)}]\n"
+            + "".join(f"{word} = {_toml_value(entry)}\n" for word, entry in table.items())
         )
-    parts += [_left_out(name, why) for name, why in description.left_out.items()]
+    parts += [_left_out_comment(name, why) for name, why in description.left_out.items()]
     for name, table in description.measures.items():
-        lines = "".join(f"# {word} = {_value(entry)}\n" for word, entry in table.items())
+        lines = "".join(f"# {word} = {_toml_value(entry)}\n" for word, entry in table.items())
         parts.append(
-            f"\n# Its sum:\n# [measures.{_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
-            f"sum = {_value(name)}\n"
+            f"\n# Its sum:\n# [measures.{_toml_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
+            f"sum = {_toml_value(name)}\n"
         )
     return "".join([*parts, _WORKLOAD, _END])
 
 
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _value(name)
+def _toml_key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _toml_value(name)
 
 
-def _value(given: Any) -> str:
+def _toml_value(given: Any) -> str:
     """Write a value of TOML on one line; a text is written as in JSON, with the one control character escaped that JSON leaves."""
     if isinstance(given, Mapping):
         return (
             "{ "
-            + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items())
+            + ", ".join(f"{_toml_key(name)} = {_toml_value(entry)}" for name, entry in given.items())
             + " }"
         )
     if isinstance(given, (list, tuple)):
-        return "[" + ", ".join(_value(entry) for entry in given) + "]"
+        return "[" + ", ".join(_toml_value(entry) for entry in given) + "]"
     return (
         json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f")
         if isinstance(given, (str, bool))
@@ -279,16 +279,16 @@ def _value(given: Any) -> str:
     )
 
 
-def _comment(text: str) -> str:
+def _escape_comment(text: str) -> str:
     """Replace the characters that would end a comment, or cannot be printed."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _left_out(name: str, why: str) -> str:
-    return f"\n# The column {_comment(_value(name))} was left out: {_comment(why)}.\n"
+def _left_out_comment(name: str, why: str) -> str:
+    return f"\n# The column {_escape_comment(_toml_value(name))} was left out: {_escape_comment(why)}.\n"
 
 
-def path_from_spec(data: Path, spec: Path) -> str:
+def path_for_spec(data: Path, spec: Path) -> str:
     """Return the path of the data for a spec: from its folder if they are below it, else absolute."""
     place, folder = data.absolute(), spec.absolute().parent
     return str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)

@@ -10,16 +10,16 @@ import click
 
 from leastnoise._cli._output import (
     FILE,
-    amounts,
-    as_json,
-    check_new,
+    format_amounts,
+    json_option,
+    check_new_file,
     display_path,
-    new_file,
-    number,
-    show_facts,
-    show_json,
-    show_table,
-    write_new,
+    open_new_file,
+    format_number,
+    print_facts,
+    print_json,
+    print_table,
+    write_new_file,
 )
 from leastnoise._domain import Dates, Domain
 from leastnoise._estimation import cdf, means, quantiles
@@ -41,7 +41,7 @@ from leastnoise._release import (
     write_records,
     write_rounded,
 )
-from leastnoise._session import export as exported
+from leastnoise._session import export as export_text
 from leastnoise._session import read_release
 from leastnoise._trusted.check import InputError, did_you_mean, exact
 from leastnoise._workload import QuerySet, cells_of, groups_of, predicates, queries, ranges
@@ -65,7 +65,7 @@ _NO_MEASURES += "Of a number that is counted ask --quantiles."
 _ADVICE = "Choose another file with --out."
 
 
-def _opened(directory: Path) -> Release:
+def _read_with_progress(directory: Path) -> Release:
     """Read a release, with a line of progress because large ones take seconds."""
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(
@@ -76,8 +76,8 @@ def _opened(directory: Path) -> Release:
 
 
 @click.command()
-@click.argument("release", type=FILE)
-@click.argument("table", required=False)
+@click.argument("directory", metavar="RELEASE", type=FILE)
+@click.argument("table_name", metavar="[TABLE]", required=False)
 def show(release: Path, table: str | None) -> None:
     """Show a finished release: how exact it is, and its tables.
 
@@ -85,24 +85,24 @@ def show(release: Path, table: str | None) -> None:
     tables, such as q7 or "sex x age", or of one of its means, quantiles and distribution functions,
     such as s1.
     """
-    made = _opened(release)
+    made = _read_with_progress(release)
     if table is not None:
         for text in notices_of_all(made):
             click.echo(click.wrap_text(text, 100) + "\n")
         if made.statistics.has(table):
-            _show_statistic(made, made.statistics[table], _MOST_ROWS)
+            _print_statistic(made, made.statistics[table], _MOST_ROWS)
         else:
-            _show_table(made, made.tables[table])
+            _print_table_with_bars(made, made.tables[table])
         return
     ratio, title, seeded = goodness(made.plan), made.options.title, not made.private
-    show_facts(
+    print_facts(
         [
             *([("title", title)] if title else []),
             (
                 "release",
                 f"{pluralize(made.workload.rows, 'answer')} in {pluralize(len(made.tables), 'table')}",
             ),
-            ("budget", amounts(made.privacy.budget, up=True)),
+            ("budget", format_amounts(made.privacy.budget, up=True)),
             ("protects", made.privacy.unit),
             *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
             *(("note", text) for text in notices(made)),
@@ -120,24 +120,24 @@ def show(release: Path, table: str | None) -> None:
         for each in tables
     ]
     margin = f"typical\n± {ENGLISH.percent(made.level)}"
-    show_table(
+    print_table(
         "Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")], rows
     )
     if len(made.tables) > _MOST_TABLES:
         click.echo(f"and {len(made.tables) - _MOST_TABLES:,} more; all are in tables.csv.\n")
     for statistic in made.statistics:
-        _show_statistic(made, statistic, _MOST_BARS)
+        _print_statistic(made, statistic, _MOST_BARS)
     for each in [each for each in tables if len(each.labels) == 1 and each.cells <= _MOST_BARS][
         :_MOST_CHARTS
     ]:
-        _show_table(made, each)
+        _print_table_with_bars(made, each)
     click.echo(
         f"One table: leastnoise show {release} {made.tables[0].id}. Further answers: leastnoise "
         f"answer {release} --help."
     )
 
 
-def _show_table(release: Release, table: Table) -> None:
+def _print_table_with_bars(release: Release, table: Table) -> None:
     """Print the first rows of a table, each with a bar whose shaded end is its interval."""
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high)
@@ -148,7 +148,7 @@ def _show_table(release: Release, table: Table) -> None:
             cell,
             ENGLISH.number(answer, (high - answer) / 4),
             ENGLISH.error(high - answer),
-            _bar(low, answer, high, top),
+            _draw_bar(low, answer, high, top),
         )
         for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
     ]
@@ -158,14 +158,14 @@ def _show_table(release: Release, table: Table) -> None:
         (f"± {ENGLISH.percent(release.level)}", "right"),
         ("", "left"),
     ]
-    show_table(f"{table.id} {table.name}", columns, rows)
+    print_table(f"{table.id} {table.name}", columns, rows)
     if table.cells > _MOST_ROWS:
         click.echo(
             f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all.\n"
         )
 
 
-def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
+def _print_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
     """Print means, quantiles or a distribution function: a line for each value with its interval."""
     interval = f"{ENGLISH.percent(release.level)} interval"
     columns = [
@@ -173,13 +173,13 @@ def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> N
         (statistic.value_name, "right"),
         (interval, "right"),
     ]
-    show_table(f"{statistic.id} {statistic.name}", columns, statistic.written(ENGLISH, most))
+    print_table(f"{statistic.id} {statistic.name}", columns, statistic.written(ENGLISH, most))
     if statistic.cells > most:
         more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
         click.echo(f"The first {most} of {statistic.cells:,}; {more}\n")
 
 
-def _bar(low: float, answer: float, high: float, top: float) -> str:
+def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
     """Draw a bar in block letters: dark up to the lower end of the interval, medium up to the answer, light up to the upper end."""
     if math.isnan(answer):
         return ""
@@ -190,7 +190,7 @@ def _bar(low: float, answer: float, high: float, top: float) -> str:
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--ranges",
     multiple=True,
@@ -230,7 +230,7 @@ def _bar(low: float, answer: float, high: float, top: float) -> str:
 @click.option(
     "--level", type=float, help="Coverage of the intervals.  [default: that of the release]"
 )
-@as_json
+@json_option
 def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Give further answers from a finished release, at no cost.
 
@@ -238,20 +238,20 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
     exact errors follow from the measurements in the release, and what these do not determine is
     refused.
     """
-    made = _opened(release)
+    made = _read_with_progress(release)
     level = made.level if level is None else level
-    heading, rows = _answered(made, level, asked)
+    heading, rows = _answer_options(made, level, asked)
     notes = [] if made.private else ["NOT PRIVATE: the noise of this release came from a seed."]
     notes += [*notices_of_all(made), *([_NOT_ROUNDED] if made.options.rounds else [])]
     if as_json:
-        show_json({"level": level, "answers": rows, "notes": notes})
+        print_json({"level": level, "answers": rows, "notes": notes})
         return
     if len(rows) > _MOST_ANSWERS:
         click.echo(f"The first {_MOST_ANSWERS} of {len(rows):,} answers; --json gives all.")
     lines = zip(
-        *(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True
+        *(_format_column([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True
     )
-    show_table(
+    print_table(
         heading,
         [
             (name, "right" if isinstance(value, float) else "left")
@@ -263,14 +263,14 @@ def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> N
         click.echo(click.wrap_text(note, 100))
 
 
-def _written(values: Sequence[Any]) -> list[str]:
+def _format_column(values: Sequence[Any]) -> list[str]:
     """Write a column for people: whole numbers without decimals, shares with up to three decimals as they are, others with four digits."""
     numbers = [value for value in values if isinstance(value, float)]
     form = ",.0f" if all(value.is_integer() for value in numbers) else ""
     if all(0 < value == round(value, 3) < 1 for value in numbers):
         form = "g"
     texts = [
-        (format(value, form) if form else number(value))
+        (format(value, form) if form else format_number(value))
         if isinstance(value, float)
         else str(value or "")
         for value in values
@@ -281,7 +281,7 @@ def _written(values: Sequence[Any]) -> list[str]:
     ]
 
 
-def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
+def _answer_options(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
     """Return a heading and the rows of the one kind of answer that the options ask for."""
     kinds = [name for name in _ANSWERS if asked.get(name)]
     # Ranges and sums are counts of their own; cells and conditions are too, unless they say of what
@@ -296,14 +296,14 @@ def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answe
     domain, where = release.plan.domain, dict[str, list[str]]()
     for text in asked["where"]:
         condition, _, label = text.partition("=")
-        if known := _level_of(domain, condition):
+        if known := _split_level(domain, condition):
             where.setdefault(known[0], []).extend(
                 map(str, cells_of(domain.kind(known[0]), {known[1]: label}))
             )
         else:
-            name, label = _named(domain, "--where", text, "NAME=VALUE")
+            name, label = _split_name(domain, "--where", text, "NAME=VALUE")
             where.setdefault(name, []).append(label)
-    levels = [(text, _level_of(domain, text)) for text in asked["cells"]]
+    levels = [(text, _split_level(domain, text)) for text in asked["cells"]]
     by = groups_of(
         domain,
         [text if known is None else {known[0]: level_queries(known[1])} for text, known in levels],
@@ -312,14 +312,14 @@ def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answe
     return _ANSWERS[kinds[0]](release, level, asked, where, by)
 
 
-def _counts(
+def _answer_counts(
     release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
     domain = release.plan.domain
     sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
     ends: dict[str, list[tuple[Any, ...]]] = {}
     for text in asked["ranges"]:
-        name, listed = _named(domain, "--ranges", text, "NAME=LOW..HIGH")
+        name, listed = _split_name(domain, "--ranges", text, "NAME=LOW..HIGH")
         low, dots, high = listed.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
@@ -365,7 +365,7 @@ def _counts(
     )
 
 
-def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
+def _answer_cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
     name = asked["cdf"]
     function = cdf(release, name, where=where, by=by, level=level)
     rows = []
@@ -377,7 +377,7 @@ def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where,
         for value, share, low, high in zip(function.values.tolist(), *curves, strict=True):
             rows.append(
                 {
-                    **_cell(function.by, labels),
+                    **_cell_entry(function.by, labels),
                     name: value,
                     "share": share,
                     "low": low,
@@ -393,11 +393,11 @@ def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where,
     )
 
 
-def _quantiles(
+def _answer_quantiles(
     release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
     text = asked["quantiles"]
-    name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
+    name, listed = _split_name(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
     try:
         shares = [float(share) for share in listed.split(",")]
     except ValueError:
@@ -408,7 +408,7 @@ def _quantiles(
     made = quantiles(release, name, shares, where=where, by=by, level=level)
     rows = [
         {
-            **_cell(made.by, each.group),
+            **_cell_entry(made.by, each.group),
             "share": each.share,
             name: each.value,
             "low": each.low,
@@ -419,7 +419,7 @@ def _quantiles(
     return f"quantiles of {name}, {ENGLISH.percent(level)} intervals", rows
 
 
-def _cell(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
+def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
     return (
         {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))}
         if names
@@ -427,7 +427,7 @@ def _cell(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
     )
 
 
-def _means(
+def _answer_means(
     release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
     measure = asked["means"]
@@ -448,7 +448,7 @@ def _means(
     return f"means of {measure}, {ENGLISH.percent(level)} intervals", rows
 
 
-def _covariances(
+def _answer_covariances(
     release: Release, _level: float, asked: Mapping[str, Any], _where: Where, _by: By
 ) -> Answers:
     table = release.tables[asked["covariances"]]
@@ -462,15 +462,15 @@ def _covariances(
 
 
 _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Answers]] = {
-    "cdf": _cdf,
-    "quantiles": _quantiles,
-    "means": _means,
-    "covariances": _covariances,
-    "counts": _counts,
+    "cdf": _answer_cdf,
+    "quantiles": _answer_quantiles,
+    "means": _answer_means,
+    "covariances": _answer_covariances,
+    "counts": _answer_counts,
 }
 
 
-def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
+def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
     """Split a name such as store:region into an attribute and its level; None if it is the name of an attribute, or no level at all."""
     name = max(
         (name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None
@@ -478,7 +478,7 @@ def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
     return None if text in domain.names or name is None else (name, text[len(name) + 1 :])
 
 
-def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]:
+def _split_name(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]:
     """Split NAME=... into the attribute and the rest; names may hold "=", so the longest attribute that fits is taken."""
     name = max(
         (name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None
@@ -494,7 +494,7 @@ def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook."
 )
@@ -506,9 +506,9 @@ def export(release: Path, form: str, out: Path) -> None:
     NIST SP 800-226; what only people can answer is marked), registry (YAML for the registry of
     deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
     """
-    check_new(out, _ADVICE)
-    text = exported(release, form)
-    write_new(out, text, _ADVICE)
+    check_new_file(out, _ADVICE)
+    text = export_text(release, form)
+    write_new_file(out, text, _ADVICE)
     click.echo(
         f"{display_path(out)} is written."
         + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else "")
@@ -516,7 +516,7 @@ def export(release: Path, form: str, out: Path) -> None:
 
 
 @click.command("round")
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--to",
     required=True,
@@ -535,7 +535,7 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     nothing.
     """
     target = check_target(out)
-    made = _opened(release)
+    made = _read_with_progress(release)
     with draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
         write_rounded(made, new.path, to, below)
         new.publish()
@@ -546,7 +546,7 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--out",
     type=FILE,
@@ -579,19 +579,19 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
     alone, so they protect as it does and cost nothing. Values within bins and periods are drawn
     evenly; attributes that no table has together are independent.
     """
-    check_new(out, _ADVICE)
+    check_new_file(out, _ADVICE)
     check_records_file(out)
-    finished = _opened(release)
+    finished = _read_with_progress(release)
     with Progress("making records", about=_SECONDS_OF_A_MODEL):
         made = make_records(finished.outcome, rows, seed, units=units)
-        with new_file(out, _ADVICE) as part:
+        with open_new_file(out, _ADVICE) as part:
             write_records(made, part)
     click.echo(
         f"{len(made.codes):,} records of {pluralize(len(made.names), 'attribute')} are in "
         f"{display_path(out)}."
     )
     counts = [table for table in finished.tables if table.product.measure is None]
-    show_table(
+    print_table(
         "How far tables of the records are from the answers of the release",
         (
             ("table", "left"),
@@ -599,7 +599,7 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
             ("typical margin of the answers", "right"),
         ),
         [
-            (table.name, number(made.distance(table)), number(table.typical_margin))
+            (table.name, format_number(made.distance(table)), format_number(table.typical_margin))
             for table in counts[:_MOST_TABLES]
         ],
     )

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_from_spec
-from leastnoise._cli._output import FILE, display_path, options, write_new
+from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_for_spec
+from leastnoise._cli._output import FILE, display_path, add_options, write_new_file
 from leastnoise._descriptions import read_description
 from leastnoise._frames import visible
-from leastnoise._holder import check as checked
+from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
 from leastnoise._session import CSV, reading_seconds, schema
 from leastnoise._spec import BLANK, read_spec, source_columns
@@ -19,7 +19,7 @@ from leastnoise._trusted.check import InputError
 
 @click.command()
 @click.argument("file", type=FILE, required=False)
-@options(
+@add_options(
     ("--from", FILE, "A description by another tool; then no data is read."),
     ("--out", FILE, "The spec file to write.  [default: FILE with the ending .toml]"),
     (
@@ -72,7 +72,7 @@ def init(
     else:
         spec = out or file.with_name(file.name.split(".")[0] + ".toml")
         draft = _draft_from_file(file, spec, layout)
-    write_new(spec, draft, "Edit that file, or choose another with --out.")
+    write_new_file(spec, draft, "Edit that file, or choose another with --out.")
     blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
     click.echo(
         f"The draft is in {display_path(spec)}. {blanks}: leastnoise plan {display_path(spec)}"
@@ -82,12 +82,12 @@ def init(
 def _draft_from_file(file: Path, spec: Path, layout: Mapping[str, Any]) -> str:
     """Return the text of a spec from names and types of the columns of files."""
     columns = source_columns(schema(CSV(file, **layout) if layout else file))
-    source = {"path": path_from_spec(file, spec), **layout}
+    source = {"path": path_for_spec(file, spec), **layout}
     return draft_from_columns(columns, source, file.name, spec)
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
 @click.option(
     "--values",
@@ -106,6 +106,6 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     with Progress(
         f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)
     ):
-        counts = checked(what, data, values=10 if values else 0)
+        counts = check_rows(what, data, values=10 if values else 0)
     for line in counts.lines():
         click.echo(visible(line))

@@ -8,17 +8,17 @@ import click
 
 from leastnoise._cli._output import (
     FILE,
-    amount,
-    amounts,
-    as_json,
+    format_amount,
+    format_amounts,
+    json_option,
     display_path,
-    options,
-    show_facts,
-    show_json,
-    show_table,
-    warn,
+    add_options,
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
 )
-from leastnoise._cli._release import drawn_words
+from leastnoise._cli._release import describe_drawn_periods
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
 from leastnoise._session import (
@@ -43,7 +43,7 @@ _STATES = {
     "spent": "spent elsewhere",
     "budget": "budget set",
 }
-_amount = options(
+_amount = add_options(
     ("--epsilon", str, "The epsilon, such as 1, 0.1 or 1/3."),
     ("--delta", str, "The delta, where there is one beside epsilon."),
     ("--rho", str, "The rho of zero-concentrated differential privacy."),
@@ -58,7 +58,7 @@ def ledger() -> None:
 
 @ledger.command("set")
 @click.argument("file", type=FILE)
-@options(
+@add_options(
     ("--epsilon", str, "Pure differential privacy; with --delta, approximate."),
     ("--delta", str, "Above 0 and far below one over the number of people, such as 1e-9."),
     ("--rho", str, "Zero-concentrated differential privacy."),
@@ -80,15 +80,15 @@ def set_budget(
     The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger
     change` changes it later.
     """
-    privacy = Privacy(_budget(amount), neighbours, unit_column)
+    privacy = Privacy(_parse_budget(amount), neighbours, unit_column)
     made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
-    warn(
+    print_warnings(
         f"{display_path(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
         "other one spends. "
         "If these are the same people, their losses add up."
         for other in other_ledgers(file, made.dataset)
     )
-    _show_left(made)
+    _print_left(made)
 
 
 @ledger.command("change")
@@ -109,8 +109,8 @@ def change(file: Path, per: str | None, note: str, **amount: str | None) -> None
     """
     period = None if per is None else per.replace("ever", "")
     book = Ledger.open(file)
-    _show_left(
-        book.set_budget(_budget(amount, book), period=period, note=note, receipt=_noted(book))
+    _print_left(
+        book.set_budget(_parse_budget(amount, book), period=period, note=note, receipt=_note_receipt(book))
     )
 
 
@@ -128,8 +128,8 @@ def share(file: Path, name: str, note: str, **amount: str | None) -> None:
     if not name.strip():
         raise InputError("A share must have a name, such as that of an analyst or a project.")
     book = Ledger.open(file)
-    book.set_budget(_budget(amount, book), share=name, note=note, receipt=_noted(book))
-    _show_left(Ledger.open(file, share=name))
+    book.set_budget(_parse_budget(amount, book), share=name, note=note, receipt=_note_receipt(book))
+    _print_left(Ledger.open(file, share=name))
 
 
 @ledger.command("spent")
@@ -156,7 +156,7 @@ def spent(
     book = Ledger.open(file, share=share)
     if release is None:
         entry = book.add_spent(
-            _budget(amount), note=note, on=on and on.date(), receipt=_noted(book)
+            _parse_budget(amount), note=note, on=on and on.date(), receipt=_note_receipt(book)
         )
     elif on is not None or any(part is not None for part in amount.values()):
         raise InputError(
@@ -166,17 +166,17 @@ def spent(
     else:
         entry = enter_release(book, release, note)
     click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
-    _show_left(book)
+    _print_left(book)
 
 
-def _noted(book: Ledger) -> str:
+def _note_receipt(book: Ledger) -> str:
     """Draw the receipt of a new entry and note it, so that the program's last message says whether the entry was made."""
     receipt = secrets.token_hex(16)
     note_run(book.path.absolute(), receipt)
     return receipt
 
 
-def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget:
+def _parse_budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget:
     """Return the budget that the options give; with a ledger, it must be of the definition in which the ledger adds up its entries."""
     given = {name: value for name, value in amount.items() if value is not None}
     names = [f"--{name}" for name in given]
@@ -200,13 +200,13 @@ def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget
     )
 
 
-def _show_left(book: Ledger) -> None:
-    show_facts([*_head(book), ("left", amounts(book.privacy.budget, book.left(), up=False))])
+def _print_left(book: Ledger) -> None:
+    print_facts([*_ledger_facts(book), ("left", format_amounts(book.privacy.budget, book.left(), up=False))])
 
 
-def _head(book: Ledger) -> list[tuple[str, str]]:
+def _ledger_facts(book: Ledger) -> list[tuple[str, str]]:
     limits = [
-        ("share" if limit.share else "budget", _limit(limit.budget, limit))
+        ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
         for limit in book.limits()
     ]
     return [
@@ -217,10 +217,10 @@ def _head(book: Ledger) -> list[tuple[str, str]]:
     ]
 
 
-def _limit(budget: Budget, limit: Limit | Entry) -> str:
+def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
     """Write a budget with its period and the share it is for: "epsilon = 1 a month for ann"."""
     return (
-        amounts(budget, up=False)
+        format_amounts(budget, up=False)
         + (f" a {limit.period}" if limit.period else "")
         + (f" for {limit.share}" if limit.share else "")
     )
@@ -228,7 +228,7 @@ def _limit(budget: Budget, limit: Limit | Entry) -> str:
 
 @ledger.command()
 @click.argument("file", type=FILE)
-@as_json
+@json_option
 @click.option(
     "--delta",
     default="1e-9",
@@ -239,24 +239,24 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     """List every release with its cost and its state, and what is left."""
     book = Ledger.open(file)
     entries, budget = book.entries(), book.privacy.budget
-    warn(
+    print_warnings(
         f"the release in {display_path(release)} was paid from this ledger, which does not know it: this "
         "is an older copy. Restore the newest one."
         for release in unknown_releases(file, book)
     )
-    implied = _implied(book, delta)
+    implied = _implied_epsilons(book, delta)
     if as_json:
-        show_json(_facts(book, entries, implied))
+        print_json(_ledger_json(book, entries, implied))
         return
     names = dict.fromkeys(
         entry.share for entry in entries if entry.kind == "budget" and entry.share
     )
     limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
     left = [
-        f"{_limit(limit.budget, limit)}; {amounts(limit.budget, limit.left, up=False)} is left"
+        f"{_format_limit(limit.budget, limit)}; {format_amounts(limit.budget, limit.left, up=False)} is left"
         for limit in limits
     ]
-    show_facts([*_head(book), *(("share", words) for words in left)])
+    print_facts([*_ledger_facts(book), *(("share", words) for words in left)])
     parts = tuple(parameters(budget))
     columns = [
         ("#", "right"),
@@ -267,15 +267,15 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
     ]
     rows: list[list[str | tuple[str, ...]]] = []
     for entry in entries:
-        state = _state(book, entry)
+        state = _entry_state(book, entry)
         series = period_state(book, entry) if state == "resumable" else None
         costs = [
-            "" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True)
+            "" if entry.kind == "budget" else format_amount(getattr(entry.charge, part), up=True)
             for part in parts
         ]
-        words = _STATES[state] if series is None else f"paid; {drawn_words(series)}"
+        words = _STATES[state] if series is None else f"paid; {describe_drawn_periods(series)}"
         if entry.kind == "budget":
-            subject = _limit(entry.declared, entry)
+            subject = _format_limit(entry.declared, entry)
         else:
             where = (
                 display_path(Path(entry.output)) if entry.output.startswith("/") else entry.output
@@ -285,20 +285,20 @@ def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, words, release])
     click.echo()
     if rows:
-        show_table("", columns, rows)
+        print_table("", columns, rows)
     else:
         click.echo("No release yet.\n")
     facts = [
-        ("spent", amounts(budget, book.spent(), up=True)),
-        ("left", amounts(budget, book.left(), up=False)),
+        ("spent", format_amounts(budget, book.spent(), up=True)),
+        ("left", format_amounts(budget, book.left(), up=False)),
     ]
     if implied is not None:
         epsilons = f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}"
         facts.append(("implies", epsilons))
-    show_facts(facts)
+    print_facts(facts)
 
 
-def _state(book: Ledger, entry: Entry) -> str:
+def _entry_state(book: Ledger, entry: Entry) -> str:
     """Return the state of an entry: that in the ledger, and for a paid release whether it is running or can be finished."""
     if entry.kind != "release":
         return entry.kind
@@ -309,7 +309,7 @@ def _state(book: Ledger, entry: Entry) -> str:
     return "resumable" if is_resumable(entry) else "reserved"
 
 
-def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
+def _implied_epsilons(book: Ledger, delta: str) -> dict[str, str] | None:
     """For a budget of rho, return the epsilons at a delta of the whole budget and of what is spent, rounded up to four decimals."""
     if not isinstance(book.privacy.budget, ZCDP):
         return None
@@ -324,7 +324,7 @@ def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
     return implied
 
 
-def _facts(
+def _ledger_json(
     book: Ledger, entries: tuple[Entry, ...], implied: dict[str, str] | None
 ) -> dict[str, Any]:
     return {
@@ -342,7 +342,7 @@ def _facts(
                 "kind": entry.kind,
                 "share": entry.share,
                 "period": entry.period,
-                "state": _state(book, entry),
+                "state": _entry_state(book, entry),
                 "charge": entry.charge.to_json(),
                 "cost": entry.cost.to_json(),
                 "declared": entry.declared.to_json(),

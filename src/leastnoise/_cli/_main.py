@@ -53,7 +53,7 @@ def install_interrupt_handler() -> None:
         signal.signal(signal.SIGINT, stop)
 
 
-def what_was_paid(since: int) -> tuple[str, str]:
+def describe_payments(since: int) -> tuple[str, str]:
     """Ask the ledgers about the payments of this run; return the worst state of one, and a sentence about all of them."""
     if len(runs()) == since:
         return "nothing", "Nothing was spent."
@@ -109,7 +109,7 @@ _COMMANDS = {
 """The module, the function and the first line of the help of each command, in the order in which one needs them."""
 
 
-def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - the signature is click's
+def _print_help_with_glossary(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - the signature is click's
     """Show the help and, below it, an explanation of each of its words that is in the glossary."""
     if not wanted or context.resilient_parsing:
         return
@@ -127,7 +127,7 @@ def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> 
     context.exit()
 
 
-_help = click.help_option("-h", "--help", callback=_explain)
+_help = click.help_option("-h", "--help", callback=_print_help_with_glossary)
 
 
 class _Commands(click.Group):
@@ -194,7 +194,7 @@ def main() -> None:
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        code = _report(error, paid_before)
+        code = _report_error(error, paid_before)
     for stream in (
         sys.stdout,
         sys.stderr,
@@ -225,17 +225,17 @@ def _open_streams() -> None:
             )  # a name that a narrow terminal cannot show is no reason to fail
 
 
-def _report(error: BaseException, paid_before: int) -> int:
+def _report_error(error: BaseException, paid_before: int) -> int:
     """Print what happened in one sentence and what was paid in another, and return the exit code."""
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
         return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    state, paid = what_was_paid(paid_before)
+    state, paid = describe_payments(paid_before)
     if (
         isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted
     ):  # libraries may turn an interruption into errors of their own
-        _say(f"interrupted. {paid}")
+        _print_error(f"interrupted. {paid}")
         return INTERRUPTED
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         alone = (
@@ -249,7 +249,7 @@ def _report(error: BaseException, paid_before: int) -> int:
             error.format_message().strip().rstrip(".?").replace("\n", " "),
             getattr(error, "ctx", None),
         )
-        _say(
+        _print_error(
             f"{text[:1].lower()}{text[1:]}. See "
             f"`{context.command_path if context else 'leastnoise'} --help`."
         )
@@ -267,7 +267,7 @@ def _report(error: BaseException, paid_before: int) -> int:
     if not isinstance(error, LeastNoiseError) or fault:
         sentence = sentence[:1].lower() + sentence[1:]
     debugging = _is_debugging()
-    _say(
+    _print_error(
         sentence
         + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else "")
     )
@@ -292,7 +292,7 @@ def _is_debugging() -> bool:
         return False
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     from leastnoise._frames import visible
 
     with suppress(OSError):

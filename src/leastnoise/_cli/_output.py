@@ -28,12 +28,12 @@ from leastnoise._trusted.check import InputError, readable
 
 _WIDE = 160  # columns where there is no terminal
 FILE = click.Path(path_type=Path)
-as_json = click.option(
+json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
 )
 
 
-def options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
+def add_options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
     """Return a decorator that gives a command several options, each with a name, a type and a help text."""
 
     def decorated(command: Any) -> Any:
@@ -45,14 +45,14 @@ def options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
 
 
 # For commands that plan; the same as LEASTNOISE_CACHE=off in the environment.
-without_cache = click.option(
+cache_option = click.option(
     "--no-cache",
     is_flag=True,
     expose_value=False,
     callback=lambda _, __, wanted: os.environ.update({CACHE: "off"} if wanted else {}),
     help="Plan anew, and keep no plan in the cache folder.",
 )
-of_spec = click.option(
+spec_option = click.option(
     "--spec",
     "beside",
     type=FILE,
@@ -85,18 +85,18 @@ def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
         return planned_spec(spec, progress.trying), progress.seconds
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Write a number for people, with four significant digits."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
-def noise(mechanism: str) -> str:
+def format_noise(mechanism: str) -> str:
     """Write the name of a kind of noise for people: "discrete Laplace"."""
     kind, name = mechanism.split("_")
     return f"{kind} {name.capitalize()}"
 
 
-def amount(value: Fraction, *, up: bool) -> str:
+def format_amount(value: Fraction, *, up: bool) -> str:
     """Write an epsilon, delta or rho for people: exactly where that is short, else with six digits, rounded up or down."""
     text = readable(value)
     if not text.startswith("about"):
@@ -106,15 +106,15 @@ def amount(value: Fraction, *, up: bool) -> str:
     return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
 
 
-def amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
+def format_amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
     """Write a charge (without one, the whole budget) for people, with the parameters of the budget's definition."""
     charge = charge or whole_budget(budget)
     return " and ".join(
-        f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget)
+        f"{name} = {format_amount(getattr(charge, name), up=up)}" for name in parameters(budget)
     )
 
 
-def show_table(
+def print_table(
     title: str,
     columns: Sequence[tuple[str, str]],
     rows: Iterable[Sequence[str | tuple[str, ...]]],
@@ -154,7 +154,7 @@ def show_table(
     click.echo()
 
 
-def show_facts(facts: Iterable[tuple[str, str]]) -> None:
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     """Print a line for each name and its value."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
@@ -179,12 +179,12 @@ def _print(what: RenderableType) -> None:
     )
 
 
-def show_json(value: Mapping[str, Any]) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print exactly one JSON object."""
     click.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def warn(sentences: Iterable[str]) -> None:
+def print_warnings(sentences: Iterable[str]) -> None:
     """Print warnings on the standard error stream."""
     for sentence in sentences:
         click.echo(f"Warning: {sentence}", err=True)
@@ -200,7 +200,7 @@ def display_path(path: Path) -> str:
     )
 
 
-def check_new(path: Path, advice: str) -> None:
+def check_new_file(path: Path, advice: str) -> None:
     """Refuse a file that exists already."""
     try:
         path.lstat()
@@ -215,9 +215,9 @@ def check_new(path: Path, advice: str) -> None:
 
 
 @contextmanager
-def new_file(path: Path, advice: str) -> Iterator[Path]:
+def open_new_file(path: Path, advice: str) -> Iterator[Path]:
     """Give the path to write a new file at; the file gets its name when all is written, and nothing is left after an error."""
-    check_new(path, advice)
+    check_new_file(path, advice)
     part = path.with_name(f".{os.getpid()}.part.{path.name}")
     try:
         yield part
@@ -238,7 +238,7 @@ def new_file(path: Path, advice: str) -> Iterator[Path]:
             part.unlink()
 
 
-def write_new(path: Path, text: str, advice: str) -> None:
+def write_new_file(path: Path, text: str, advice: str) -> None:
     """Write a new text file, whole or not at all."""
-    with new_file(path, advice) as part:
+    with open_new_file(path, advice) as part:
         part.write_text(text, encoding="utf-8")

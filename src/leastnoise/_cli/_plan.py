@@ -13,21 +13,21 @@ from leastnoise._audit import Audit
 from leastnoise._cli._main import FAULT
 from leastnoise._cli._output import (
     FILE,
-    amounts,
-    as_json,
-    check_new,
+    format_amounts,
+    json_option,
+    check_new_file,
     display_path,
-    noise,
-    number,
-    of_spec,
+    format_noise,
+    format_number,
+    spec_option,
     plan_with_progress,
     read_command_spec,
-    show_facts,
-    show_json,
-    show_table,
-    warn,
-    without_cache,
-    write_new,
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
+    cache_option,
+    write_new_file,
 )
 from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
@@ -46,8 +46,8 @@ from leastnoise._planning import (
     with_budget_size,
     with_max_rows,
 )
-from leastnoise._planning import compare as tried_on
-from leastnoise._planning import table_prices as prices_of
+from leastnoise._planning import compare as compare_strategies
+from leastnoise._planning import table_prices
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -63,7 +63,7 @@ from leastnoise._session import (
     planned_spec,
     spec_seconds,
 )
-from leastnoise._session import audit as audited
+from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
 from leastnoise._trusted.accounting import (
     ZCDP,
@@ -127,8 +127,8 @@ _CASES = {
     epilog="It shows the rmse of every table and a lower bound; tables are called by their "
     "queries, such as prefix or identity."
 )
-@click.argument("spec", type=FILE)
-@as_json
+@spec_argument
+@json_option
 @click.option("--out", type=FILE, help="Also write the plan itself to this new file.")
 @click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
 @click.option(
@@ -146,8 +146,8 @@ _CASES = {
     is_flag=True,
     help="Also what every table costs: alone, and what leaving it out saves. Plans many times.",
 )
-@of_spec
-@without_cache
+@spec_option
+@cache_option
 def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **further: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Show the expected error of every table; this spends nothing.
 
@@ -164,20 +164,20 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
             )
         what = replace(what, privacy=changed)
     if out is not None:
-        check_new(out, _EXISTS)
+        check_new_file(out, _EXISTS)
     warn_of_bias(what)
     warnings = spec_warnings(what)
-    warn(warnings)
+    print_warnings(warnings)
     made, seconds = plan_with_progress(what)
     check_options(made, what.options)
     if out is not None:
-        write_new(out, made.to_json() + "\n", _EXISTS)
+        write_new_file(out, made.to_json() + "\n", _EXISTS)
     late = [*plan_warnings(what, made), *guard_warnings(what, made)]
-    warn(late)
+    print_warnings(late)
     complete_gain = error_over_complete(made, what.search())
     share = guard_share(what.options.guard)
     guard = None if share is None else guard_forecast(made.privacy, share, what.options.rows)
-    by_budget, by_rows, priced = _compared(made, what, **further)
+    by_budget, by_rows, priced = _comparison_plans(made, what, **further)
     searches = _search_facts(what)
     if as_json:
         more: dict[str, Any] = {
@@ -191,31 +191,31 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
         given = {name: value for name, value in more.items() if value}
         if complete_gain is not None:
             given["error_over_complete"] = complete_gain
-        show_json(
-            {**_facts(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]}
+        print_json(
+            {**_plan_json(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]}
         )
         return
-    show_plan(made, seconds, what.options.level, guard)
-    _show_complete(made, complete_gain)
-    _show_periods(made)
-    _show_errors("rmse under other budgets", by_budget)
-    _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
+    print_plan(made, seconds, what.options.level, guard)
+    _print_complete_gain(made, complete_gain)
+    _print_periods(made)
+    _print_errors("rmse under other budgets", by_budget)
+    _print_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
     if by_rows:
         click.echo(click.wrap_text(_NO_LOOK, 78))
     if priced:
         columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
-        show_table(
+        print_table(
             "Parts of the budget",
             columns,
             [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in priced],
         )
     for fact in searches:
-        click.echo("\n" + click.wrap_text(_search_words(fact), 78))
+        click.echo("\n" + click.wrap_text(_describe_search(fact), 78))
     if out is not None:
         click.echo(f"The plan is in {display_path(out)}.")
 
 
-def _show_complete(plan: Plan, ratio: float | None) -> None:
+def _print_complete_gain(plan: Plan, ratio: float | None) -> None:
     """Say what it would save to declare attributes complete, where that is over a thousandth."""
     if ratio is None or ratio < _LEAST_GAIN:
         return
@@ -230,7 +230,7 @@ def _show_complete(plan: Plan, ratio: float | None) -> None:
     )
 
 
-def _compared(
+def _comparison_plans(
     made: Plan, what: Spec, budgets: str | None, rows: str | None, *, prices: bool
 ) -> tuple[dict[str, Plan], dict[str, Plan], tuple[Price, ...]]:
     """Return the same strategy under other budgets, plans for other numbers of rows of a unit, and what every table costs."""
@@ -238,7 +238,7 @@ def _compared(
     if rows is not None:
         specs = {
             size: replace(what, privacy=with_max_rows(what.privacy, size))
-            for size in _sizes("--max-rows", rows)
+            for size in _split_sizes("--max-rows", rows)
         }
         with (
             memory_limit(),
@@ -247,38 +247,38 @@ def _compared(
             for size, spec in specs.items():
                 progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
                 by_rows[size] = planned_spec(spec)
-        _check_promised("--max-rows", *by_rows.values())
+        _require_promise("--max-rows", *by_rows.values())
     if budgets is not None:
-        _check_promised("--budgets", made)
+        _require_promise("--budgets", made)
         by_budget = {
             size: plan_for_workload(made.workload, made, with_budget_size(made.privacy, size))
-            for size in _sizes("budgets", budgets)
+            for size in _split_sizes("budgets", budgets)
         }
     if prices:
-        _check_promised("--prices", made)
+        _require_promise("--prices", made)
         count = len(made.workload.products)
         with memory_limit(), Progress("pricing", about=count * spec_seconds(what)) as progress:
-            priced = prices_of(
+            priced = table_prices(
                 made, what.search(lambda name: progress.step(f"pricing {name}", count))
             )
     return by_budget, by_rows, priced
 
 
-def _sizes(option: str, listed: str) -> list[str]:
+def _split_sizes(option: str, listed: str) -> list[str]:
     sizes = [size.strip() for size in listed.split(",")]
     if len(sizes) > _MOST_SIZES:
         raise refuse(f"the number of {option}", len(sizes), f"at most {_MOST_SIZES}")
     return sizes
 
 
-def _check_promised(option: str, *plans: Plan) -> None:
+def _require_promise(option: str, *plans: Plan) -> None:
     if any(plan.promise is None for plan in plans):
         raise InputError(
             f"{option} is for plans whose error is known beforehand; this one depends on the data."
         )
 
 
-def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
+def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
     """Return the expected error of every table as JSON objects, with null where the error depends on the data.
 
     Errors of counts are in rows, those of sums in amounts of the measure. A table with a target has
@@ -337,11 +337,11 @@ def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
     )
 
 
-def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
+def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     """Return what a plan promises as a JSON object with stable keys, with null where it depends on the data."""
     promise, tables, explanation = (
         plan.promise,
-        expected(plan, level),
+        expected_tables(plan, level),
         mechanism_of(plan).explain(plan),
     )
     looks: dict[str, Any] = {}
@@ -381,13 +381,13 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
     }
 
 
-def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None) -> None:
+def print_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None) -> None:
     """Print the expected errors of a plan; where they depend on the data, print the steps that will be done."""
-    tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
+    tables, explanation = expected_tables(plan, level), mechanism_of(plan).explain(plan)
     totals = (
-        _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan, tables)
+        _print_steps(explanation, tables) if plan.promise is None else _print_promise(plan, tables)
     )
-    _show_statistics(_expected_statistics(plan, level))
+    _print_statistics(_expected_statistics(plan, level))
     budget = plan.privacy.budget
     paid, most = parameters(charge(budget, budget, plan.cost())), parameters(whole_budget(budget))
     near = Fraction(
@@ -397,15 +397,15 @@ def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | N
         **{name: most[name] if part >= near * most[name] else part for name, part in paid.items()}
     )
     rest = ", all of it" if plan.measurements is None else ""
-    show_facts(
+    print_facts(
         [
             ("queries", f"{sum(table['queries'] for table in tables):,}"),
             *totals,
             ("strategy", plan.strategy),
             ("protects", plan.privacy.unit),
-            ("cost", f"{costs}{rest}, with {noise(explanation.mechanism)} noise"),
+            ("cost", f"{costs}{rest}, with {format_noise(explanation.mechanism)} noise"),
             *([] if guard is None else [("guard", guard.words())]),
-            *_shares(plan),
+            *_cost_shares(plan),
             *(("values", sentence) for sentence in sums_words(plan.workload)),
             *(("left out", sentence) for sentence in left_out_words(plan)),
             *(
@@ -417,7 +417,7 @@ def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | N
     )
 
 
-def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+def _print_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Print a row for each table, without columns that say the same of all tables; return the facts about their total error."""
     units = [
         str(product.measure) if product.of_values else "units" if product.of_units else "rows"
@@ -427,11 +427,11 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
     columns: list[tuple[str, str, Callable[[dict[str, Any], str], str], bool]] = [
         ("table", "fold", lambda table, _: table["name"], True),
         ("queries", "right", lambda table, _: f"{table['queries']:,}", True),
-        ("rmse", "right", lambda table, _: number(table["rmse"]), True),
+        ("rmse", "right", lambda table, _: format_number(table["rmse"]), True),
         (
             "largest\nstd error",
             "right",
-            lambda table, _: "<= " * table["largest_is_bound"] + number(table["largest_std"]),
+            lambda table, _: "<= " * table["largest_is_bound"] + format_number(table["largest_std"]),
             True,
         ),
         ("in", "fold", lambda _, unit: unit, {*units} != {"rows"}),
@@ -444,7 +444,7 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
         (
             "target",
             "left",
-            lambda table, _: _target(table),
+            lambda table, _: _target_words(table),
             any("target" in table for table in tables),
         ),
         (
@@ -459,44 +459,44 @@ def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[st
         [cell(*pair) for _, _, cell, _ in used]
         for pair in zip(tables[:_MOST_TABLES], units, strict=False)
     ]
-    show_table("Expected error", [column[:2] for column in used], rows)
+    print_table("Expected error", [column[:2] for column in used], rows)
     if rest := tables[_MOST_TABLES:]:
         errors = [table["rmse"] for table in rest]
         queries = pluralize(sum(table["queries"] for table in rest), "query", "queries")
         click.echo(
-            f"and {pluralize(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to "
-            f"{number(max(errors))} (--json)\n"
+            f"and {pluralize(len(rest), 'more table')}, {queries}, rmse {format_number(min(errors))} to "
+            f"{format_number(max(errors))} (--json)\n"
         )
     promise = plan.expected_error()
     return [
-        ("total squared error", number(promise.total_squared_error)),
-        ("lower bound", number(promise.lower_bound)),
-        ("error / least possible", _ratio(promise.times_least)),
+        ("total squared error", format_number(promise.total_squared_error)),
+        ("lower bound", format_number(promise.lower_bound)),
+        ("error / least possible", _format_ratio(promise.times_least)),
     ]
 
 
-def _ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
+def _format_ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if value < 1000 else format_number(value)
 
 
-def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
+def _print_statistics(statistics: Sequence[dict[str, Any]]) -> None:
     """Print what is known beforehand of the errors of means, quantiles and distribution functions."""
     rows = []
     for asked in statistics:
         if "means" in asked["asked"]:
-            known = _known_of_mean(asked)
+            known = _mean_error_words(asked)
         else:
-            known = f"standard error of the counts up to a cell {number(asked['rows'])} rows"
+            known = f"standard error of the counts up to a cell {format_number(asked['rows'])} rows"
             if asked["std_error"] is not None:
-                known += f", {number(asked['std_error'])} of {number(asked['size'])} rows"
-        rows.append([asked["name"], known, _target(asked)])
+                known += f", {format_number(asked['std_error'])} of {format_number(asked['size'])} rows"
+        rows.append([asked["name"], known, _target_words(asked)])
     if rows:
         columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
         shown_columns = 3 if any("target" in asked for asked in statistics) else 2
-        show_table("", columns[:shown_columns], [row[:shown_columns] for row in rows])
+        print_table("", columns[:shown_columns], [row[:shown_columns] for row in rows])
 
 
-def _known_of_mean(mean: dict[str, Any]) -> str:
+def _mean_error_words(mean: dict[str, Any]) -> str:
     """Say how large the error of a mean is at the public size of its groups, or what it needs."""
     weighted = mean["size_is"] == "weights"
     if mean["std_error"] is None:
@@ -506,24 +506,24 @@ def _known_of_mean(mean: dict[str, Any]) -> str:
             f"depends on the {depends_on} of a group; say a public size{of_sum} for the error of "
             "a mean"
         )
-    size = number(mean["size"])
+    size = format_number(mean["size"])
     group = f"with weights of {size} in all" if weighted else f"of {size} rows"
-    return f"standard error at most {number(mean['std_error'])} in a group {group} (delta method)"
+    return f"standard error at most {format_number(mean['std_error'])} in a group {group} (delta method)"
 
 
-def _target(table: dict[str, Any]) -> str:
+def _target_words(table: dict[str, Any]) -> str:
     """Write a target and the error that is compared with it: "margin 50: 48.2", and ", missed" if it is above."""
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
-    return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
+    return f"{kind} {format_number(most)}: {format_number(table[kind])}{'' if table['kept'] else ', missed'}"
 
 
-def _show_steps(
+def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
     """Print the steps of a plan that looks at the data with their parts of the budget, and the error of the best plan that does not."""
-    show_table(
+    print_table(
         "What will be done",
         [("step", "left"), ("part of the budget", "left")],
         _step_lines(explanation.steps),
@@ -538,18 +538,18 @@ def _show_steps(
     if reference is None:
         return []
     rows = [
-        [table["name"], f"{table['queries']:,}", number(rmse)]
+        [table["name"], f"{table['queries']:,}", format_number(rmse)]
         for table, rmse in zip(tables, reference.rmse, strict=True)
     ]
     title = (
         f"For comparison: expected error of {reference.strategy}, which does not look at the data"
     )
-    show_table(
+    print_table(
         title, [("table", "fold"), ("queries", "right"), ("rmse", "right")], rows[:_MOST_TABLES]
     )
     return [
-        ("its total squared error", number(reference.expected_total_squared_error)),
-        ("its lower bound", number(reference.lower_bound)),
+        ("its total squared error", format_number(reference.expected_total_squared_error)),
+        ("its lower bound", format_number(reference.lower_bound)),
     ]
 
 
@@ -568,7 +568,7 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
     return lines
 
 
-def _shares(plan: Plan) -> list[tuple[str, str]]:
+def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     """Return which share of the cost is for rows and sums and which for each count of units; nothing where no units are counted."""
     units = {product.measure for product in plan.workload if product.of_units}
     if not units:
@@ -584,7 +584,7 @@ def _shares(plan: Plan) -> list[tuple[str, str]]:
     return [("of which for", ", ".join(parts))]
 
 
-def _show_periods(plan: Plan) -> None:
+def _print_periods(plan: Plan) -> None:
     """Print the expected errors for periods of a series; for other plans, print nothing."""
     if not (errors := [*period_errors(plan).items()]):
         return
@@ -595,10 +595,10 @@ def _show_periods(plan: Plan) -> None:
         if position % step == 0 or position == len(errors) - 1
     ]
     rows: list[list[Any]] = [
-        [label, *("" if error is None else number(error) for error in row)] for label, row in chosen
+        [label, *("" if error is None else format_number(error) for error in row)] for label, row in chosen
     ]
     columns = [("period", "left"), *((product.name, "right") for product in plan.workload)]
-    show_table("Typical error of the answers that end in a period", columns, rows)
+    print_table("Typical error of the answers that end in a period", columns, rows)
 
 
 def _search_facts(what: Spec) -> list[dict[str, Any]]:
@@ -617,8 +617,8 @@ def _search_facts(what: Spec) -> list[dict[str, Any]]:
     ]
 
 
-def _search_words(fact: Mapping[str, Any]) -> str:
-    price, name = amounts(budget_from_json(fact["budget"]), up=True), fact["attribute"]
+def _describe_search(fact: Mapping[str, Any]) -> str:
+    price, name = format_amounts(budget_from_json(fact["budget"]), up=True), fact["attribute"]
     if fact["found"] is not None:
         return f"The categories of {name} are found and paid ({price}): {fact['found']:,}. The cost above is for the rest."
     return (
@@ -633,24 +633,24 @@ def _search_words(fact: Mapping[str, Any]) -> str:
 def _errors_json(plan: Plan) -> dict[str, Any]:
     total, rmse = (
         plan.expected_error().total_squared_error,
-        {table["name"]: table["rmse"] for table in expected(plan)},
+        {table["name"]: table["rmse"] for table in expected_tables(plan)},
     )
     return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": rmse}
 
 
-def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -> None:
+def _print_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -> None:
     """Print a row for each table and a column for each plan, and below them the budgets if these are asked for and differ."""
     if not plans:
         return
     errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
-    rows = [[name, *(number(by_table[name]) for by_table in errors)] for name in errors[0]]
-    sizes = [amounts(plan.privacy.budget, up=True) for plan in plans.values()]
+    rows = [[name, *(format_number(by_table[name]) for by_table in errors)] for name in errors[0]]
+    sizes = [format_amounts(plan.privacy.budget, up=True) for plan in plans.values()]
     if budgets and len({*sizes}) > 1:
         rows.append(["budget", *sizes])
-    show_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
+    print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
 
 
-def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
+def _list_strategies(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Print all strategies and stop. The planners are loaded here, and not for ``--help``, which shall be quick."""
     if wanted:
         from leastnoise._strategies import PLANNERS
@@ -659,15 +659,15 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
             [planner.name, planner.measures, "yes" if planner.automatic else "by name"]
             for planner in PLANNERS.values()
         ]
-        show_table(
+        print_table(
             "", [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")], rows
         )
         context.exit()
 
 
 @click.command()
-@click.argument("spec", type=FILE)
-@as_json
+@spec_argument
+@json_option
 @click.option(
     "--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone."
 )
@@ -676,11 +676,11 @@ def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # 
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_list,
+    callback=_list_strategies,
     help="Say what every strategy measures, and stop.",
 )
-@of_spec
-@without_cache
+@spec_option
+@cache_option
 def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Compare every strategy, least expected error first.
 
@@ -690,7 +690,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     what = read_command_spec(spec)
     about = expected_seconds(what.workload, what.planned_privacy, what.search())
     with memory_limit(), Progress("planning", about=about) as progress:
-        tried = tried_on(
+        tried = compare_strategies(
             what.workload,
             what.planned_privacy,
             progress.trying,
@@ -699,7 +699,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
         )
     if as_json:
         candidates = [_candidate_json(candidate) for candidate in tried]
-        show_json(
+        print_json(
             {
                 "queries": what.workload.rows,
                 "candidates": candidates,
@@ -718,20 +718,20 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     rows = [
         [
             candidate.strategy,
-            noise(candidate.noise.value),
-            number(candidate.total),
-            number(made.lower_bound()),
-            _ratio(made.expected_error().times_least),
+            format_noise(candidate.noise.value),
+            format_number(candidate.total),
+            format_number(made.lower_bound()),
+            _format_ratio(made.expected_error().times_least),
             f"{candidate.seconds:.2f}",
         ]
         for candidate, made in usable
     ]
     queries = pluralize(what.workload.rows, "query", "queries")
-    show_table(f"{queries}, {amounts(usable[0][1].privacy.budget, up=True)}", columns, rows, bold=0)
+    print_table(f"{queries}, {format_amounts(usable[0][1].privacy.budget, up=True)}", columns, rows, bold=0)
     early = [
         [
             candidate.strategy,
-            noise(candidate.noise.value),
+            format_noise(candidate.noise.value),
             "stopped early" if candidate.plan else "left out",
             f"{candidate.more:.2g}",
         ]
@@ -745,7 +745,7 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
             (f"within {what.seconds:g} s", "left"),
             ("needs\nCPU seconds", "right"),
         ]
-        show_table("", heads, early)
+        print_table("", heads, early)
         click.echo(
             click.wrap_text("It may find less error: give planning more seconds under [plan].", 78)
             + "\n"
@@ -753,10 +753,10 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     unusable = [candidate for candidate in tried if candidate.plan is None and not candidate.more]
     if unusable:
         reasons = [
-            [candidate.strategy, noise(candidate.noise.value), candidate.reason]
+            [candidate.strategy, format_noise(candidate.noise.value), candidate.reason]
             for candidate in unusable
         ]
-        show_table(
+        print_table(
             "", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], reasons
         )
     click.echo(
@@ -782,14 +782,14 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @click.option(
     "--trials",
     type=int,
     help="How often each of two tables is measured; otherwise as often as the seconds allow.",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
-@as_json
+@json_option
 def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Bound the privacy loss from below: try the installed program.
 
@@ -801,23 +801,23 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     with Progress("planning", about=spec_seconds(what) + seconds) as progress:
         made = planned_spec(what, progress.trying)
         progress.say("measuring made-up rows")
-        whole_plan = audited(made, guard=what.options.guard, trials=trials, seconds=each)
+        whole_plan = audit_plan(made, guard=what.options.guard, trials=trials, seconds=each)
         searches = {
-            name: audited(search, trials=trials, seconds=each)
+            name: audit_plan(search, trials=trials, seconds=each)
             for name, search in search_plans(what.searches, what.privacy).items()
         }
     if as_json:
-        show_json(
+        print_json(
             {
                 **asdict(whole_plan),
                 "searches": {name: asdict(search) for name, search in searches.items()},
             }
         )
     else:
-        _show_audit(whole_plan)
+        _print_audit(whole_plan)
         for name, search in searches.items():
             click.echo(f"\nThe search for categories of {name!r}")
-            _show_audit(search)
+            _print_audit(search)
     if not all(bounds.held for bounds in (whole_plan, *searches.values())):
         click.echo(
             "leastnoise: a bound is above the claim: this program, on this machine, does not keep "
@@ -827,13 +827,13 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
         click.get_current_context().exit(FAULT)
 
 
-def _show_audit(bounds: Audit) -> None:
+def _print_audit(bounds: Audit) -> None:
     epsilon = (
         []
         if bounds.epsilon is None
         else [("as epsilon", f"at least {bounds.epsilon:.4g} at the plan's delta")]
     )
-    show_facts(
+    print_facts(
         [
             ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),
             ("lower bound", f"at least {bounds.lower_bound:.4g}"),

@@ -11,15 +11,15 @@ import click
 from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
 from leastnoise._cli._output import (
     FILE,
-    amounts,
+    format_amounts,
     display_path,
-    of_spec,
-    options,
+    spec_option,
+    add_options,
     plan_with_progress,
     read_command_spec,
-    show_facts,
-    warn,
-    without_cache,
+    print_facts,
+    print_warnings,
+    cache_option,
 )
 from leastnoise._plan import Plan
 from leastnoise._planning import stated_privacy
@@ -51,7 +51,7 @@ from leastnoise._session import (
     release_due,
     resuming_seconds,
 )
-from leastnoise._session import release as released
+from leastnoise._session import release as make_release
 from leastnoise._spec import Spec, plan_warnings, read_plan, search_plans, spec_warnings
 from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
@@ -66,7 +66,7 @@ Warning: local_non_negative = true adds answer_local, which is biased: small cel
 amount. It has no error bars; the unbiased answers stay beside it."""
 _WORSE = (BAD_INPUT, AFTERWARDS, UNFINISHED, FAULT)  # the least bad first
 
-_payment = options(
+_payment = add_options(
     ("--source", FILE, "The data, if the spec file does not name it."),
     ("--ledger", FILE, "The ledger.  [default: beside the data, made if it is not there]"),
     (
@@ -79,7 +79,7 @@ _payment = options(
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @_payment
 def categories(spec: Path, **payment: Any) -> None:
     """Find categories that nobody can list, privately, for a price.
@@ -94,8 +94,8 @@ def categories(spec: Path, **payment: Any) -> None:
             "This spec has no unknown categories; say for example [domain.agent] unknown = { most "
             "= 10000 }."
         )
-    what, ledger = _with_payment("search", what, **payment)
-    settle_earlier(ledger)
+    what, ledger = _add_payment("search", what, **payment)
+    settle_earlier_releases(ledger)
     for search in what.searches:
         if search.found is not None:
             where = display_path(search.directory)
@@ -109,7 +109,7 @@ def categories(spec: Path, **payment: Any) -> None:
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @click.option(
     "--out", type=FILE, required=True, help="The directory to write; it must not exist yet."
 )
@@ -129,8 +129,8 @@ def categories(spec: Path, **payment: Any) -> None:
     "--through",
     help="Of a series: the last period to publish.  [default: the last one that is over]",
 )
-@of_spec
-@without_cache
+@spec_option
+@cache_option
 def release(
     spec: Path, out: Path, made: Path | None, seed: int | None, through: str | None, **payment: Any
 ) -> None:
@@ -150,7 +150,7 @@ def release(
         )
     plan = None if made is None else read_plan(made, what)
     warn_of_bias(what)
-    what, ledger = _with_payment("release", what, **payment)
+    what, ledger = _add_payment("release", what, **payment)
     if what.series is None and through is not None:
         raise InputError(
             "--through is for a spec with [series], whose periods are published one after the "
@@ -159,27 +159,27 @@ def release(
     if what.series is not None:
         if seed is not None:
             raise InputError("A series has no seeded run; leave out --seed.")
-        settle_earlier(ledger)
-        warn(spec_warnings(what))
+        settle_earlier_releases(ledger)
+        print_warnings(spec_warnings(what))
         _publish_due_periods(
             what, out, ledger, lambda: plan or plan_with_progress(what)[0], through
         )
         return
     target = check_target(out)
-    known = settle_earlier(ledger) if seed is None else frozenset[str]()
+    known = settle_earlier_releases(ledger) if seed is None else frozenset[str]()
     check_before(ledger if seed is None else None, what, target.parent)
-    warn(spec_warnings(what))
+    print_warnings(spec_warnings(what))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
     new = not ledger.exists()
     what = _find_categories(what, spec, ledger, seed)
     plan = plan or plan_with_progress(what)[0]
     if plan.promise is None and made is None and seed is None:
-        plan = _planned_within_ledger(what, plan, ledger)
+        plan = _plan_within_ledger(what, plan, ledger)
     check_options(plan, what.options)
-    warn([*plan_warnings(what, plan), *guard_warnings(what, plan)])
-    published = run_release(what, plan, out, ledger=ledger, seed=seed, known=known)
-    show_release(
+    print_warnings([*plan_warnings(what, plan), *guard_warnings(what, plan)])
+    published = release_with_progress(what, plan, out, ledger=ledger, seed=seed, known=known)
+    print_release(
         published, out, None if seed is not None else ledger, new=new, notes=notices(published)
     )
 
@@ -189,7 +189,7 @@ def guard_warnings(what: Spec, plan: Plan) -> list[str]:
     return [*filter(None, [guard_warning(plan.privacy, what.options)])]
 
 
-def _planned_within_ledger(what: Spec, plan: Plan, ledger: Path) -> Plan:
+def _plan_within_ledger(what: Spec, plan: Plan, ledger: Path) -> Plan:
     """Plan again within what stopped guards have left, for mechanisms that cannot be rescaled."""
     declared = stated_privacy(what.privacy)
     if declared is None or not ledger.exists():
@@ -208,7 +208,7 @@ def warn_of_bias(what: Spec) -> None:
             click.echo(sentence, err=True)
 
 
-def _with_payment(
+def _add_payment(
     doing: str,
     what: Spec,
     source: Path | None,
@@ -229,12 +229,12 @@ def _with_payment(
     return completed, ledger or what.ledger or ledger_beside(data)
 
 
-def release_name(entry: Entry) -> str:
+def name_release(entry: Entry) -> str:
     """Return the name of a release of the ledger in messages."""
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
-def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
+def settle_earlier_releases(ledger: Path, *, hint: bool = True) -> frozenset[str]:
     """Settle earlier releases that were stopped, print the state of each, and return the identifiers of all entries."""
     if not ledger.exists():
         return frozenset()
@@ -245,12 +245,12 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
             state = f"after it was published: paid and whole, in {where}."
         else:
             state = f"while it was measured: paid and absent. Nothing is at {where}, and its budget stays spent."
-        click.echo(f"{release_name(entry)} was stopped {state}", err=True)
+        click.echo(f"{name_release(entry)} was stopped {state}", err=True)
     entries = book.entries()
     for entry in entries if hint else ():
         if is_unfinished(book, entry):
             click.echo(
-                f"{release_name(entry)} was stopped before it was published: paid and resumable. "
+                f"{name_release(entry)} was stopped before it was published: paid and resumable. "
                 f"`leastnoise resume {display_path(ledger)}` "
                 "finishes it without paying again.",
                 err=True,
@@ -259,7 +259,7 @@ def settle_earlier(ledger: Path, *, hint: bool = True) -> frozenset[str]:
 
 
 @contextmanager
-def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, RowProgress]]:
+def _read_with_progress(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, RowProgress]]:
     """Give the data of a spec, and what shows how far reading is, while a line is shown."""
     data = what.source and what.data(what.source)
     doing = f"reading {what.data_name}"
@@ -267,7 +267,7 @@ def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, R
         yield data, RowProgress(progress, doing, then, blocks=csv_blocks(data), about=about)
 
 
-def _terms(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
+def _payment_arguments(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
     """Return the arguments of a release that say who pays: the ledger or its share, or nobody where a seed makes the noise."""
     paying = (
         None
@@ -287,8 +287,8 @@ def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
             f"the categories of {search.attribute}",
             search.directory if seed is None else None,
         )
-        with _reading(what, f"finding {about}") as (data, report):
-            terms = {**_terms(what, ledger, seed), "progress": report, "out": out}
+        with _read_with_progress(what, f"finding {about}") as (data, report):
+            terms = {**_payment_arguments(what, ledger, seed), "progress": report, "out": out}
             known = find_categories(
                 plans[search.attribute], data, whole=stated_privacy(what.privacy), **terms
             )
@@ -296,7 +296,7 @@ def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
         spent = (
             "nothing, because this is NOT PRIVATE" if out is None else str(known.receipt["charge"])
         )
-        show_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
+        print_facts([(about, f"{len(known.texts):,} found"), *files, ("spent", spent)])
         made[search.attribute] = known
     return (
         replace(
@@ -310,7 +310,7 @@ def _find_categories(what: Spec, spec: Path, ledger: Path, seed: int | None = No
     )
 
 
-def run_release(
+def release_with_progress(
     what: Spec,
     plan: Plan,
     out: Path,
@@ -320,11 +320,11 @@ def run_release(
     known: frozenset[str] = frozenset(),
 ) -> Release:
     """Make a release, with a line of progress; ``known`` are the entries that the ledger had before."""
-    with _reading(
+    with _read_with_progress(
         what, "measuring, estimating and writing", finishing_seconds(plan, what.options)
     ) as (data, report):
-        made = released(
-            plan, data, out=out, options=what.options, progress=report, **_terms(what, ledger, seed)
+        made = make_release(
+            plan, data, out=out, options=what.options, progress=report, **_payment_arguments(what, ledger, seed)
         )
     if made.observation.receipt in known:
         click.echo(
@@ -335,7 +335,7 @@ def run_release(
     return made
 
 
-def show_release(
+def print_release(
     made: Release, out: Path, ledger: Path | None, *, new: bool, notes: Sequence[str] = ()
 ) -> None:
     """Print where the files of a release are, what was spent and what is left."""
@@ -352,7 +352,7 @@ def show_release(
         ("guard", guard if counts is None else f"{counts} It cost {made.receipt['guard_charge']}."),
     ]
     if ledger is None:
-        show_facts(
+        print_facts(
             [*facts, ("spent", "nothing, because this is NOT PRIVATE: publish nothing of it")]
         )
         return
@@ -361,18 +361,18 @@ def show_release(
     guard_number = made.receipt.get("guard_number")
     beside = "" if guard_number is None else f" (its guard is {guard_number})"
     where = f"{display_path(ledger)}{', new, with the budget of this plan' if new else ''}"
-    show_facts(
+    print_facts(
         [
             *facts,
-            *_spent(book, entry, amounts(book.privacy.budget, entry.charge, up=True), beside),
+            *_spent_facts(book, entry, format_amounts(book.privacy.budget, entry.charge, up=True), beside),
             ("ledger", where),
         ]
     )
 
 
-def _spent(book: Ledger, entry: Entry, spent: str, beside: str = "") -> list[tuple[str, str]]:
+def _spent_facts(book: Ledger, entry: Entry, spent: str, beside: str = "") -> list[tuple[str, str]]:
     budget = book.privacy.budget
-    left = f"{amounts(budget, book.left(), up=False)}, of {amounts(budget, up=False)}"
+    left = f"{format_amounts(budget, book.left(), up=False)}, of {format_amounts(budget, up=False)}"
     return [
         ("spent", f"{spent}, release {entry.number} of the data set {book.dataset!r}{beside}"),
         ("left", left),
@@ -383,10 +383,10 @@ def _publish_due_periods(
     what: Spec, out: Path, ledger: Path, plan: Callable[[], Plan], through: str | None
 ) -> None:
     """Pay for a series if that was not done before, publish the periods that became due, and print where everything is."""
-    with _reading(what, "drawing, estimating and writing") as (data, report):
+    with _read_with_progress(what, "drawing, estimating and writing") as (data, report):
         done = release_due(what, data, out, ledger, plan, through=through, progress=report)
     book = Ledger.open(ledger)
-    paid = amounts(book.privacy.budget, done.entry.charge, up=True)
+    paid = format_amounts(book.privacy.budget, done.entry.charge, up=True)
     spent = (
         f"{paid} for all periods"
         if done.paid
@@ -404,7 +404,7 @@ def _publish_due_periods(
         )
     else:
         private = "exact counts lie in a file beside the ledger; keep it, show it to nobody"
-        facts += [("series", drawn_words(done.state)), ("private", private)]
+        facts += [("series", describe_drawn_periods(done.state)), ("private", private)]
     if done.paid and what.options.guard is not None:
         facts.append(
             (
@@ -415,10 +415,10 @@ def _publish_due_periods(
                 ),
             )
         )
-    show_facts([*facts, *_spent(book, done.entry, spent)])
+    print_facts([*facts, *_spent_facts(book, done.entry, spent)])
 
 
-def drawn_words(state: PeriodState) -> str:
+def describe_drawn_periods(state: PeriodState) -> str:
     """Return a sentence that says which periods of a series are drawn, due and not yet published."""
     drawn, all_of = state.drawn, len(state.labels)
     words = f"{drawn} of {all_of} periods drawn" + (
@@ -465,7 +465,7 @@ def resume(
                 f"{len(beside) or 'none'}."
             )
         ledger = beside[0]
-    settle_earlier(ledger, hint=False)
+    settle_earlier_releases(ledger, hint=False)
     book = Ledger.open(ledger)
     if number is None and out is not None:
         raise InputError(
@@ -476,14 +476,14 @@ def resume(
     for entry in [entry for entry in book.entries() if is_resumable(entry)]:
         if book.is_running(entry):  # what cannot be told counts as running
             click.echo(
-                f"{release_name(entry)} is being made by another process, and left to it.", err=True
+                f"{name_release(entry)} is being made by another process, and left to it.", err=True
             )
         elif number is None and is_unfinished(book, entry):
             if entry.output != IN_MEMORY:
                 waiting.append(entry.number)
                 continue
             click.echo(
-                f"{release_name(entry)} was made in Python and not for a directory: "
+                f"{name_release(entry)} was made in Python and not for a directory: "
                 f"leastnoise.resume({str(ledger)!r}) finishes it "
                 f"there, `leastnoise resume {display_path(ledger)} --release {entry.number} --out DIR` "
                 "here.",
@@ -495,7 +495,7 @@ def resume(
     codes = [
         code
         for entry_number in chosen
-        if (code := _finish(book, entry_number, source, out, alone=len(chosen) == 1))
+        if (code := _finish_release(book, entry_number, source, out, alone=len(chosen) == 1))
     ]
     if codes:
         click.echo(
@@ -505,7 +505,7 @@ def resume(
         context.exit(max(codes, key=_WORSE.index))
 
 
-def _finish(
+def _finish_release(
     book: Ledger, number: int, source: Path | None, out: Path | None, *, alone: bool
 ) -> int:
     """Finish a release and return 0; if it cannot be finished, raise if it is alone, else print why and return the exit code."""
@@ -529,6 +529,6 @@ def _finish(
         else display_path(finished.out)
     )
     click.echo(
-        f"{release_name(finished.entry)} is finished: it is in {where}. Nothing was paid again."
+        f"{name_release(finished.entry)} is finished: it is in {where}. Nothing was paid again."
     )
     return 0
