@@ -139,7 +139,7 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     def note(line: _progress.Progress) -> None:
         half = line._begun + line._about / 2
-        said[line._text] = _progress.time_words(half, line._done_share(half), line._begun)
+        said[line._text] = _progress.describe_time(half, line._done_share(half), line._begun)
 
     def entered(line: _progress.Progress) -> _progress.Progress:
         note(line)

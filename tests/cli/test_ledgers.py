@@ -296,7 +296,7 @@ def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, argum
     with full_disk("leastnoise._trusted.kernel._ledger.append"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
-    with full_disk("leastnoise._cli._ledger._show_left"):
+    with full_disk("leastnoise._cli._ledger._print_left"):
         refused = run(*command)
     assert (
         refused.code,
