@@ -20,10 +20,17 @@ from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Texts, picture_of, texts
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
-from leastnoise._studio._draft import lines, save
+from leastnoise._studio._draft import save_spec, to_toml
 from leastnoise._studio._explore_page import MOST_CELLS
-from leastnoise._studio._pages import Page, action, assets, chart, get, shown
-from leastnoise._studio._planning import Planning, margins, planning_page, view
+from leastnoise._studio._pages import (
+    Page,
+    action_route,
+    asset_routes,
+    chart_json,
+    page_route,
+    render_page,
+)
+from leastnoise._studio._planning import Planning, planning_page, state_json, table_margins
 from leastnoise._trusted.check import InputError, exact, message, one_of
 from leastnoise._trusted.linop import apply
 
@@ -118,7 +125,7 @@ class Data:
         return self.suggested.listed
 
 
-def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
+def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
     """Read the names and types of columns; no value is read."""
     if isinstance(source, DatabaseTable):
         table, name, folder = (
@@ -128,20 +135,22 @@ def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
         )
     else:
         table, name, folder = {"path": source.name, **layout}, source.name, source.absolute().parent
-    known: Any = source
+    typed_source: Any = source
     if layout and isinstance(source, Path):
-        known = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
-    return Data(name, folder, table, source_columns(schema(known)))
+        typed_source = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
+    return Data(name, folder, table, source_columns(schema(typed_source)))
 
 
-def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
+def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
     """Return the text of the spec that a form describes, checked; numbers are written with a comma in German.
 
     If SQL is to ask in place of the form (``in_sql``), the form may ask nothing; the spec then
     describes all columns.
     """
     form = {
-        key: _with_point(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text
+        key: _replace_decimal_comma(text)
+        if language == "de" and key.rpartition(".")[2] in _NUMBERS
+        else text
         for key, text in form.items()
     }
     questions = {
@@ -160,7 +169,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
             numbers[f"{column.attribute} ({unit})" if unit else column.attribute] = number
     kinds = {name: form[f"c{number}.kind"] for name, number in numbers.items()}
     asked = [
-        _question(question, {number: name for name, number in numbers.items()}, form)
+        _read_question(question, {number: name for name, number in numbers.items()}, form)
         for question in sorted(questions)
     ]
     if not asked and (not in_sql or form.get("how") == "within"):
@@ -185,7 +194,10 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
             "What is protected must be each row, or each value of a column; choose one."
         )
     privacy["unit"] = (
-        {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))}
+        {
+            "column": data.columns[int(unit)].name,
+            "max_rows": _parse_number(form.get("max_rows", "")),
+        }
         if unit
         else "row"
     )
@@ -203,7 +215,7 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
     }
     described = used or measured  # a domain has an attribute, even if none is asked about
     table["domain"] = {
-        name: _attribute(data.columns[number], number, name, form)
+        name: _attribute_table(data.columns[number], number, name, form)
         for name, number in numbers.items()
         if name in described
     }
@@ -214,12 +226,12 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
         multiples = {"unit": step} if name in weights and kinds[name] == "number" else {}
         clipped = {
             "column": data.columns[numbers[name]].name,
-            "clip": [_number(low), _number(high)],
+            "clip": [_parse_number(low), _parse_number(high)],
             **multiples,
         }
         table.setdefault("measures", {})[name] = clipped
     if asked:
-        table["workload"] = _workload(asked, within, table.get("measures", {}))
+        table["workload"] = _workload_entries(asked, within, table.get("measures", {}))
     table["plan"] = {"guard": "1/100"}
     output = {
         "title": form.get("title", ""),
@@ -231,12 +243,12 @@ def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> s
         if any(output.values())
         else {}
     )
-    text = _HEAD + _written(table)
+    text = _HEAD + _format_toml(table)
     parse_spec(text if asked else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
     return text
 
 
-def _with_point(text: str) -> str:
+def _replace_decimal_comma(text: str) -> str:
     """Replace the decimal comma of a number by the point of specs."""
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(
@@ -247,12 +259,12 @@ def _with_point(text: str) -> str:
     return text.replace(",", ".")
 
 
-def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
+def _fill_template(template: Any, fields: Mapping[str, Any]) -> Any:
     """Fill the fields into a part of a spec."""
     if isinstance(template, Mapping):
-        return {key: _filled(entry, fields) for key, entry in template.items()}
+        return {key: _fill_template(entry, fields) for key, entry in template.items()}
     if isinstance(template, list):
-        return [_filled(entry, fields) for entry in template]
+        return [_fill_template(entry, fields) for entry in template]
     return (
         fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
     )
@@ -274,24 +286,30 @@ class Question(NamedTuple):
 
     def part(self) -> dict[str, Any]:
         """Return its part of the workload."""
-        by = [name if sets == "identity" else {name: sets} for name, sets in self.groups.items()]
-        part = _filled(_QUESTIONS[self.kind], {"groups": self.groups, "by": by, "of": self.of})
-        part |= {"size": self.size} if self.size and "queries" not in part else {}
-        return {**part, **({"weighted_by": self.weight} if self.weight else {})}
+        groups_listed = [
+            name if sets == "identity" else {name: sets} for name, sets in self.groups.items()
+        ]
+        entry = _fill_template(
+            _QUESTIONS[self.kind], {"groups": self.groups, "by": groups_listed, "of": self.of}
+        )
+        entry |= {"size": self.size} if self.size and "queries" not in entry else {}
+        return {**entry, **({"weighted_by": self.weight} if self.weight else {})}
 
 
-def _question(number: int, names: Mapping[int, str], form: Form) -> Question:
+def _read_question(number: int, names: Mapping[int, str], form: Form) -> Question:
     """Read a question of the form; each ticked column is split by its values or by the groups of a level."""
-    given = {
+    fields = {
         field: form.get(f"a{number}.{field}", "") for field in ("what", "of", "size", "weight")
     }
-    kind = one_of("what is published", given["what"], _QUESTIONS)
+    kind = one_of("what is published", fields["what"], _QUESTIONS)
     groups: dict[str, Any] = {}
     for column, name in names.items():
-        ways = [
-            way for way in ("cells", "group", "level") if form.get(f"a{number}.by.{column}.{way}")
+        splits = [
+            split
+            for split in ("cells", "group", "level")
+            if form.get(f"a{number}.by.{column}.{split}")
         ]
-        if len(ways) > 1:
+        if len(splits) > 1:
             raise InputError(
                 message(
                     "A table must have the values of {name} or their groups, not both; ask for "
@@ -299,41 +317,41 @@ def _question(number: int, names: Mapping[int, str], form: Form) -> Question:
                     name=name,
                 )
             )
-        if ways:
-            level = form.get(f"c{column}.level", "") if ways == ["level"] else "group"
-            groups[name] = "identity" if ways == ["cells"] else {"level": level}
+        if splits:
+            level = form.get(f"c{column}.level", "") if splits == ["level"] else "group"
+            groups[name] = "identity" if splits == ["cells"] else {"level": level}
     columns_of = {"of": "", "weight": ""}
-    wanted = [("weight", "Weights")] if kind in WEIGHTED and given["weight"] else []
-    wanted += (
+    column_fields = [("weight", "Weights")] if kind in WEIGHTED and fields["weight"] else []
+    column_fields += (
         [("of", "Means, medians, distributions and sums")] if kind in (*_SUMMED, *_ALONG) else []
     )
-    for field, words in wanted:
-        if not given[field].isdecimal() or int(given[field]) not in names:
+    for field, subject in column_fields:
+        if not fields[field].isdecimal() or int(fields[field]) not in names:
             raise InputError(
                 message(
                     "{what} must be of a column of numbers that is published; choose one.",
-                    what=words,
+                    what=subject,
                 )
             )
-        columns_of[field] = names[int(given[field])]
+        columns_of[field] = names[int(fields[field])]
     if kind == "top" and len(groups) != 1:
         raise InputError("The largest groups must be of one column; tick one.")
-    return Question(kind, groups, **columns_of, size=given["size"])
+    return Question(kind, groups, **columns_of, size=fields["size"])
 
 
-def _workload(
-    asked: Sequence[Question], margin: str, measures: Mapping[str, Any]
+def _workload_entries(
+    questions: Sequence[Question], margin: str, measures: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the parts of the workload, with a margin as their target if one is given.
 
     A statistic has no such target, so the tables that it is made of are added with one; for a sum
     it is the margin times the largest value.
     """
-    parts = [question.part() for question in asked]
+    parts = [question.part() for question in questions]
     if not margin:
         return parts
     parts = [{**part, "margin": margin} if "queries" in part else part for part in parts]
-    for question in asked:
+    for question in questions:
         if question.kind in _ALONG:
             parts.append({"queries": {**question.groups, question.of: "prefix"}, "margin": margin})
         elif question.kind == "means":
@@ -343,35 +361,43 @@ def _workload(
             )
             total = {"queries": question.groups, "sum": question.of, **weighted}
             if {**total, "margin": margin} not in parts:
-                ends = measures[question.of]["clip"]
-                most = max(
-                    abs(exact(message("a bound of {name}", name=question.of), end)) for end in ends
+                bounds = measures[question.of]["clip"]
+                largest_value = max(
+                    abs(exact(message("a bound of {name}", name=question.of), end))
+                    for end in bounds
                 )
-                parts.append({**total, "margin": str(exact("the distance", margin) * most)})
+                parts.append(
+                    {**total, "margin": str(exact("the distance", margin) * largest_value)}
+                )
     return parts
 
 
-def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
+def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
     """Return the table ``[domain.NAME]`` of a column."""
-    given = {
+    fields_given = {
         key.partition(".")[2]: text.strip()
         for key, text in form.items()
         if key.startswith(f"c{number}.")
     }
     texts = {
-        field: given.get(field, "")
+        field: fields_given.get(field, "")
         for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")
     }
     kind = one_of(
         message("what {name} may hold", name=name),
-        given["kind"],
+        fields_given["kind"],
         ("list", "file", *FORMS.values(), "unknown"),
     )
     fields: dict[str, Any] = {
-        key: _number(text) if key in _NUMBERS else text for key, text in texts.items()
+        key: _parse_number(text) if key in _NUMBERS else text for key, text in texts.items()
     }
-    codes, count = [code.strip() for code in given.get("list", "").splitlines() if code.strip()], 0
-    fields["codes"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
+    codes, count = (
+        [code.strip() for code in fields_given.get("list", "").splitlines() if code.strip()],
+        0,
+    )
+    fields["codes"] = [
+        *dict.fromkeys(map(_parse_number, codes) if column.kind == "whole" else codes)
+    ]
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
         count = fields["high"] - fields["low"]
     if kind == "number":
@@ -389,82 +415,84 @@ def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict
         raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
     table = {
         **({} if name == column.name else {"column": column.name}),
-        **_filled(_COLUMNS[kind], fields),
+        **_fill_template(_COLUMNS[kind], fields),
     }
-    if kind == "dates" and given.get("zone"):
-        table["dates"]["zone"] = given["zone"]
+    if kind == "dates" and fields_given.get("zone"):
+        table["dates"]["zone"] = fields_given["zone"]
     if kind == "dates" and (
         days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
     ):
         table["dates"]["format"] = days
     if (
-        given.get("other") or kind == "unknown"
+        fields_given.get("other") or kind == "unknown"
     ):  # a row whose text is not found would be in no table otherwise
         table |= {"outside": "other", "null": "other"}
     if kind in ("whole", "number"):
         what = message("values of {name} beyond the bounds", name=name)
-        table["outside"] = one_of(what, given.get("beyond") or "clip", _BEYOND)
+        table["outside"] = one_of(what, fields_given.get("beyond") or "clip", _BEYOND)
     levels: dict[str, Any] = {}
-    if given.get("edges") and kind in ("whole", "number"):
+    if fields_given.get("edges") and kind in ("whole", "number"):
         levels["group"] = {
-            "edges": [_number(edge) for edge in re.split(r"[\s,;]+", given["edges"])]
+            "edges": [_parse_number(edge) for edge in re.split(r"[\s,;]+", fields_given["edges"])]
         }
-    if (level := given.get("level")) and kind in ("list", "file", "whole"):
-        key = given.get("level_key") or texts["file_column"]
+    if (level := fields_given.get("level")) and kind in ("list", "file", "whole"):
+        key = fields_given.get("level_key") or texts["file_column"]
         levels[level] = {
-            "file": given.get("level_file") or texts["file"],
+            "file": fields_given.get("level_file") or texts["file"],
             "key": key,
-            "value": given.get("level_value") or level,
+            "value": fields_given.get("level_value") or level,
         }
     return {**table, **({"levels": levels} if levels else {})}
 
 
-def _number(text: str) -> int | str:
+def _parse_number(text: str) -> int | str:
     """Return a whole number as int, and any other text as it is, which is exact."""
     return int(text) if re.fullmatch(r"-?\d{1,18}", text.strip()) else text.strip()
 
 
-def _written(table: Mapping[str, Any]) -> str:
+def _format_toml(table: Mapping[str, Any]) -> str:
     """Write a spec as TOML, with a line for each key."""
     document = tomlkit.document()
     for part, entry in table.items():
         if isinstance(entry, list):
             document[part] = tomlkit.aot()
             for row in entry:
-                document[part].append(lines(row))
+                document[part].append(to_toml(row))
         elif part in ("domain", "measures"):
             document[part] = tomlkit.table(is_super_table=True)
             for name, row in entry.items():
-                document[part][name] = lines(row)
+                document[part][name] = to_toml(row)
         else:
-            document[part] = lines(entry)
+            document[part] = to_toml(entry)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
 
 
-def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
+def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
     """Return the commands that plan and release a saved spec, to be typed where the studio was started; ``in_sql`` adds a file of SQL."""
     import shlex
 
-    typed = shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
-    asked = f"questions.sql --spec {typed}" if in_sql else typed
+    shown_path = shlex.quote(
+        os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    )
+    arguments = f"questions.sql --spec {shown_path}" if in_sql else shown_path
     return [
-        f"leastnoise plan {asked}",
-        f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release",
+        f"leastnoise plan {arguments}",
+        f"leastnoise release {arguments} --out {shlex.quote(path.stem)}-release",
     ]
 
 
-def choosing_page(lead: Lead, language: str = "en") -> Page:
+def source_page(show_page: Lead, language: str = "en") -> Page:
     """Return the page that asks for the data: a file, or a table of a database."""
-    said = texts(language)
+    catalogue = texts(language)
 
     def page() -> str:
         files = sorted(
             file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(file_endings())
         )
-        return shown("choosing.html", t=said, files=files, folder=Path.cwd())
+        return render_page("choosing.html", t=catalogue, files=files, folder=Path.cwd())
 
-    def choose(asked: dict[str, Any]) -> Any:
-        form = _form(asked)
+    def choose(arguments: dict[str, Any]) -> Any:
+        form = _read_form(arguments)
         if form.get("table") or form.get("connection"):
             source: Path | DatabaseTable = DatabaseTable(
                 form.get("table", ""), form.get("connection", "")
@@ -474,111 +502,124 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
         else:
             raise InputError("Name a file, or a table and its connection.")
         layout = {key: form[key] for key in ("delimiter", "encoding") if form.get(key)}
-        return lead(beginning_page(looked_at(source, layout), lead, language))
+        return show_page(form_page(read_columns(source, layout), show_page, language))
 
     return Page(
         [
-            get("/", page),
-            *assets("choosing.js"),
-            action("/choose", choose, said),
-            action("/language", lambda asked: lead(choosing_page(lead, _language(asked))), said),
+            page_route("/", page),
+            *asset_routes("choosing.js"),
+            action_route("/choose", choose, catalogue),
+            action_route(
+                "/language",
+                lambda arguments: show_page(source_page(show_page, _read_language(arguments))),
+                catalogue,
+            ),
         ]
     )
 
 
-def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
+def form_page(data: Data, show_page: Lead, language: str = "en") -> Page:
     """Return the page that makes a spec from the names and types of columns."""
-    said = texts(language)
-    planned: list[Planning] = []  # the form that was planned last, if one was
+    catalogue = texts(language)
+    plannings: list[Planning] = []  # the form that was planned last, if one was
 
-    def end() -> None:
-        while planned:
-            planned.pop().background.stop()
+    def stop_planning() -> None:
+        while plannings:
+            plannings.pop().background.stop()
 
-    def plan(asked: dict[str, Any]) -> Any:
-        text = spec_of(data, _form(asked), language)
-        end()
-        planned.append(Planning(data.folder / "draft.toml", text))
-        planned[0].begin()
-        return seen()
+    def plan(arguments: dict[str, Any]) -> Any:
+        text = spec_from_form(data, _read_form(arguments), language)
+        stop_planning()
+        plannings.append(Planning(data.folder / "draft.toml", text))
+        plannings[0].begin()
+        return current_state()
 
-    def seen() -> Any:
-        if not planned:
+    def current_state() -> Any:
+        if not plannings:
             return {"refused": "Nothing is planned yet."}
-        now = planned[0].seen
+        state = plannings[0].state
         charts = (
-            [] if now.plan is None or not now.ready else _invented(now.plan, now.draft.level, said)
+            []
+            if state.plan is None or not state.ready
+            else _invented_charts(state.plan, state.draft.level, catalogue)
         )
-        names = [row.name(said) for row in now.draft.rows]
+        names = [row.name(catalogue) for row in state.draft.rows]
         return {
-            **view(now),
+            **state_json(state),
             "names": names,
             "charts": charts,
-            "text": now.draft.text,
-            "ended": not now.doing,
+            "text": state.draft.text,
+            "ended": not state.doing,
         }
 
-    def write(asked: dict[str, Any]) -> Any:
-        name = str(asked.get("name", ""))
-        text = spec_of(data, _form(asked), language, in_sql=True)
-        path = save(data.folder / ".toml", "", name, text)
-        asks = "\n[[workload]]" in text
+    def save(arguments: dict[str, Any]) -> Any:
+        name = str(arguments.get("name", ""))
+        text = spec_from_form(data, _read_form(arguments), language, in_sql=True)
+        path = save_spec(data.folder / ".toml", "", name, text)
+        has_workload = "\n[[workload]]" in text
         return {
-            "done": said.say("st_saved", file=str(path)),
-            "commands": commands(path, in_sql=not asks),
+            "done": catalogue.say("st_saved", file=str(path)),
+            "commands": list_commands(path, in_sql=not has_workload),
             "name": name,
-            "asked": asks,
+            "asked": has_workload,
         }
 
-    def further(asked: dict[str, Any]) -> Any:
-        path = data.folder / Path(str(asked.get("name", ""))).name
+    def open_planning(arguments: dict[str, Any]) -> Any:
+        path = data.folder / Path(str(arguments.get("name", ""))).name
         if path.suffix != ".toml" or not path.is_file():
             raise InputError("Save the spec first.")
-        return lead(planning_page(path))
+        return show_page(planning_page(path))
 
     return Page(
         routes=[
-            get("/", lambda: shown("beginning.html", t=said, data=data, **_choices(data, said))),
-            *assets("beginning.js", charts=True),
-            get("/view", seen, JSONResponse),
-            *(
-                action(f"/{name}", do, said)
-                for name, do in (("plan", plan), ("save", write), ("further", further))
+            page_route(
+                "/",
+                lambda: render_page(
+                    "beginning.html", t=catalogue, data=data, **_template_choices(data, catalogue)
+                ),
             ),
-            action(
-                "/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said
+            *asset_routes("beginning.js", charts=True),
+            page_route("/view", current_state, JSONResponse),
+            *(
+                action_route(f"/{name}", handle, catalogue)
+                for name, handle in (("plan", plan), ("save", save), ("further", open_planning))
+            ),
+            action_route(
+                "/language",
+                lambda arguments: show_page(form_page(data, show_page, _read_language(arguments))),
+                catalogue,
             ),
         ],
-        close=end,
+        close=stop_planning,
     )
 
 
-def _form(asked: Mapping[str, Any]) -> Form:
-    form = asked.get("form")
+def _read_form(arguments: Mapping[str, Any]) -> Form:
+    form = arguments.get("form")
     if not isinstance(form, dict) or not all(isinstance(text, str) for text in form.values()):
         raise InputError("A form must be an object of texts.")
     return {key: text.strip() for key, text in form.items()}
 
 
-def _language(asked: Mapping[str, Any]) -> str:
-    return one_of("the language", asked.get("language"), LANGUAGES)
+def _read_language(arguments: Mapping[str, Any]) -> str:
+    return one_of("the language", arguments.get("language"), LANGUAGES)
 
 
-def _choices(data: Data, said: Texts) -> dict[str, Any]:
+def _template_choices(data: Data, catalogue: Texts) -> dict[str, Any]:
     """Return what the template needs: the choices of the forms, and what names and types of columns suggest."""
     return {
-        "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
+        "forms": [(form, catalogue.say(f"be_{form}")) for form in _COLUMNS],
         "suggested": {
             number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
         },
         "person": next(
             (number for number, column in enumerate(data.columns) if column.names_person), None
         ),
-        "candidates": said.listed([*data.suggested.candidates]),
-        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
+        "candidates": catalogue.listed([*data.suggested.candidates]),
+        "asked": [(kind, catalogue.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,
-        "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
+        "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],
         "files": sorted(
             file.name
             for file in data.folder.iterdir()
@@ -591,17 +632,17 @@ def _choices(data: Data, said: Texts) -> dict[str, Any]:
     }
 
 
-def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
+def _invented_charts(plan: Plan, level: float, catalogue: Texts) -> list[dict[str, Any]]:
     """Return charts of the first tables with invented counts and the promised margins; counts are a hill over many values, else steps."""
-    promised = margins(plan, level)
+    promised = table_margins(plan, level)
     tables = [
         product
         for product in plan.workload
         if product.attributes and product.rows <= MOST_CELLS and not product.of_values
     ]
-    made = []
+    charts = []
     for product in [product for product in tables[:_MOST_DRAWN] if product.table_key in promised]:
-        answer = np.array(float(_INVENTED_ROWS))
+        counts = np.array(float(_INVENTED_ROWS))
         for name, queries in zip(product.attributes, product.query_sets, strict=True):
             kind = product.domain.kind(name)
             cells = np.arange(kind.size)
@@ -610,19 +651,19 @@ def _invented(plan: Plan, level: float, said: Texts) -> list[dict[str, Any]]:
                 if kind.size > 12
                 else 1.0 + (3 * cells + 2) % 5
             )
-            answer = np.multiply.outer(
-                answer, apply(queries.operator(name, kind), shares / shares.sum())
+            counts = np.multiply.outer(
+                counts, apply(queries.operator(name, kind), shares / shares.sum())
             )
         margin = promised[product.table_key].typical
         picture = picture_of(
             product,
             product.labels,
-            answer.round(),
-            answer.round() - margin,
-            answer.round() + margin,
+            counts.round(),
+            counts.round() - margin,
+            counts.round() + margin,
             plan.privacy,
-            said,
+            catalogue,
         )
-        alt = said.say("be_invented", name=picture.name, margin=said.error(margin))
-        made.append(chart(vega_lite(picture, 2000), said, alt))
-    return made
+        alt = catalogue.say("be_invented", name=picture.name, margin=catalogue.error(margin))
+        charts.append(chart_json(vega_lite(picture, 2000), catalogue, alt))
+    return charts

@@ -32,15 +32,15 @@ from leastnoise._studio._draft import (
     OBJECTIVES,
     TARGETS,
     Draft,
-    Question,
     Row,
     Setting,
-    changed,
-    drafted,
-    save,
-    spec_text,
+    TableKey,
+    change_draft,
+    draft_from_text,
+    format_spec,
+    save_spec,
 )
-from leastnoise._studio._pages import Page, action, assets, get, shown
+from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload, with_hidden_cells
 
@@ -58,19 +58,19 @@ class Background:
             when the process has ended.
     """
 
-    def __init__(self, hear: Callable[[int, Mapping[str, Any] | None], None]) -> None:
-        self._hear = hear
+    def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
+        self._hear = receive
         self._process: subprocess.Popen[str] | None = None
         self._waiting: threading.Timer | None = None
         self._lock = threading.Lock()
 
     def start(
-        self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0
+        self, number: int, request: Callable[[], Mapping[str, Any]], delay: float = 0.0
     ) -> None:
         """End the request that runs, and begin another one after so many seconds."""
         self.stop()
         with self._lock:
-            self._waiting = threading.Timer(after, self._run, (number, request))
+            self._waiting = threading.Timer(delay, self._run, (number, request))
             self._waiting.daemon = True
             self._waiting.start()
 
@@ -118,7 +118,7 @@ class Margin(NamedTuple):
     target: TargetStatus | None
 
 
-def scaled(plan: Plan, spec: Spec) -> Plan | None:
+def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
     """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
 
     None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and
@@ -129,10 +129,10 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     privacy = stated_privacy(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
-    known = {product.table_key for product in plan.workload}
+    planned_keys = {product.table_key for product in plan.workload}
     for products in (
         spec.workload.products,
-        tuple(product for product in spec.workload if product.table_key in known),
+        tuple(product for product in spec.workload if product.table_key in planned_keys),
     ):
         if not products:
             return None
@@ -149,18 +149,19 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
     return None
 
 
-def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
-    """Return the margins of each table of a plan by its question; empty where the errors depend on the data."""
+def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
+    """Return the margins of each table of a plan by its key; empty where the errors depend on the data."""
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    times, half = interval_multiplier(measured.noise, level), 0.5 / measured.grid
+    multiplier, half_step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
     by_question = {}
     for product, table, target in zip(
         plan.workload, plan.promise.tables, target_statuses(plan, level), strict=True
     ):
         typical, largest = (
-            (times * error + half) * product.unit for error in (table.rmse, table.largest_std)
+            (multiplier * error + half_step) * product.unit
+            for error in (table.rmse, table.largest_std)
         )
         share = None if product.size is None else typical / float(product.size)
         by_question[product.table_key] = Margin(
@@ -169,7 +170,7 @@ def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
     return by_question
 
 
-class Kept(NamedTuple):
+class ReferencePlan(NamedTuple):
     """A plan to compare others with, and the draft that it was made for."""
 
     draft: Draft
@@ -177,7 +178,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlanningState:
     """The state that a page shows.
 
     ``number`` counts the requests to the background, ``version`` the changes of the draft.
@@ -193,7 +194,7 @@ class Seen:
     trying: str = ""
     error: str = ""
     prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    kept: Kept | None = None
+    reference: ReferencePlan | None = None
     version: int = 0
 
     @property
@@ -211,7 +212,7 @@ class Planning:
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
-        self.seen = Seen(0, drafted(text, path.parent, str(path)))
+        self.state = PlanningState(0, draft_from_text(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
         self._base: Plan | None = (
@@ -222,117 +223,124 @@ class Planning:
     def begin(self) -> None:
         """Plan the draft as it is."""
         with self._lock:
-            self._plan_for(self.seen.draft)
+            self._plan_for(self.state.draft)
 
-    def act(self, name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out an action of a page that shows the newest version of the settings; return the new view and a message."""
         with self._lock:
-            if asked.get("version") != self.seen.version:
+            if arguments.get("version") != self.state.version:
                 raise InputError(
                     "These settings were changed on another page of this studio, and nothing was "
                     "done. They are shown here as they are "
                     "now; look at them, and do it again."
                 )
-            done = _ACTIONS[name](self, asked)
-            return {**view(self.seen), "done": done}
+            message = _ACTIONS[name](self, arguments)
+            return {**state_json(self.state), "done": message}
 
-    def change(self, asked: Mapping[str, Any]) -> None:
+    def change(self, arguments: Mapping[str, Any]) -> None:
         """Change the draft as `changed` does, and begin to plan it."""
-        rows, changes = asked.get("rows", []), asked.get("changes")
+        rows, changes = arguments.get("rows", []), arguments.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
-        self._plan_for(changed(self.seen.draft, changes, rows))
+        self._plan_for(change_draft(self.state.draft, changes, rows))
 
-    def price(self, asked: Mapping[str, Any]) -> None:
+    def price(self, arguments: Mapping[str, Any]) -> None:
         """Begin to compute the prices of rows, one after the other."""
-        rows, seen = asked.get("rows"), self.seen
+        rows, state = arguments.get("rows"), self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
-        if seen.promised is None:
+        if state.promised is None:
             raise InputError(
                 "Tables have a price when there is a plan for them whose error is known; wait for "
                 "it."
             )
-        numbers = {
-            product.table_key: number for number, product in enumerate(seen.promised.workload)
+        product_numbers = {
+            product.table_key: number for number, product in enumerate(state.promised.workload)
         }
-        known = [
+        unpriced = [
             row
             for row in rows
-            if 0 <= row < len(seen.draft.rows)
-            and seen.draft.settings[row].on
-            and row not in seen.prices
+            if 0 <= row < len(state.draft.rows)
+            and state.draft.settings[row].on
+            and row not in state.prices
         ]
-        priced = [
-            (row, [numbers[question] for question in seen.draft.rows[row].questions])
-            for row in known
+        priced_products = [
+            (row, [product_numbers[key] for key in state.draft.rows[row].table_keys])
+            for row in unpriced
         ]
-        request = {"plan": seen.promised.to_json(), "price": priced}
-        self.seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
-        self.background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
+        request = {"plan": state.promised.to_json(), "price": priced_products}
+        self.state = replace(state, number=state.number + 1, doing="pricing", trying="", error="")
+        self.background.start(self.state.number, lambda: {**_request(state.draft), **request})
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
         """Keep the plan that is ready, to compare others with it; if none is ready, forget the kept one."""
-        plan = self.seen.promised
-        self.seen = replace(self.seen, kept=None if plan is None else Kept(self.seen.draft, plan))
+        plan = self.state.promised
+        self.state = replace(
+            self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
+        )
 
     def swap(self, _: Mapping[str, Any]) -> None:
         """Go back to the draft of the plan that is kept, and keep the one that was here."""
-        kept, seen = self.seen.kept, self.seen
-        if kept is None:
+        reference, state = self.state.reference, self.state
+        if reference is None:
             raise InputError("No plan is kept to go back to.")
         self.background.stop()
         self.keep()
-        self._base = kept.plan
-        other = self.seen.kept or kept
-        self.seen = Seen(
-            seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1
+        self._base = reference.plan
+        new_reference = self.state.reference or reference
+        self.state = PlanningState(
+            state.number + 1,
+            reference.draft,
+            reference.plan,
+            ready=True,
+            reference=new_reference,
+            version=state.version + 1,
         )
 
-    def save(self, asked: Mapping[str, Any]) -> str:
+    def save(self, arguments: Mapping[str, Any]) -> str:
         """Write the spec as `save` does."""
-        text = spec_text(self.seen.draft)
-        written = save(self.path, self._saved, str(asked.get("name", "")), text)
-        if written.name == self.path.name:
+        text = format_spec(self.state.draft)
+        path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
+        if path.name == self.path.name:
             self._saved = text
-        return texts(self.seen.draft.spec.options.language).say("st_saved", file=written.name)
+        return texts(self.state.draft.spec.options.language).say("st_saved", file=path.name)
 
     def _plan_for(self, draft: Draft) -> None:
-        plan = None if self._base is None else scaled(self._base, draft.spec)
-        before = self.seen
-        self.seen = Seen(
-            before.number + 1,
+        plan = None if self._base is None else rescale_plan(self._base, draft.spec)
+        previous = self.state
+        self.state = PlanningState(
+            previous.number + 1,
             draft,
             plan,
             doing="planning",
-            kept=before.kept,
-            version=before.version + 1,
+            reference=previous.reference,
+            version=previous.version + 1,
         )
         self.background.start(
-            self.seen.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
+            self.state.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
         )
 
     def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
         """Take over a message of the background into the state."""
         with self._lock:
-            seen = self.seen
-            if number != seen.number:
+            state = self.state
+            if number != state.number:
                 return
             if message is None:
-                stopped = seen.doing == "planning" and not seen.ready and not seen.error
-                self.seen = replace(
-                    seen, doing="", trying="", error=_ENDED if stopped else seen.error
+                is_failed = state.doing == "planning" and not state.ready and not state.error
+                self.state = replace(
+                    state, doing="", trying="", error=_ENDED if is_failed else state.error
                 )
             elif "price" in message:
-                self.seen = replace(
-                    seen,
-                    prices={**seen.prices, message["price"]: (message["alone"], message["saved"])},
+                self.state = replace(
+                    state,
+                    prices={**state.prices, message["price"]: (message["alone"], message["saved"])},
                 )
             elif "plan" in message:
                 self._base = Plan.from_json(message["plan"])
-                self.seen = replace(seen, plan=self._base, ready=True)
+                self.state = replace(state, plan=self._base, ready=True)
             else:
-                self.seen = replace(seen, **message)  # the strategy that is tried, or an error
+                self.state = replace(state, **message)  # the strategy that is tried, or an error
 
 
 _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
@@ -346,221 +354,264 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 
 def _request(draft: Draft) -> dict[str, Any]:
     return {
-        "text": spec_text(draft),
+        "text": format_spec(draft),
         "folder": str(draft.folder),
         "language": draft.spec.options.language,
     }
 
 
-def view(seen: Seen) -> dict[str, Any]:
+def state_json(state: PlanningState) -> dict[str, Any]:
     """Return a state as the JSON object that the page shows."""
-    draft, said = seen.draft, texts(seen.draft.spec.options.language)
-    now, planned = margins(seen.plan, draft.level), seen.plan if seen.ready else None
-    before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
+    draft, catalogue = state.draft, texts(state.draft.spec.options.language)
+    margins, ready_plan = (
+        table_margins(state.plan, draft.level),
+        state.plan if state.ready else None,
+    )
+    reference_margins = (
+        {}
+        if state.reference is None
+        else table_margins(state.reference.plan, state.reference.draft.level)
+    )
     statistics: list[Any] = []
-    if seen.plan is not None and seen.plan.promise is not None:
+    if state.plan is not None and state.plan.promise is not None:
         statistics = [
             *zip(
-                statistic_errors(seen.plan),
-                mean_target_statuses(seen.plan, draft.level),
+                statistic_errors(state.plan),
+                mean_target_statuses(state.plan, draft.level),
                 strict=True,
             )
         ]
-    times = (
-        interval_multiplier(seen.plan.measured().noise, draft.level)
-        if seen.plan is not None and statistics
+    multiplier = (
+        interval_multiplier(state.plan.measured().noise, draft.level)
+        if state.plan is not None and statistics
         else 0.0
     )
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
-        price, promised = (
-            seen.prices.get(number),
-            _promised(row, statistics, times, said) if setting.on else {},
+        price, verdict = (
+            state.prices.get(number),
+            _statistic_verdict(row, statistics, multiplier, catalogue) if setting.on else {},
         )
-        rows.append({**_row_texts(row, setting, now, before, price, said), **promised})
+        rows.append(
+            {**_row_texts(row, setting, margins, reference_margins, price, catalogue), **verdict}
+        )
     return {
-        "version": seen.version,
-        "busy": bool(seen.doing),
-        "lead": said.say("st_lead", percent=said.percent(draft.level)),
-        "status": _status(seen, said),
-        "error": said.fault(seen.error) if seen.error == _ENDED else seen.error,
+        "version": state.version,
+        "busy": bool(state.doing),
+        "lead": catalogue.say("st_lead", percent=catalogue.percent(draft.level)),
+        "status": _describe_status(state, catalogue),
+        "error": catalogue.fault(state.error) if state.error == _ENDED else state.error,
         "size": draft.size,
         "delta": draft.delta,
         "objective": draft.objective,
         "level": draft.level,
         "periods": draft.periods,
         "horizon": draft.horizon,
-        "facts": _facts(draft, seen.plan, said),
-        "kept": None if seen.kept is None else _facts(*seen.kept, said),
+        "facts": _draft_facts(draft, state.plan, catalogue),
+        "kept": None if state.reference is None else _draft_facts(*state.reference, catalogue),
         "warnings": [
-            *spec_warnings(draft.spec, said),
-            *(plan_warnings(draft.spec, planned, said) if planned else ()),
+            *spec_warnings(draft.spec, catalogue),
+            *(plan_warnings(draft.spec, ready_plan, catalogue) if ready_plan else ()),
         ],
-        "ready": seen.ready,
+        "ready": state.ready,
         "rows": rows,
     }
 
 
-def _status(seen: Seen, said: Texts) -> str:
-    trying = " " + said.say("st_trying", strategy=seen.trying) if seen.trying else ""
-    if seen.doing == "pricing":
-        return said.say("st_pricing")
-    if seen.plan is None or not seen.ready:
-        known = "" if seen.plan is None else said.say("st_before_now")
-        return f"{known} {said.say('st_planning') + trying if seen.doing else said.say('st_stopped')}".strip()
-    return said.say(
-        "st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy
+def _describe_status(state: PlanningState, catalogue: Texts) -> str:
+    trying = " " + catalogue.say("st_trying", strategy=state.trying) if state.trying else ""
+    if state.doing == "pricing":
+        return catalogue.say("st_pricing")
+    if state.plan is None or not state.ready:
+        note = "" if state.plan is None else catalogue.say("st_before_now")
+        return f"{note} {catalogue.say('st_planning') + trying if state.doing else catalogue.say('st_stopped')}".strip()
+    return catalogue.say(
+        "st_aware" if state.plan.promise is None else "st_ready", strategy=state.plan.strategy
     )
 
 
-def _facts(draft: Draft, plan: Plan | None, said: Texts) -> list[tuple[str, str]]:
+def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Texts) -> list[tuple[str, str]]:
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
     answers, tables = (
-        said.some("answers", spec.workload.rows),
-        said.some("tables", len(spec.workload.products)),
+        catalogue.some("answers", spec.workload.rows),
+        catalogue.some("tables", len(spec.workload.products)),
     )
     ratio = None if plan is None else goodness(plan)
     return [
-        *([] if privacy is None else [(said.say("budget"), budget_words(privacy, said))]),
-        (said.say("st_asked"), f"{answers}, {tables}"),
+        *([] if privacy is None else [(catalogue.say("budget"), budget_words(privacy, catalogue))]),
+        (catalogue.say("st_asked"), f"{answers}, {tables}"),
         *(
             []
             if ratio is None
             else [
-                (said.say("goodness"), said.say("goodness_value", ratio=said.local(f"{ratio:.2f}")))
+                (
+                    catalogue.say("goodness"),
+                    catalogue.say("goodness_value", ratio=catalogue.local(f"{ratio:.2f}")),
+                )
             ]
         ),
-        (said.say("st_objective"), said.say(f"st_{draft.objective}")),
-        *_of_periods(draft, plan, said),
-        *((said.say("st_of_values"), sentence) for sentence in sums_words(spec.workload, said)),
-        *([] if privacy is None else [(said.say("h_protects"), guessing_words(privacy, said))]),
+        (catalogue.say("st_objective"), catalogue.say(f"st_{draft.objective}")),
+        *_period_facts(draft, plan, catalogue),
+        *(
+            (catalogue.say("st_of_values"), sentence)
+            for sentence in sums_words(spec.workload, catalogue)
+        ),
+        *(
+            []
+            if privacy is None
+            else [(catalogue.say("h_protects"), guessing_words(privacy, catalogue))]
+        ),
     ]
 
 
-def _of_periods(draft: Draft, plan: Plan | None, said: Texts) -> Iterator[tuple[str, str]]:
+def _period_facts(draft: Draft, plan: Plan | None, catalogue: Texts) -> Iterator[tuple[str, str]]:
     """Yield the facts about a series: its length, the margins of answers that end in some of its periods, and the error of all answers."""
     if draft.dates is None:
         return
-    yield said.say("st_periods"), draft.horizon
+    yield catalogue.say("st_periods"), draft.horizon
     errors = [] if plan is None else [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
-    times = interval_multiplier(plan.measured().noise, draft.level)
+    multiplier = interval_multiplier(plan.measured().noise, draft.level)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
-        known = [
-            (product.name, times * error)
+        margins = [
+            (product.name, multiplier * error)
             for product, error in zip(plan.workload, row, strict=True)
             if error is not None
         ]
         yield (
-            said.say("st_ending", period=label),
-            "; ".join(f"{name} ± {said.error(margin)}" for name, margin in known),
+            catalogue.say("st_ending", period=label),
+            "; ".join(f"{name} ± {catalogue.error(margin)}" for name, margin in margins),
         )
     total, least = (
         math.sqrt(squares / plan.workload.rows)
         for squares in (plan.promise.total_squared_error, plan.promise.lower_bound)
     )
     yield (
-        said.say("st_all_periods"),
-        said.say("st_total_least", total=said.error(total), least=said.error(least)),
+        catalogue.say("st_all_periods"),
+        catalogue.say("st_total_least", total=catalogue.error(total), least=catalogue.error(least)),
     )
 
 
 def _row_texts(
     row: Row,
     setting: Setting,
-    now: Mapping[Question, Margin],
-    before: Mapping[Question, Margin],
+    margins: Mapping[TableKey, Margin],
+    reference_margins: Mapping[TableKey, Margin],
     price: tuple[float, float] | None,
-    said: Texts,
+    catalogue: Texts,
 ) -> dict[str, Any]:
     """Return the settings of a row of the page, and a text for each of its columns."""
-    known = [now[question] for question in row.questions if question in now] if setting.on else []
-    kept = [before[question] for question in row.questions if question in before]
-    ratio = known[0].typical / kept[0].typical if known and kept else None
-    targets = [margin.target for margin in known if margin.target is not None]
-    several = {
-        "typical": [said.error(margin.typical) for margin in known],
+    row_margins = [margins[key] for key in row.table_keys if key in margins] if setting.on else []
+    row_reference_margins = [
+        reference_margins[key] for key in row.table_keys if key in reference_margins
+    ]
+    ratio = (
+        row_margins[0].typical / row_reference_margins[0].typical
+        if row_margins and row_reference_margins
+        else None
+    )
+    targets = [margin.target for margin in row_margins if margin.target is not None]
+    cells_by_column = {
+        "typical": [catalogue.error(margin.typical) for margin in row_margins],
         "largest": [
-            ("≤ " if margin.is_bound else "") + said.error(margin.largest) for margin in known
+            ("≤ " if margin.is_bound else "") + catalogue.error(margin.largest)
+            for margin in row_margins
         ],
-        "share": [said.percent(margin.share, 2) for margin in known if margin.share is not None],
+        "share": [
+            catalogue.percent(margin.share, 2) for margin in row_margins if margin.share is not None
+        ],
         "verdict": [
-            said.say("st_kept")
+            catalogue.say("st_kept")
             if target.kept
-            else said.say("st_missed", error=said.error(target.error))
+            else catalogue.say("st_missed", error=catalogue.error(target.error))
             for target in targets
         ],
-        "before": [said.error(margin.typical) for margin in kept],
+        "before": [catalogue.error(margin.typical) for margin in row_reference_margins],
     }
-    columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
-    alone, saved = (said.percent(share, 2) for share in price or (0.0, 0.0))
+    columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in cells_by_column.items()}
+    alone, saved = (catalogue.percent(share, 2) for share in price or (0.0, 0.0))
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
-        "typical": columns["typical"] or said.say("st_unknown" if setting.on else "st_off"),
+        "typical": columns["typical"] or catalogue.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),
-        "price": "" if price is None else said.say("st_price", alone=alone, saved=saved),
+        "price": "" if price is None else catalogue.say("st_price", alone=alone, saved=saved),
         "change": ""
         if ratio is None
-        else f"{'+' if ratio > 1 else ''}{said.percent(round(ratio - 1, 3) + 0.0, 3)}",
+        else f"{'+' if ratio > 1 else ''}{catalogue.percent(round(ratio - 1, 3) + 0.0, 3)}",
     }
 
 
-def _promised(row: Row, statistics: list[Any], times: float, said: Texts) -> dict[str, Any]:
+def _statistic_verdict(
+    row: Row, statistics: list[Any], multiplier: float, catalogue: Texts
+) -> dict[str, Any]:
     """Return the verdict on a mean, quantiles or a distribution function, which says the promised margin; nothing for tables."""
     if row.statistic is None:
         return {}
-    asked = replace(row.statistic, size=None, target=None)
+    statistic = replace(row.statistic, size=None, target=None)
     for error, target in statistics:
-        if replace(error.statistic, size=None, target=None) == asked:
+        if replace(error.statistic, size=None, target=None) == statistic:
             if error.std_error is None:
-                return {"verdict": said.say("st_needs_size")}
-            margin = times * error.std_error
-            if not asked.form.of_measure:
-                return {"verdict": said.say("st_margin_of_share", margin=said.percent(margin, 2))}
+                return {"verdict": catalogue.say("st_needs_size")}
+            margin = multiplier * error.std_error
+            if not statistic.form.of_measure:
+                return {
+                    "verdict": catalogue.say(
+                        "st_margin_of_share", margin=catalogue.percent(margin, 2)
+                    )
+                }
             margin = target.error if target is not None and target.kind == "margin" else margin
-            words = said.say("st_margin_of_mean", margin=said.error(margin), of=asked.of)
-            return {"verdict": words, "missed": target is not None and not target.kept}
+            verdict = catalogue.say(
+                "st_margin_of_mean", margin=catalogue.error(margin), of=statistic.of
+            )
+            return {"verdict": verdict, "missed": target is not None and not target.kept}
     return {}
 
 
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
-    said = texts(planning.seen.draft.spec.options.language)
+    catalogue = texts(planning.state.draft.spec.options.language)
 
     def page() -> str:
-        draft = planning.seen.draft
+        draft = planning.state.draft
         targets = [
-            (name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS
+            (name, catalogue.say(f"st_{'share' if name == 'relative' else name}"))
+            for name in TARGETS
         ]
-        return shown(
+        return render_page(
             "planning.html",
-            t=said,
+            t=catalogue,
             name=path.name,
-            lead=view(planning.seen)["lead"],
+            lead=state_json(planning.state)["lead"],
             rows=[
-                (row.name(said), said.plain(sum(product.rows for product in row.products)))
+                (
+                    row.name(catalogue),
+                    catalogue.plain(sum(product.rows for product in row.products)),
+                )
                 for row in draft.rows
             ],
-            of=draft.of,
+            of=draft.parameter,
             delta=bool(draft.delta),
             horizon=min(4 * draft.periods, MOST_PERIODS),
-            levels=[(level, said.percent(level)) for level in sorted({*_LEVELS, draft.level})],
-            objectives=[(name, said.say(f"st_{name}")) for name in OBJECTIVES],
-            targets=[("", said.say("st_none")), *targets],
+            levels=[(level, catalogue.percent(level)) for level in sorted({*_LEVELS, draft.level})],
+            objectives=[(name, catalogue.say(f"st_{name}")) for name in OBJECTIVES],
+            targets=[("", catalogue.say("st_none")), *targets],
         )
 
     return Page(
         routes=[
-            get("/", page),
-            *assets("planning.js"),
-            get("/view", lambda: view(planning.seen), JSONResponse),
-            get("/spec", lambda: spec_text(planning.seen.draft), PlainTextResponse),
-            *(action(f"/{name}", partial(planning.act, name), said) for name in _ACTIONS),
+            page_route("/", page),
+            *asset_routes("planning.js"),
+            page_route("/view", lambda: state_json(planning.state), JSONResponse),
+            page_route("/spec", lambda: format_spec(planning.state.draft), PlainTextResponse),
+            *(
+                action_route(f"/{name}", partial(planning.act, name), catalogue)
+                for name in _ACTIONS
+            ),
         ],
         begin=planning.begin,
         close=planning.background.stop,
