@@ -374,7 +374,7 @@ def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
         draft.replace(path)
     except FileExistsError:
         raise InputError(
-            message("There is a file {path} already. Choose another name.", path=path)
+            message("The file {path} exists already. Choose another name.", path=path)
         ) from None
     except (OSError, UnicodeError) as error:
         name = type(error).__name__
@@ -413,7 +413,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
     except InputError as error:
         fault = error.args[0]
     except MemoryError:
-        fault = "Planning this needs more memory than there is. Ask for less."
+        fault = "This plan needs more memory than is available. Choose fewer or smaller tables."
     if fault:
         send({"error": texts(request["language"]).fault(fault)})
 

@@ -1,11 +1,14 @@
-"""The page that plans: a draft of a spec, the plan that a background process makes for it, and a kept plan to compare it with."""
+"""The page that plans: a draft of a spec, its plan, and a plan to compare it with.
+
+A process in the background makes the plan.
+"""
 
 import json
 import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -51,15 +54,15 @@ _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 class Background:
-    """Runs one request at a time in another process; a new request ends the one before.
+    """Runs one request at a time in another process; a new request ends the last.
 
     Args:
-        hear: called with the number of a request and each message of its process, and with None
+        receive: called with the number of a request and each message of its process, and with None
             when the process has ended.
     """
 
     def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
-        self._hear = receive
+        self._receive = receive
         self._process: subprocess.Popen[str] | None = None
         self._waiting: threading.Timer | None = None
         self._lock = threading.Lock()
@@ -67,7 +70,7 @@ class Background:
     def start(
         self, number: int, request: Callable[[], Mapping[str, Any]], delay: float = 0.0
     ) -> None:
-        """End the request that runs, and begin another one after so many seconds."""
+        """End the running request, and start another after ``delay`` seconds."""
         self.stop()
         with self._lock:
             self._waiting = threading.Timer(delay, self._run, (number, request))
@@ -75,7 +78,7 @@ class Background:
             self._waiting.start()
 
     def stop(self) -> None:
-        """End the request that runs."""
+        """End the running request."""
         with self._lock:
             if self._waiting is not None:
                 self._waiting.cancel()
@@ -86,7 +89,7 @@ class Background:
     def _run(self, number: int, request: Callable[[], Mapping[str, Any]]) -> None:
         with self._lock:
             if self._waiting is not threading.current_thread():
-                return  # stopped at the last moment
+                return  # stopped before it could start
             process = subprocess.Popen(  # noqa: S603 - this Python and a module of this package
                 [sys.executable, *_COMMAND],
                 stdin=subprocess.PIPE,
@@ -94,14 +97,13 @@ class Background:
                 encoding="utf-8",
             )
             self._process = process
-        # A process that ended before it read its request leaves a pipe that can neither be written
-        # nor closed without an error.
+        # If the process ends before it reads its request, writing and closing the pipe both fail.
         with suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
             for line in process.stdout or ():
-                self._hear(number, json.loads(line))
-        self._hear(number, None)
+                self._receive(number, json.loads(line))
+        self._receive(number, None)
 
 
 class Margin(NamedTuple):
@@ -119,10 +121,11 @@ class Margin(NamedTuple):
 
 
 def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
-    """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
+    """Return a plan for a changed spec with the same measurements.
 
-    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and
-    they are computed anew.
+    It is for the tables of the spec that the measurements answer, at the budget of the spec. Its
+    errors are exact, because they are computed again with the noise for that budget. None if there
+    is no such plan.
     """
     if plan.measurements is None or plan.promise is None:
         return None
@@ -143,19 +146,22 @@ def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
             continue
         try:
             return plan_for_workload(workload, plan, privacy)
-        # these measurements do not determine one of the tables, or the budget is too small for them
         except InputError:
-            continue
+            continue  # the measurements do not determine a table, or the budget is too small
     return None
 
 
 def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
-    """Return the margins of each table of a plan by its key; empty where the errors depend on the data."""
+    """Return the margins of each table of a plan by its key.
+
+    Empty if the errors depend on the data.
+    """
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    multiplier, half_step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
-    by_question = {}
+    multiplier = interval_multiplier(measured.noise, level)
+    half_step = 0.5 / measured.grid
+    margins = {}
     for product, table, target in zip(
         plan.workload, plan.promise.tables, target_statuses(plan, level), strict=True
     ):
@@ -164,14 +170,12 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
             for error in (table.rmse, table.largest_std)
         )
         share = None if product.size is None else typical / float(product.size)
-        by_question[product.table_key] = Margin(
-            typical, largest, table.largest_is_bound, share, target
-        )
-    return by_question
+        margins[product.table_key] = Margin(typical, largest, table.largest_is_bound, share, target)
+    return margins
 
 
 class ReferencePlan(NamedTuple):
-    """A plan to compare others with, and the draft that it was made for."""
+    """A plan to compare others with, and its draft."""
 
     draft: Draft
     plan: Plan
@@ -181,9 +185,18 @@ class ReferencePlan(NamedTuple):
 class PlanningState:
     """The state that a page shows.
 
-    ``number`` counts the requests to the background, ``version`` the changes of the draft.
-    ``ready`` says that the plan is for exactly this draft, ``prices`` has the shares of the budget
-    that a row needs alone and that leaving it out saves.
+    Args:
+        number: the number of requests to the background.
+        draft: the draft.
+        plan: its plan, or a rescaled plan until it is planned; None before that.
+        ready: whether the plan is for exactly this draft.
+        doing: what the background does, "planning" or "pricing"; empty if it does nothing.
+        trying: the strategy that is being planned.
+        error: why the last request failed.
+        prices: for a row, the share of the budget that it needs on its own, and the share that
+            leaving it out saves.
+        reference: the plan to compare with.
+        version: the number of changes of the draft.
     """
 
     number: int
@@ -200,59 +213,63 @@ class PlanningState:
     @property
     def promised(self) -> Plan | None:
         """The plan if it is for exactly this draft and its error is known."""
-        return (
-            self.plan
-            if self.ready and self.plan is not None and self.plan.promise is not None
-            else None
-        )
+        if self.ready and self.plan is not None and self.plan.promise is not None:
+            return self.plan
+        return None
 
 
 class Planning:
-    """The work of one person on one spec; pages and the background call it from several threads. `seen` is the state to show."""
+    """The work of one user on one spec; `state` is the state to show.
+
+    Pages and the background process call it from several threads.
+    """
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
         self.state = PlanningState(0, draft_from_text(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
-        self._base: Plan | None = (
-            None  # the measurements that a changed draft is shown with until it is planned
-        )
-        self.background = Background(self._hear)
+        # The plan whose measurements a changed draft is shown with until it is planned.
+        self._base: Plan | None = None
+        self.background = Background(self._update)
 
     def begin(self) -> None:
-        """Plan the draft as it is."""
+        """Start to plan the current draft."""
         with self._lock:
             self._plan_for(self.state.draft)
 
     def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out an action of a page that shows the newest version of the settings; return the new view and a message."""
+        """Do an action of a page that shows the newest version of the settings.
+
+        Returns:
+            The new state and a message as JSON.
+        """
         with self._lock:
             if arguments.get("version") != self.state.version:
                 raise InputError(
                     "These settings were changed on another page of this studio, and nothing was "
-                    "done. They are shown here as they are "
-                    "now; look at them, and do it again."
+                    "done. This page now shows the new settings; check them, and try again."
                 )
             message = _ACTIONS[name](self, arguments)
             return {**state_json(self.state), "done": message}
 
     def change(self, arguments: Mapping[str, Any]) -> None:
-        """Change the draft as `changed` does, and begin to plan it."""
-        rows, changes = arguments.get("rows", []), arguments.get("changes")
+        """Change the draft as `change_draft` does, and start to plan it."""
+        rows = arguments.get("rows", [])
+        changes = arguments.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
         self._plan_for(change_draft(self.state.draft, changes, rows))
 
     def price(self, arguments: Mapping[str, Any]) -> None:
-        """Begin to compute the prices of rows, one after the other."""
-        rows, state = arguments.get("rows"), self.state
+        """Start to compute the prices of rows, one after the other."""
+        rows = arguments.get("rows")
+        state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
         if state.promised is None:
             raise InputError(
-                "Tables have a price when there is a plan for them whose error is known; wait for "
-                "it."
+                "Prices need a plan for these tables whose error is known; wait for it."
             )
         product_numbers = {
             product.table_key: number for number, product in enumerate(state.promised.workload)
@@ -273,17 +290,17 @@ class Planning:
         self.background.start(self.state.number, lambda: {**_request(state.draft), **request})
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Keep the plan that is ready, to compare others with it; if none is ready, forget the kept one."""
+        """Keep the current plan as the reference; without one, forget the reference."""
         plan = self.state.promised
         self.state = replace(
             self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
         )
 
     def swap(self, _: Mapping[str, Any]) -> None:
-        """Go back to the draft of the plan that is kept, and keep the one that was here."""
+        """Swap the current plan and draft with the reference."""
         reference, state = self.state.reference, self.state
         if reference is None:
-            raise InputError("No plan is kept to go back to.")
+            raise InputError("There is no kept plan to go back to.")
         self.background.stop()
         self.keep()
         self._base = reference.plan
@@ -298,7 +315,7 @@ class Planning:
         )
 
     def save(self, arguments: Mapping[str, Any]) -> str:
-        """Write the spec as `save` does."""
+        """Save the spec as `save_spec` does, and return a message."""
         text = format_spec(self.state.draft)
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
@@ -320,8 +337,8 @@ class Planning:
             self.state.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
         )
 
-    def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
-        """Take over a message of the background into the state."""
+    def _update(self, number: int, message: Mapping[str, Any] | None) -> None:
+        """Update the state with a message of the background."""
         with self._lock:
             state = self.state
             if number != state.number:
@@ -340,7 +357,9 @@ class Planning:
                 self._base = Plan.from_json(message["plan"])
                 self.state = replace(state, plan=self._base, ready=True)
             else:
-                self.state = replace(state, **message)  # the strategy that is tried, or an error
+                self.state = replace(
+                    state, **message
+                )  # the strategy that is being planned, or an error
 
 
 _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
@@ -353,6 +372,7 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 
 
 def _request(draft: Draft) -> dict[str, Any]:
+    """Return the request to the planning process for a draft."""
     return {
         "text": format_spec(draft),
         "folder": str(draft.folder),
@@ -361,40 +381,12 @@ def _request(draft: Draft) -> dict[str, Any]:
 
 
 def state_json(state: PlanningState) -> dict[str, Any]:
-    """Return a state as the JSON object that the page shows."""
-    draft, catalogue = state.draft, texts(state.draft.spec.options.language)
-    margins, ready_plan = (
-        table_margins(state.plan, draft.level),
-        state.plan if state.ready else None,
-    )
-    reference_margins = (
-        {}
-        if state.reference is None
-        else table_margins(state.reference.plan, state.reference.draft.level)
-    )
-    statistics: list[Any] = []
-    if state.plan is not None and state.plan.promise is not None:
-        statistics = [
-            *zip(
-                statistic_errors(state.plan),
-                mean_target_statuses(state.plan, draft.level),
-                strict=True,
-            )
-        ]
-    multiplier = (
-        interval_multiplier(state.plan.measured().noise, draft.level)
-        if state.plan is not None and statistics
-        else 0.0
-    )
-    rows = []
-    for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
-        price, verdict = (
-            state.prices.get(number),
-            _statistic_verdict(row, statistics, multiplier, catalogue) if setting.on else {},
-        )
-        rows.append(
-            {**_row_texts(row, setting, margins, reference_margins, price, catalogue), **verdict}
-        )
+    """Return a state as the JSON object that a page shows."""
+    draft = state.draft
+    catalogue = texts(draft.spec.options.language)
+    warnings = [*spec_warnings(draft.spec, catalogue)]
+    if state.plan is not None and state.ready:
+        warnings += plan_warnings(draft.spec, state.plan, catalogue)
     return {
         "version": state.version,
         "busy": bool(state.doing),
@@ -409,64 +401,79 @@ def state_json(state: PlanningState) -> dict[str, Any]:
         "horizon": draft.horizon,
         "facts": _draft_facts(draft, state.plan, catalogue),
         "kept": None if state.reference is None else _draft_facts(*state.reference, catalogue),
-        "warnings": [
-            *spec_warnings(draft.spec, catalogue),
-            *(plan_warnings(draft.spec, ready_plan, catalogue) if ready_plan else ()),
-        ],
+        "warnings": warnings,
         "ready": state.ready,
-        "rows": rows,
+        "rows": _rows_json(state, catalogue),
     }
 
 
+def _rows_json(state: PlanningState, catalogue: Texts) -> list[dict[str, Any]]:
+    """Return the texts of all rows of the page."""
+    draft, plan, reference = state.draft, state.plan, state.reference
+    margins = table_margins(plan, draft.level)
+    reference_margins: dict[TableKey, Margin] = {}
+    if reference is not None:
+        reference_margins = table_margins(reference.plan, reference.draft.level)
+    statistics: list[Any] = []
+    multiplier = 0.0
+    if plan is not None and plan.promise is not None:
+        targets = mean_target_statuses(plan, draft.level)
+        statistics = [*zip(statistic_errors(plan), targets, strict=True)]
+        multiplier = interval_multiplier(plan.measured().noise, draft.level)
+    rows = []
+    for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
+        price = state.prices.get(number)
+        row_json = _row_texts(row, setting, margins, reference_margins, price, catalogue)
+        if setting.on:
+            row_json |= _statistic_verdict(row, statistics, multiplier, catalogue)
+        rows.append(row_json)
+    return rows
+
+
 def _describe_status(state: PlanningState, catalogue: Texts) -> str:
-    trying = " " + catalogue.say("st_trying", strategy=state.trying) if state.trying else ""
+    """Describe the state of planning in one line."""
     if state.doing == "pricing":
         return catalogue.say("st_pricing")
-    if state.plan is None or not state.ready:
-        note = "" if state.plan is None else catalogue.say("st_before_now")
-        return f"{note} {catalogue.say('st_planning') + trying if state.doing else catalogue.say('st_stopped')}".strip()
-    return catalogue.say(
-        "st_aware" if state.plan.promise is None else "st_ready", strategy=state.plan.strategy
-    )
+    if state.plan is not None and state.ready:
+        key = "st_aware" if state.plan.promise is None else "st_ready"
+        return catalogue.say(key, strategy=state.plan.strategy)
+    sentences = []
+    if state.plan is not None:
+        sentences.append(catalogue.say("st_before_now"))
+    sentences.append(catalogue.say("st_planning" if state.doing else "st_stopped"))
+    if state.doing and state.trying:
+        sentences.append(catalogue.say("st_trying", strategy=state.trying))
+    return " ".join(sentences)
 
 
 def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Texts) -> list[tuple[str, str]]:
+    """Return the facts about a draft and its plan: names and values."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
-    answers, tables = (
-        catalogue.some("answers", spec.workload.rows),
-        catalogue.some("tables", len(spec.workload.products)),
-    )
     ratio = None if plan is None else goodness(plan)
-    return [
-        *([] if privacy is None else [(catalogue.say("budget"), budget_words(privacy, catalogue))]),
-        (catalogue.say("st_asked"), f"{answers}, {tables}"),
-        *(
-            []
-            if ratio is None
-            else [
-                (
-                    catalogue.say("goodness"),
-                    catalogue.say("goodness_value", ratio=catalogue.local(f"{ratio:.2f}")),
-                )
-            ]
-        ),
-        (catalogue.say("st_objective"), catalogue.say(f"st_{draft.objective}")),
-        *_period_facts(draft, plan, catalogue),
-        *(
-            (catalogue.say("st_of_values"), sentence)
-            for sentence in sums_words(spec.workload, catalogue)
-        ),
-        *(
-            []
-            if privacy is None
-            else [(catalogue.say("h_protects"), guessing_words(privacy, catalogue))]
-        ),
-    ]
+    facts = []
+    if privacy is not None:
+        facts.append((catalogue.say("budget"), budget_words(privacy, catalogue)))
+    answers = catalogue.some("answers", spec.workload.rows)
+    tables = catalogue.some("tables", len(spec.workload.products))
+    facts.append((catalogue.say("st_asked"), f"{answers}, {tables}"))
+    if ratio is not None:
+        value = catalogue.say("goodness_value", ratio=catalogue.local(f"{ratio:.2f}"))
+        facts.append((catalogue.say("goodness"), value))
+    facts.append((catalogue.say("st_objective"), catalogue.say(f"st_{draft.objective}")))
+    facts += _period_facts(draft, plan, catalogue)
+    for sentence in sums_words(spec.workload, catalogue):
+        facts.append((catalogue.say("st_of_values"), sentence))
+    if privacy is not None:
+        facts.append((catalogue.say("h_protects"), guessing_words(privacy, catalogue)))
+    return facts
 
 
 def _period_facts(draft: Draft, plan: Plan | None, catalogue: Texts) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a series: its length, the margins of answers that end in some of its periods, and the error of all answers."""
+    """Yield the facts about a series.
+
+    Its length, the margins of answers that end in some of its periods, and the error of all answers.
+    """
     if draft.dates is None:
         return
     yield catalogue.say("st_periods"), draft.horizon
@@ -503,71 +510,84 @@ def _row_texts(
     price: tuple[float, float] | None,
     catalogue: Texts,
 ) -> dict[str, Any]:
-    """Return the settings of a row of the page, and a text for each of its columns."""
+    """Return the setting of a row of the page, and a text for each column."""
     row_margins = [margins[key] for key in row.table_keys if key in margins] if setting.on else []
-    row_reference_margins = [
-        reference_margins[key] for key in row.table_keys if key in reference_margins
-    ]
-    ratio = (
-        row_margins[0].typical / row_reference_margins[0].typical
-        if row_margins and row_reference_margins
-        else None
-    )
+    old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
     targets = [margin.target for margin in row_margins if margin.target is not None]
-    cells_by_column = {
-        "typical": [catalogue.error(margin.typical) for margin in row_margins],
-        "largest": [
+    columns = {
+        "typical": _join_cells(catalogue.error(margin.typical) for margin in row_margins),
+        "largest": _join_cells(
             ("≤ " if margin.is_bound else "") + catalogue.error(margin.largest)
             for margin in row_margins
-        ],
-        "share": [
+        ),
+        "share": _join_cells(
             catalogue.percent(margin.share, 2) for margin in row_margins if margin.share is not None
-        ],
-        "verdict": [
-            catalogue.say("st_kept")
-            if target.kept
-            else catalogue.say("st_missed", error=catalogue.error(target.error))
-            for target in targets
-        ],
-        "before": [catalogue.error(margin.typical) for margin in row_reference_margins],
+        ),
+        "verdict": _join_cells(_target_verdict(target, catalogue) for target in targets),
+        "before": _join_cells(catalogue.error(margin.typical) for margin in old_margins),
     }
-    columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in cells_by_column.items()}
-    alone, saved = (catalogue.percent(share, 2) for share in price or (0.0, 0.0))
+    if not columns["typical"]:
+        columns["typical"] = catalogue.say("st_unknown" if setting.on else "st_off")
+    price_text = ""
+    if price is not None:
+        alone, saved = (catalogue.percent(share, 2) for share in price)
+        price_text = catalogue.say("st_price", alone=alone, saved=saved)
+    change = ""
+    if row_margins and old_margins:
+        change = _format_change(row_margins[0].typical / old_margins[0].typical, catalogue)
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
-        "typical": columns["typical"] or catalogue.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),
-        "price": "" if price is None else catalogue.say("st_price", alone=alone, saved=saved),
-        "change": ""
-        if ratio is None
-        else f"{'+' if ratio > 1 else ''}{catalogue.percent(round(ratio - 1, 3) + 0.0, 3)}",
+        "price": price_text,
+        "change": change,
     }
+
+
+def _join_cells(cells: Iterable[str]) -> str:
+    """Join the texts of the tables of a row, without repetitions."""
+    return " / ".join(dict.fromkeys(cells))
+
+
+def _target_verdict(target: TargetStatus, catalogue: Texts) -> str:
+    """Say whether a target is kept."""
+    if target.kept:
+        return catalogue.say("st_kept")
+    return catalogue.say("st_missed", error=catalogue.error(target.error))
+
+
+def _format_change(ratio: float, catalogue: Texts) -> str:
+    """Format the ratio of two margins as a change in percent, with its sign."""
+    sign = "+" if ratio > 1 else ""
+    change = round(ratio - 1, 3) + 0.0  # no negative zero
+    return f"{sign}{catalogue.percent(change, 3)}"
 
 
 def _statistic_verdict(
     row: Row, statistics: list[Any], multiplier: float, catalogue: Texts
 ) -> dict[str, Any]:
-    """Return the verdict on a mean, quantiles or a distribution function, which says the promised margin; nothing for tables."""
+    """Return the verdict on a statistic with its promised margin.
+
+    Empty for tables.
+    """
     if row.statistic is None:
         return {}
     statistic = replace(row.statistic, size=None, target=None)
     for error, target in statistics:
-        if replace(error.statistic, size=None, target=None) == statistic:
-            if error.std_error is None:
-                return {"verdict": catalogue.say("st_needs_size")}
-            margin = multiplier * error.std_error
-            if not statistic.form.of_measure:
-                return {
-                    "verdict": catalogue.say(
-                        "st_margin_of_share", margin=catalogue.percent(margin, 2)
-                    )
-                }
-            margin = target.error if target is not None and target.kind == "margin" else margin
-            verdict = catalogue.say(
-                "st_margin_of_mean", margin=catalogue.error(margin), of=statistic.of
-            )
-            return {"verdict": verdict, "missed": target is not None and not target.kept}
+        if replace(error.statistic, size=None, target=None) != statistic:
+            continue
+        if error.std_error is None:
+            return {"verdict": catalogue.say("st_needs_size")}
+        margin = multiplier * error.std_error
+        if not statistic.form.of_measure:
+            share = catalogue.percent(margin, 2)
+            return {"verdict": catalogue.say("st_margin_of_share", margin=share)}
+        if target is not None and target.kind == "margin":
+            margin = target.error
+        verdict = catalogue.say(
+            "st_margin_of_mean", margin=catalogue.error(margin), of=statistic.of
+        )
+        return {"verdict": verdict, "missed": target is not None and not target.kept}
     return {}
 
 
