@@ -404,7 +404,7 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estima
         "Promised and realised error",
         "sum of pay by",
         "income:prefix",
-        "a release never does so",
+        "a release never computes them",
     )
     assert lacking(out, *parts) == []
     share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", out).groups()

@@ -93,7 +93,7 @@ def test_the_life_of_a_ledger(folder, run):
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
         (
             ["spent", "people.ledger", "--release", "x", "--epsilon", "1"],
-            "A release says itself what it cost",
+            "A release records its own cost",
         ),
         (
             ["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"],

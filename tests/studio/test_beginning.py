@@ -173,7 +173,7 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ({"c4.file": "people.parquet"}, "must come from a public file; got the data themselves"),
         ({"c4.file": "nowhere.csv"}, "does not exist"),
         ({"c1.kind": "anything"}, "the kind of sex must be one of"),
-        ({"a0.what": "everything"}, "what is published must be one of"),
+        ({"a0.what": "everything"}, "the kind of table must be one of"),
         ({"a0.by.2.cells": "on"}, "the values of age or their groups, not both"),
         ({"a1.of": "0"}, "of a column of numbers"),
         ({"a4.by.1.cells": "on"}, "must be of one column"),
@@ -318,7 +318,7 @@ def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
     text = spec_from_form(data, form, "en")
     for line in ('encoding = "latin-1"', 'decimal = ","', 'thousands = "."', 'format = "%d.%m.%Y"'):
         assert line in text
-    with pytest.raises(InputError, match="how numbers are written must be one of"):
+    with pytest.raises(InputError, match="the format of numbers must be one of"):
         spec_from_form(data, {**form, "numbers": "1'234"}, "en")
 
 

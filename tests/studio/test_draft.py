@@ -149,7 +149,7 @@ def test_saving(tmp_path):
     for opened, before, name, message in (
         *((place, "two", name, "must have the name of a file") for name in names),
         (place, "two", "b.toml", "already"),
-        (place, "one", "a.toml", "was change_draft since"),
+        (place, "one", "a.toml", "was changed since"),
         (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
     ):
         with pytest.raises(InputError, match=message):
