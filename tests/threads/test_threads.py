@@ -140,7 +140,9 @@ print(threads())
 
 
 def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others():
-    environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES
+    }
     run = subprocess.run(
         [sys.executable, "-c", LATER],
         capture_output=True,

@@ -86,8 +86,7 @@ class Domain(Immutable):
             meant = kind_of(kind)
             if type(meant) not in rule_of.registry or type(meant) is object:
                 allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-                advice = "Name the measure in measures={...}." if isinstance(meant, Measure) else ""
-                raise refuse(f"the attribute {name!r}", meant, allowed, advice)
+                raise refuse(f"the attribute {name!r}", meant, allowed, _kind_advice(meant))
             checked[name] = cast(Kind, meant)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
@@ -332,3 +331,12 @@ class Domain(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Domain.from_json, (self.to_json(),)
+
+
+def _kind_advice(value: object) -> str:
+    """Return advice for a value that is no kind of attribute; empty without any."""
+    if isinstance(value, Measure):
+        return "Name the measure in measures={...}."
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return f"For the codes 0 to {value - 1} write ln.Coded({value})."
+    return ""
