@@ -87,7 +87,7 @@ def test_the_life_of_a_ledger(folder, run):
         (["change", "people.ledger"], "got none of them"),
         (
             ["change", "people.ledger", "--rho", "2"],
-            "must have --epsilon, in which its entries are added up; got --rho. Say --epsilon.",
+            "must have --epsilon, because its entries are added up in this definition; got --rho. Say --epsilon.",
         ),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
@@ -151,7 +151,7 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder, run):
     run.done("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
     run.done(*second)
     warned = run.done("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
-    assert "people.ledger is of a data set 'people' too" in warned.err
+    assert "people.ledger is a second ledger of a data set 'people'" in warned.err
     run.done("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others")
 
 

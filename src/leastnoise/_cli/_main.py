@@ -73,7 +73,7 @@ def describe_payments(first_run: int) -> tuple[str, str]:
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",
-            "Whether anything was paid cannot be told now; see `leastnoise ledger show`.",
+            "Whether something was paid cannot be told now; see `leastnoise ledger show`.",
         )
     payments = [payment for payment in accounts if payment.state != "nothing"]
     if not payments:
