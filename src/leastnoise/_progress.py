@@ -220,7 +220,7 @@ def show_rows(
 
 
 def _is_notebook() -> bool:
-    """Return whether this process is a notebook kernel, without importing IPython."""
+    """Return whether this process is a notebook kernel; import no IPython."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython

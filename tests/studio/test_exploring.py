@@ -178,7 +178,7 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             assert (chart is None) == (one.cells == 1)
         for wrong in (7, "q1"):
             assert (
-                "must be named by its id"
+                "must be called by its id"
                 in client.json("/statistic", {"statistic": wrong})["refused"]
             )
 

@@ -224,7 +224,7 @@ def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 
 def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
-    """Yield commented examples of a distribution and a sum, of the last column of numbers."""
+    """Yield commented examples with the last column of numbers."""
     numbers = [column for column in drafted if column.kind == "number"] or [
         column for column in drafted if column.kind == "whole"
     ]

@@ -369,7 +369,7 @@ def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[A
 
 
 def _read_end(name: str, text: str) -> Any:
-    """Return a whole number as int; otherwise the text, which messages quote as typed."""
+    """Return a whole number as int, and other ends as the typed text."""
     value = exact(f"an end of a range on {name}", text)
     return int(value) if value.denominator == 1 else text
 

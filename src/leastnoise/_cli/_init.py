@@ -1,6 +1,6 @@
-"""The commands ``leastnoise init``, which drafts a spec, and ``leastnoise check``.
+"""The commands ``leastnoise init`` and ``leastnoise check``.
 
-``check`` shows the data holder how the rows fit the spec.
+``init`` drafts a spec; ``check`` shows the data holder how the rows fit the spec.
 """
 
 from collections.abc import Mapping

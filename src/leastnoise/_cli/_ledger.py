@@ -1,4 +1,4 @@
-"""The commands ``leastnoise ledger``: the budget of a data set and its spending."""
+"""The commands ``leastnoise ledger`` for the budget of a data set."""
 
 import secrets
 from collections.abc import Sequence
@@ -336,7 +336,7 @@ def _describe_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _entry_subject(entry: Entry) -> str:
-    """Return the budget that an entry sets, or where its release is and its share."""
+    """Return the budget that an entry sets, or the path of its release."""
     if entry.kind == "budget":
         return _format_limit(entry.declared, entry)
     output = entry.output

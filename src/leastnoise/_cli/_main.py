@@ -280,7 +280,7 @@ def _report_usage_error(error: click.ClickException) -> int:
 
 
 def _describe_error(error: BaseException, state: str, payment_words: str) -> tuple[str, bool]:
-    """Describe an error and the payment, and return whether the program is at fault."""
+    """Describe an error and the payment, and tell if it is a program fault."""
     sentence = str(error)
     is_fault = False
     if isinstance(error, PaidError):  # its message describes the payment

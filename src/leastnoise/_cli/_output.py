@@ -1,4 +1,4 @@
-"""Options, reading of specs, output and new files that several commands share."""
+"""Options, specs, output and new files that several commands share."""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The commands ``plan``, ``compare``, ``audit`` and ``studio``, which read no data."""
+"""The commands that read no data.
+
+``plan``, ``compare``, ``audit`` and ``studio``.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -203,7 +206,7 @@ def plan(
 
 
 class _Preview(NamedTuple):
-    """What ``plan`` shows: a plan, and comparisons where the options request them."""
+    """A plan and the comparisons that the options of ``plan`` request."""
 
     plan: Plan
     seconds: float
@@ -416,7 +419,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
 
 
 def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
-    """Return a target, the error that is compared with it, and whether it is kept."""
+    """Return a target, the error compared with it, and whether it is kept."""
     if target is None:
         return {}
     return {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
@@ -525,7 +528,7 @@ def _shown_cost(plan: Plan) -> Charge:
 
 
 class _Column(NamedTuple):
-    """A column of the table of expected errors; ``cell`` takes a table and its unit."""
+    """A column of expected errors; ``cell`` takes a table and its unit."""
 
     heading: str
     alignment: str
@@ -692,7 +695,7 @@ def _print_steps(
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its part of the budget; alternatives are indented."""
+    """Return a line for each step with its budget; alternatives are indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
@@ -709,7 +712,7 @@ def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
 
 
 def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
-    """Return the share of the cost for rows and sums, and for each count of units.
+    """Return the cost shares of rows and sums, and of each count of units.
 
     Empty if the workload counts no units.
     """
@@ -781,7 +784,7 @@ def _describe_search(fact: Mapping[str, Any]) -> str:
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
-    """Return the total error of a plan and the rmse of its tables as a JSON object."""
+    """Return the total error of a plan and the rmse of its tables as JSON."""
     return {
         "privacy": plan.privacy.to_json(),
         "expected_total_squared_error": plan.expected_error().total_squared_error,
@@ -898,7 +901,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
 
 
 def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
-    """Print the strategies that need more planning time; nothing if there are none."""
+    """Print the strategies that need more planning time, if there are any."""
     unfinished = [candidate for candidate in candidates if candidate.more]
     if not unfinished:
         return

@@ -1,4 +1,4 @@
-"""The commands that pay: ``leastnoise release``, ``categories`` and ``resume``."""
+"""The commands that pay: ``release``, ``categories`` and ``resume``."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -243,7 +243,7 @@ def _add_payment(
     dataset: str | None,
     share: str | None,
 ) -> tuple[Spec, Path]:
-    """Return the spec with the options for data and payment, and the ledger's path."""
+    """Return the spec with the options of payment, and the ledger's path."""
     data = data_path or spec.source
     if data is None:
         raise InputError(

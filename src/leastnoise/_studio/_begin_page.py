@@ -1,4 +1,4 @@
-"""The first pages: forms for the data, columns, tables and budget of a new spec.
+"""The first pages: forms for the data and contents of a new spec.
 
 They show the names and types of columns, and no value.
 """
@@ -368,7 +368,7 @@ def _read_question(number: int, names: Mapping[int, str], form: Form) -> Questio
 
 
 def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
-    """Return the query set of each ticked column: its values, or groups of a level."""
+    """Return the query sets of the ticked columns: values or groups."""
     groups: dict[str, Any] = {}
     for column, name in names.items():
         splits = [
@@ -408,7 +408,7 @@ def _read_column(text: str, names: Mapping[int, str], subject: str) -> str:
 def _workload_entries(
     questions: Sequence[Question], margin: str, measures: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the [[workload]] tables, with a margin as their target if there is one.
+    """Return the [[workload]] tables with a margin as target, if any.
 
     A statistic cannot have this target. So the tables of counts and sums that it needs are added,
     and have the target: for a sum, the margin times the largest value.
@@ -720,7 +720,7 @@ def _template_choices(data: Data, catalogue: Texts) -> dict[str, Any]:
 
 
 def _invented_charts(plan: Plan, level: float, catalogue: Texts) -> list[dict[str, Any]]:
-    """Return charts of the first tables, with invented counts and promised margins."""
+    """Return charts of the first tables with invented counts."""
     margins = table_margins(plan, level)
     tables = [
         product

@@ -1,4 +1,4 @@
-"""A draft of a spec, which the studio changes and saves, and its planning process.
+"""A draft of a spec in the studio, and its planning process.
 
 The process reads its request as one JSON line on standard input, and writes its results as JSON
 lines on standard output. It plans from the text that would be saved, and ends when its input ends,

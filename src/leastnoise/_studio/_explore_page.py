@@ -103,7 +103,7 @@ class ReleaseExplorer:
         return table
 
     def sum(self, request: TableRequest, measure: str | None, cells: Sequence[int]) -> Table:
-        """Return the sum of some cells as a table of one answer, with its exact error."""
+        """Return the sum of cells as a table of one answer with its exact error."""
         table = self.table(request, measure)
         positions = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
         if not positions:
@@ -149,7 +149,7 @@ def exploring_page(path: Path) -> Page:
     def statistic(body: dict[str, Any]) -> Any:
         key = body.get("statistic")
         if not isinstance(key, str):
-            raise InputError("A statistic must be named by its id, such as s1.")
+            raise InputError("A statistic must be called by its id, such as s1.")
         table = release.statistics[key]
         name = statistic_words(table.statistic, catalogue)
         return chart_json(table.spec(catalogue), catalogue, catalogue.say("st_chart", name=name))

@@ -1,4 +1,4 @@
-"""The page that plans: a draft of a spec, its plan, and a plan to compare it with.
+"""The page that plans a draft of a spec, and compares two plans.
 
 A process in the background makes the plan.
 """
@@ -107,9 +107,9 @@ class Background:
 
 
 class Margin(NamedTuple):
-    """The margins that a plan promises for one table, in rows or in amounts of its measure.
+    """The margins that a plan promises for one table.
 
-    ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
+    In rows, or in the unit of its measure. ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
     ``largest`` is only a bound.
     """
 

@@ -1,4 +1,4 @@
-"""The server of the studio: on a local port, for one browser, until it is stopped."""
+"""The server of the studio, on a local port and for one browser."""
 
 from contextlib import suppress
 from pathlib import Path
