@@ -258,7 +258,7 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
     help="Covariances of the noise in the answers of a table, by id or name.",
 )
 @click.option(
-    "--level", type=float, help="Coverage of the intervals.  [default: that of the release]"
+    "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
 )
 @json_option
 def answer(directory: Path, as_json: bool, level: float | None, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name

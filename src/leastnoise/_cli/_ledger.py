@@ -207,7 +207,7 @@ def _parse_budget(amount: dict[str, str | None], ledger: Ledger | None = None) -
 
 
 def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
-    """Refuse a budget of another definition than that of the ledger."""
+    """Refuse a budget of another definition than the ledger's."""
     options_needed = [f"--{name}" for name in parameters(ledger.privacy.budget)]
     if options_given == options_needed:
         return

@@ -157,7 +157,7 @@ def release(
     nothing is written.
 
     A spec with [series] is paid once. Each run then publishes the periods that are over, each in a
-    separate directory below that of --out.
+    separate directory in --out.
     """
     spec = read_command_spec(path)
     if plan_path is not None and any(search.found is None for search in spec.searches):

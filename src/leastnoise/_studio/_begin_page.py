@@ -102,7 +102,7 @@ class Data:
 
     Args:
         name: the name of the data on pages.
-        folder: the folder of the new spec: that of a file, or the current folder.
+        folder: the folder of the new spec: the folder of the data file, or the current folder.
         table: the table ``[source]`` of the spec.
         suggested: the columns, with suggestions from their names and types.
     """
@@ -313,7 +313,7 @@ class Question(NamedTuple):
     Args:
         kind: the kind of question.
         groups: the columns that split its table, each with its query set.
-        of: the column that is summed or whose distribution is asked; empty for counts.
+        of: the column whose sum or distribution is requested; empty for counts.
         weight: the column of weights; empty without weights.
         size: the public number of rows of a group; empty without one.
     """
