@@ -137,12 +137,12 @@ def _autos(*, long: bool) -> Iterator[tuple[str, Any]]:
 
 def release() -> Iterator[tuple[str, Any]]:
     """Digests of the files of two seeded releases, with the day taken out."""
-    from leastnoise._cli._demo import _SPEC, survey, write_survey
+    from leastnoise._cli._demo import _SPEC, generate_survey, write_survey
     from leastnoise._cli._main import program
 
     with tempfile.TemporaryDirectory() as made:
         folder, before = Path(made), Path.cwd()
-        write_survey(survey(20_000), folder / "people.parquet")
+        write_survey(generate_survey(20_000), folder / "people.parquet")
         os.chdir(folder)
         try:
             for name in ("auto", "workload"):

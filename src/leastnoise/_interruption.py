@@ -1,6 +1,6 @@
-"""The message when a run stops: why it stopped, and what was paid.
+"""The description of errors, and the payments that a run noted before them.
 
-It takes part in no payment.
+This module takes part in no payment.
 """
 
 import re
@@ -15,10 +15,10 @@ _FULL = re.compile("No space left|Disk quota|File too large|Input/output error")
 _RUNS: list[tuple[Path, str]] = []
 
 
-def cause(error: BaseException) -> tuple[str, bool]:
-    """Return what went wrong, and whether it is a fault of the program.
+def describe_error(error: BaseException) -> tuple[str, bool]:
+    """Describe an error, and return whether the program is at fault.
 
-    One sentence that shows no value of a row.
+    The description is one sentence without any value of a row.
     """
     if isinstance(error, LeastNoiseError) and not isinstance(error, InternalError):
         return _SPENT.sub("", str(error)), False
@@ -27,34 +27,35 @@ def cause(error: BaseException) -> tuple[str, bool]:
     if isinstance(error, OSError) and error.strerror:
         where = f" {error.filename}" if isinstance(error.filename, str) else ""
         return f"The file system refused{where}: {error.strerror.lower()}.", False
-    if type(error).__name__ == "IOException" or _FULL.search(
-        str(error)
-    ):  # of DuckDB, which writes the answers
+    # An error of DuckDB, which writes the answers.
+    if type(error).__name__ == "IOException" or _FULL.search(str(error)):
         return "A file cannot be written or read; perhaps the disk is full.", False
-    # the kind and the place of the fault, without its text
+    # The type of the fault and where it happened, without its text.
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "leastnoise" in Path(frame.filename).parts] or list(frames)
     where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
-    return (
-        (
-            f"A fault of the program, not of yours ({type(error).__name__}{where}); please report "
-            "this line and the version."
-        ),
-        True,
+    sentence = (
+        f"A fault of the program, not of yours ({type(error).__name__}{where}); please report this "
+        "line and the version."
     )
+    return sentence, True
 
 
 def note_run(ledger: Path, run: str) -> None:
     """Note a payment before it can happen.
 
-    At the end of the process the ledger is asked about it.
+    At the end of the process, the program looks the payment up in the ledger.
+
+    Args:
+        ledger: the file of the ledger.
+        run: the receipt of the payment.
     """
     _RUNS.append((ledger, run))
 
 
-def runs() -> Sequence[tuple[Path, str]]:
-    """Return the payments that this process prepared, in order.
+def noted_runs() -> Sequence[tuple[Path, str]]:
+    """Return the payments that this process noted, in order.
 
-    The ledger's file, and the run.
+    Each as the file of the ledger and the receipt.
     """
     return tuple(_RUNS)

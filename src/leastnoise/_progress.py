@@ -1,6 +1,6 @@
-"""Progress lines for whatever takes over a second.
+"""Progress lines for work that takes over a second.
 
-Commands show a line, notebooks a line below the cell, and programs nothing.
+Commands show a line, notebooks show a line below the cell, and programs show nothing.
 """
 
 import sys
@@ -15,14 +15,19 @@ from leastnoise._environment import PROGRESS, is_on
 from leastnoise._trusted.check.progress import ProgressLine, RowProgress, row_progress
 
 _PATIENCE = 1.0  # seconds until the line appears
-_ON_TERMINAL, _ELSEWHERE, _IN_NOTEBOOK = 0.2, 10.0, 0.5  # seconds between two lines
-_Names = Callable[[str], None] | None
+_LEAST_SHARE = 0.02  # of the work, from which the time left is estimated
+_MOST_SECONDS = 120  # a longer time left is shown in minutes
+# Seconds between two lines.
+_SECONDS_ON_TERMINAL = 0.2
+_SECONDS_IN_NOTEBOOK = 0.5
+_SECONDS_ELSEWHERE = 10.0
+_NameCallback = Callable[[str], None] | None
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class Display(NamedTuple):
-    """How a line of progress is shown, and the seconds between two lines."""
+    """The function that shows a progress line, and the seconds between two lines."""
 
     every: float
     show: Callable[[str], None]
@@ -33,24 +38,24 @@ class Progress(ProgressLine):
     """A progress line that appears after a second, as a context manager.
 
     On a terminal the line is redrawn and removed at the end. Elsewhere it is printed when it
-    appears and every ten seconds. The number of rows may be private, so it is never shown, only the
+    appears and every ten seconds. The number of rows may be private, so the line shows only the
     share that has been read. With ``LEASTNOISE_PROGRESS=off`` in the environment no line appears.
 
     Args:
-        doing: the text of the line.
-        display: where it is shown; else on the standard error stream.
-        about: how many seconds everything will probably take; 0 if that is not known.
+        text: the text of the line.
+        display: where the line is shown; by default on the standard error stream.
+        about: the estimated seconds of the whole work; 0 if there is no estimate.
     """
 
-    def __init__(self, doing: str, display: Display | None = None, about: float = 0.0) -> None:
-        self._text = doing
+    def __init__(self, text: str, display: Display | None = None, about: float = 0.0) -> None:
+        self._text = text
         self._display = display
         self._about = about
         self._share = 0.0
-        self._begun = 0.0
+        self._work_start = 0.0
         self._steps = 0
-        self._done = threading.Event()
-        self._visible = is_on(PROGRESS)
+        self._is_done = threading.Event()
+        self._is_visible = is_on(PROGRESS)
         self._thread = threading.Thread(target=self._show, daemon=True)
         self._start = time.perf_counter()
 
@@ -59,7 +64,7 @@ class Progress(ProgressLine):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._done.set()
+        self._is_done.set()
         self._thread.join()
 
     @property
@@ -68,123 +73,154 @@ class Progress(ProgressLine):
         return time.perf_counter() - self._start
 
     def say(self, text: str, share: float = 0.0) -> None:
-        """Change the text, and the share that is done if that is known."""
+        """Change the text, and the share of the work that is done.
+
+        A share of 0 means that it is unknown.
+        """
         self._text, self._share = text, share
 
     def trying(self, name: str) -> None:
-        """Show which strategy is tried."""
+        """Show the name of the strategy that is being planned."""
         self.say(f"planning, trying {name}")
 
     def step(self, text: str, among: int) -> None:
-        """Begin the next of a known number of steps.
+        """Begin the next step.
 
         The time left is estimated from the steps that are done.
+
+        Args:
+            text: the new text of the line.
+            among: the number of steps.
         """
         self.say(text, self._steps / among)
         self._steps += 1
 
     def begin(self, text: str, about: float = 0.0) -> None:
-        """Change the text, and count its time anew; it will take about so many seconds."""
+        """Change the text, and restart its clock.
+
+        Args:
+            text: the new text of the line.
+            about: the estimated seconds of this work; 0 if there is no estimate.
+        """
         self.say(text)
-        self._about, self._begun = about, self.seconds
+        self._about, self._work_start = about, self.seconds
 
     def _done_share(self, seconds: float) -> float:
-        """Return the share that is done after ``seconds``.
+        """Return the share of the work that is done after ``seconds``.
 
-        From the count, or else from the time estimate.
+        From the steps, or otherwise from the estimated time.
         """
-        return self._share or (
-            min((seconds - self._begun) / self._about, 1.0) if self._about else 0.0
-        )
+        if self._share or not self._about:
+            return self._share
+        return min((seconds - self._work_start) / self._about, 1.0)
 
     def _show(self) -> None:
-        if not self._visible or self._done.wait(_PATIENCE):
+        if not self._is_visible or self._is_done.wait(_PATIENCE):
             return
         every, show = self._display or _error_stream()
         while True:
             seconds = self.seconds
-            show(f"{self._text} ({time_words(seconds, self._done_share(seconds), self._begun)})")
-            if self._done.wait(every):
+            time_text = describe_time(seconds, self._done_share(seconds), self._work_start)
+            show(f"{self._text} ({time_text})")
+            if self._is_done.wait(every):
                 break
         show("")
 
 
 def _error_stream() -> Display:
-    """Show lines on the standard error stream.
+    """Return the display of lines on the standard error stream.
 
-    On a terminal each replaces the one before.
+    On a terminal, each line replaces the one before.
     """
-    terminal, width = sys.stderr.isatty(), 0
+    is_terminal = sys.stderr.isatty()
+    width = 0
 
     def show(line: str) -> None:
         nonlocal width
-        if terminal:
-            sys.stderr.write(
-                "\r" + line.ljust(width) + ("" if line else "\r")
-            )  # blanks cover what is left of the line before
+        if is_terminal:
+            # Blanks cover the end of a longer line before.
+            sys.stderr.write("\r" + line.ljust(width) + ("" if line else "\r"))
             width = len(line)
         elif line:
             sys.stderr.write(line + "\n")
         sys.stderr.flush()
 
-    return Display(_ON_TERMINAL if terminal else _ELSEWHERE, show)
+    return Display(_SECONDS_ON_TERMINAL if is_terminal else _SECONDS_ELSEWHERE, show)
 
 
-def time_words(seconds: float, share: float, begun: float = 0.0) -> str:
-    """Write how long something has taken, and about how long the rest will take."""
-    if not 0.02 <= share < 1:
+def describe_time(seconds: float, share: float, start: float = 0.0) -> str:
+    """Describe how long some work has taken, and roughly how long it will.
+
+    Args:
+        seconds: the seconds since the beginning.
+        share: the share of the current work that is done; 0 if it is unknown.
+        start: when the current work began, in seconds since the beginning.
+    """
+    if not _LEAST_SHARE <= share < 1:
         return f"{seconds:.0f} s"
-    rest = (seconds - begun) * (1 - share) / share
-    return (
-        f"{seconds:.0f} s, about {f'{rest:.0f} s' if rest < 120 else f'{rest / 60:.0f} min'} more"
-    )
+    remaining = (seconds - start) * (1 - share) / share
+    if remaining < _MOST_SECONDS:
+        return f"{seconds:.0f} s, about {remaining:.0f} s more"
+    return f"{seconds:.0f} s, about {remaining / 60:.0f} min more"
 
 
 @contextmanager
-def planning_shown(given: _Names, about: Callable[[], float] | None = None) -> Iterator[_Names]:
-    """Return the callback that receives the strategy being tried.
+def show_planning(
+    callback: _NameCallback, about: Callable[[], float] | None = None
+) -> Iterator[_NameCallback]:
+    """Show a progress line for planning in a notebook.
 
-    The caller's, or in a notebook one that shows a progress line.
+    Args:
+        callback: the caller's callback for the strategies that are planned; then no line is shown.
+        about: returns the estimated seconds of planning.
+
+    Yields:
+        The callback that receives the name of each strategy.
     """
-    if given is not None or not _in_notebook():
-        yield given
+    if callback is not None or not _is_notebook():
+        yield callback
         return
-    with Progress("planning", _cell(), 0.0 if about is None else about()) as line:
+    with Progress("planning", _cell_display(), 0.0 if about is None else about()) as line:
         yield line.trying
 
 
-def rows_shown(
-    then: str, expected: Callable[..., tuple[int, float]] | None = None
+def show_rows(
+    next_step: str, estimate: Callable[..., tuple[int, float]] | None = None
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Return a decorator for functions that read rows and have an argument ``progress``.
+    """Return a decorator that shows the progress of a function that reads rows.
 
-    With ``progress=True`` they show a line of progress, and in a notebook also without it.
+    The function has an argument ``progress``. It shows a line if the argument is True, and in a
+    notebook also if it is None.
 
     Args:
-        then: the text after the last row.
-        expected: with the arguments of the function, returns how many blocks there are and how many
-            seconds the rest takes.
+        next_step: the text of the line after the last row.
+        estimate: from the arguments of the function, returns the number of blocks of rows, and the
+            seconds that the next step will take.
     """
 
-    def shown(reads: Callable[_P, _R]) -> Callable[_P, _R]:
-        @wraps(reads)
-        def within(*args: _P.args, **given: _P.kwargs) -> _R:
-            progress, in_notebook = given.get("progress"), _in_notebook()
-            if progress is not True and (progress is not None or not in_notebook):
-                given["progress"] = row_progress(progress)
-                return reads(*args, **given)
-            blocks, about = (0, 0.0) if expected is None else expected(*args, **given)
-            with Progress(f"reading, {then}", _cell() if in_notebook else None) as line:
-                given["progress"] = RowProgress(line, "reading", then, blocks=blocks, about=about)
-                return reads(*args, **given)
+    def decorate(read: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(read)
+        def read_with_line(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            progress = kwargs.get("progress")
+            is_notebook = _is_notebook()
+            if progress is not True and (progress is not None or not is_notebook):
+                kwargs["progress"] = row_progress(progress)
+                return read(*args, **kwargs)
+            blocks, about = (0, 0.0) if estimate is None else estimate(*args, **kwargs)
+            display = _cell_display() if is_notebook else None
+            with Progress(f"reading, {next_step}", display) as line:
+                kwargs["progress"] = RowProgress(
+                    line, "reading", next_step, blocks=blocks, about=about
+                )
+                return read(*args, **kwargs)
 
-        return within
+        return read_with_line
 
-    return shown
+    return decorate
 
 
-def _in_notebook() -> bool:
-    """Return whether this process is a notebook kernel, without IPython."""
+def _is_notebook() -> bool:
+    """Return whether this process is a notebook kernel; import no IPython."""
     if "IPython" not in sys.modules:
         return False
     from IPython import get_ipython
@@ -192,8 +228,8 @@ def _in_notebook() -> bool:
     return hasattr(get_ipython(), "kernel")
 
 
-def _cell() -> Display:
-    """Show lines of plain text below the cell, each in place of the one before."""
+def _cell_display() -> Display:
+    """Return the display of lines below a cell; each replaces the one before."""
     from IPython.display import display
 
     handles: list[Any] = []
@@ -205,4 +241,4 @@ def _cell() -> Display:
         else:
             handles.append(display(text, raw=True, display_id=True))
 
-    return Display(_IN_NOTEBOOK, show)
+    return Display(_SECONDS_IN_NOTEBOOK, show)

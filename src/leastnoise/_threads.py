@@ -1,6 +1,6 @@
 """Thread limits for linear algebra, and threads for writing files.
 
-One thread of linear algebra, unless the user says otherwise.
+Linear algebra has one thread, unless the user sets another number.
 
 Planning is many small matrix products: threads that wait for each other take several times the CPU,
 and on a busy machine the time too.
@@ -20,44 +20,45 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-SAID_BY = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Environment variables by which a user says how many threads there are; any of them is obeyed."""
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Environment variables with which a user sets the number of threads; each is obeyed."""
 _MOST_WORKERS = 4
-_LATER = (
-    "scipy.linalg"  # brings a library of its own, and takes longer to load than many a plan to make
-)
+# Has a thread pool, and takes longer to load than many plans take to make.
+_LATE_LIBRARY = "scipy.linalg"
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread of linear algebra, and leave as many as there were.
+    """Compute with one thread of linear algebra, then restore the number.
 
-    It is for the public functions that compute, also as a decorator. The limit is the process's, as
-    the libraries' threads are. A library that is loaded meanwhile begins with one thread, and then
-    has as many as the others.
+    For the public functions that compute, also as a decorator. The limit holds for the process,
+    like the threads of the libraries. A library that is loaded in this block starts with one
+    thread, and has as many as the others after it.
     """
-    if any(name in os.environ for name in SAID_BY):
+    if any(name in os.environ for name in THREAD_VARIABLES):
         yield
         return
-    loaded = _LATER in sys.modules
+    loaded = _LATE_LIBRARY in sys.modules
     libraries = _libraries(loaded)
     usual = max((library.num_threads or 1 for library in libraries.lib_controllers), default=1)
     with libraries.limit(limits=1):
         if not loaded:
-            os.environ[SAID_BY[1]] = "1"
+            os.environ[THREAD_VARIABLES[1]] = "1"
         try:
             yield
         finally:
             if not loaded:
-                os.environ.pop(SAID_BY[1], None)
-                known = {library.filepath for library in libraries.lib_controllers}
-                for library in _libraries(True).lib_controllers if _LATER in sys.modules else ():
-                    if library.filepath not in known:
+                os.environ.pop(THREAD_VARIABLES[1], None)
+                earlier_paths = {library.filepath for library in libraries.lib_controllers}
+                for library in (
+                    _libraries(True).lib_controllers if _LATE_LIBRARY in sys.modules else ()
+                ):
+                    if library.filepath not in earlier_paths:
                         library.set_num_threads(usual)
 
 
 @cache
-def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - what the cache tells apart
+def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 - the key of the cache
     """Return NumPy's thread pool library, and SciPy's if it is loaded.
 
     Looking for them takes milliseconds.
@@ -70,10 +71,9 @@ def _libraries(loaded: bool) -> "ThreadpoolController":  # noqa: ARG001, FBT001 
 class BoundedThreadPool:
     """A pool of at most four threads that bounds the pending work.
 
-    As many threads as there are cores.
-
-    At the end of the block all are done. The first error is raised to the caller, by `do` or at the
-    end; what was not begun then is left out.
+    It has as many threads as there are cores. At the end of the block, all functions have ended.
+    The first error is raised by `do` or at the end of the block; functions that were not started
+    then are dropped.
     """
 
     def __init__(self) -> None:
@@ -86,23 +86,23 @@ class BoundedThreadPool:
         )
         self._workers = min(_MOST_WORKERS, cores)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")
-        self._begun: deque[Future[Any]] = deque()
+        self._pending: deque[Future[Any]] = deque()
 
     def do(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Start a function, or wait until an earlier one is done.
+        """Queue a function; wait while more are pending than there are threads.
 
-        This bounds how many of them hold memory.
+        This bounds how many functions hold memory.
         """
-        self._begun.append(self._pool.submit(function, *arguments))
-        while len(self._begun) > self._workers:
-            self._begun.popleft().result()
+        self._pending.append(self._pool.submit(function, *arguments))
+        while len(self._pending) > self._workers:
+            self._pending.popleft().result()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            while self._begun and kind is None:
-                self._begun.popleft().result()
+            while self._pending and kind is None:
+                self._pending.popleft().result()
         finally:
             self._pool.shutdown(cancel_futures=True)

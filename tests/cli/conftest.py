@@ -138,8 +138,8 @@ def estimates(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     said: dict[str, str] = {}
 
     def note(line: _progress.Progress) -> None:
-        half = line._begun + line._about / 2
-        said[line._text] = _progress.time_words(half, line._done_share(half), line._begun)
+        half = line._work_start + line._about / 2
+        said[line._text] = _progress.describe_time(half, line._done_share(half), line._work_start)
 
     def entered(line: _progress.Progress) -> _progress.Progress:
         note(line)

@@ -216,7 +216,7 @@ def test_answers_of_a_rounded_release_are_not_said_to_be_rounded(released, run):
         lacking(
             notes,
             "Counts are of at most 2 rows of every value of 'id'",
-            "These answers are not rounded",
+            "these answers are not rounded",
         )
         == []
     )
@@ -229,8 +229,8 @@ ASK = "Ask for the table sex x income in the workload of a release."
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Say what to answer"),
-        (("--cdf", "age", "--means", "pay"), "One kind of answer can be asked for at a time"),
+        ((), "Choose one: --cells"),
+        (("--cdf", "age", "--means", "pay"), "answer gives one kind of answer at a time"),
         (("--ranges", "age=20-30"), "must be NAME=LOW..HIGH, such as age=20..39"),
         (("--ranges", "ages=20..30"), "with one of sex, age, income"),
         (("--ranges", "age=a..30"), "an end of a range on age must be a finite number"),

@@ -34,4 +34,4 @@ def test_json_is_one_object_and_too_little_noise_ends_in_70(folder, run, monkeyp
     told = json.loads(result.out)
     assert (result.code, told["held"]) == (70, False)
     assert told["parts"][0]["lower_bound"] > told["parts"][0]["claim"]
-    assert "a bound is above the claim" in result.err
+    assert "a lower bound exceeds the claim" in result.err

@@ -71,7 +71,7 @@ def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits, run):
         3,
         before["privacy"],
     )
-    assert "are found and paid" in run("plan", "spec.toml").out
+    assert "were found and paid before" in run("plan", "spec.toml").out
 
 
 def test_one_command_finds_and_releases_within_the_budget(visits, run):
@@ -202,7 +202,7 @@ def test_refusals_of_the_commands(visits, run):
     run.refused("has no unknown categories", "categories", "people.toml")
     (visits / "plan.json").write_text("{}", encoding="utf-8")
     run.refused(
-        "A plan is for categories that are known",
+        "--plan needs known categories",
         "release",
         "spec.toml",
         "--out",

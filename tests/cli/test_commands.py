@@ -36,13 +36,13 @@ PLAN_KEYS = {
 @pytest.fixture
 def compared_once(monkeypatch):
     """The strategies are tried once for every spec, however often and in whatever form they are shown."""
-    compare, kept = _plan.tried_on, {}
+    compare, kept = _plan.compare_strategies, {}
 
     def compared(*given: Any, **named: Any) -> Any:
         key = Path("people.toml").read_text(encoding="utf-8"), named.get("by_name")
         return kept.get(key) or kept.setdefault(key, compare(*given, **named))
 
-    monkeypatch.setattr(_plan, "tried_on", compared)
+    monkeypatch.setattr(_plan, "compare_strategies", compared)
 
 
 # --- plan and compare -----------------------------------------------------------------------------
@@ -391,10 +391,10 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estima
     """With one strategy, which is quicker than all of them: `make wheel` runs the demo as it is."""
     assert 'strategy = "auto"' in demo_module._SPEC
     monkeypatch.setattr(demo_module, "_SPEC", demo_module._SPEC.replace('"auto"', '"hierarchy"'))
-    small, again = demo_module.survey(5_000), demo_module.survey(5_000)
+    small, again = demo_module.generate_survey(5_000), demo_module.generate_survey(5_000)
     assert all((small[name] == again[name]).all() for name in small)
     assert (small["income"] == 0).mean() > 0.04
-    monkeypatch.setattr(demo_module, "survey", lambda: small)
+    monkeypatch.setattr(demo_module, "generate_survey", lambda: small)
     out = run.done("demo").out
     assert all(
         "more" in estimates[step] for step in ("generating a survey", "computing the true answers")
@@ -404,7 +404,7 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estima
         "Promised and realised error",
         "sum of pay by",
         "income:prefix",
-        "a release never does so",
+        "a release never computes them",
     )
     assert lacking(out, *parts) == []
     share, within = re.search(r"(?m)^all +[\d,]+ +([\d.]+) +([\d.]+)%$", out).groups()

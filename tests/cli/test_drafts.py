@@ -125,7 +125,7 @@ def test_candidates_are_listed_where_a_person_is_to_be_named(folder, run):
     Path("taxi.csv").write_text("VendorID,PULocationID,fare_amount\n")
     draft = draft_of("taxi.csv", run)
     parts = (
-        'No column\'s name says which person a row is of. These may be of persons: "VendorID", "PULo',
+        'No column name tells which person a row belongs to. These columns may name persons: "VendorID", "PULo',
         'unit = { column = "FILL IN", max_rows = "FILL IN" }',
     )
     assert lacking(draft, *parts) == []
@@ -321,12 +321,12 @@ def test_the_page_on_specs_names_every_ending():
 
 def test_names_can_be_said_where_a_file_has_none(folder, run):
     Path("x.csv").write_text("Report\n\n1;F;2024-01-31\n")
-    assert "If lines stand before the names" in draft_of("x.csv", run)
+    assert "If lines precede the names" in draft_of("x.csv", run)
     Path("draft.toml").unlink()
     run.done("init", "x.csv", "--delimiter", ";", "--header", "id, sex,day", "--out", "draft.toml")
     draft = Path("draft.toml").read_text("utf-8")
     assert lacking(draft, 'header = ["id", "sex", "day"]', "[domain.sex]", "[domain.day]") == []
-    assert "If lines stand before the names" not in draft
+    assert "If lines precede the names" not in draft
 
 
 def test_a_folder_of_keys_and_values_is_drafted_as_it_is_read(folder, run):

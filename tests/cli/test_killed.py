@@ -191,8 +191,8 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
         ("change(kernel, '_add_noise', after=twice)", "and is absent"),
         ("change(finish, 'fill_draft', before=twice)", "can be finished without paying again"),
         ("change(directory, '_rename', after=twice)", "and is whole in "),
-        ("change(said, 'show_release', before=interrupt)", "and is whole in "),
-        ("change(said, 'show_facts', after=twice)", "and is whole in "),
+        ("change(said, 'print_release', before=interrupt)", "and is whole in "),
+        ("change(said, 'print_facts', after=twice)", "and is whole in "),
         (
             "change(session, 'read_table', before=lambda: interrupt_as_duckdb_says())",
             "Nothing was spent.",

@@ -87,13 +87,13 @@ def test_the_life_of_a_ledger(folder, run):
         (["change", "people.ledger"], "got none of them"),
         (
             ["change", "people.ledger", "--rho", "2"],
-            "must have --epsilon, in which its entries are added up; got --rho. Say --epsilon.",
+            "must have --epsilon, because its entries are added up in this definition; got --rho. Say --epsilon.",
         ),
         (["share", "people.ledger", " ", "--epsilon", "1"], "A share must have a name"),
         (["spent", "people.ledger", "--release", "nowhere"], "There is no release in 'nowhere'"),
         (
             ["spent", "people.ledger", "--release", "x", "--epsilon", "1"],
-            "A release says itself what it cost",
+            "A release records its own cost",
         ),
         (
             ["spent", "people.ledger", "--epsilon", "1", "--on", "2999-01-01"],
@@ -151,7 +151,7 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder, run):
     run.done("ledger", "set", "other/second.ledger", "--epsilon", "1", "--dataset", "people")
     run.done(*second)
     warned = run.done("ledger", "set", "third.ledger", "--epsilon", "1", "--dataset", "people")
-    assert "people.ledger is of a data set 'people' too" in warned.err
+    assert "people.ledger is a second ledger of a data set 'people'" in warned.err
     run.done("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others")
 
 
@@ -296,7 +296,7 @@ def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, argum
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
         assert "entered" not in run.refused("", *command).err
     assert states() == []
-    with full_disk("leastnoise._cli._ledger._show_left"):
+    with full_disk("leastnoise._cli._ledger._print_left"):
         refused = run(*command)
     assert (
         refused.code,

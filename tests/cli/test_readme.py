@@ -17,7 +17,7 @@ def demonstrated(folder: Path) -> Ledger:
     """What `make demo` leaves, of fewer people and with a smaller question, which is quicker."""
     made = folder / "demo-release" / "1"
     made.mkdir(parents=True)
-    demo_module.write_survey(demo_module.survey(3000), made / "people.parquet")
+    demo_module.write_survey(demo_module.generate_survey(3000), made / "people.parquet")
     spec = demo_module._SPEC.replace('"auto"', '"marginals"').replace("count = 500", "count = 10")
     spec = spec.replace('of = ["sex", "age", "region", "education"]', 'of = ["sex", "region"]')
     (made / "survey.toml").write_text(spec, encoding="utf-8")

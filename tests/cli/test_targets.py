@@ -78,7 +78,7 @@ def test_prices_of_tables(folder, run):
         ([("weight = 2.0", 'margin = "3"\nrmse = "4"')], (), "one of margin, relative and rmse"),
         ([("weight = 2.0", 'relative = "0.1"')], (), "needs a size"),
         ([('strategy = "marginals"', 'objective = "largest"')], (), "objective must be"),
-        ([('epsilon = "1"', 'rho = "1"')], ("--epsilon", "2"), "the spec has a budget of rho"),
+        ([('epsilon = "1"', 'rho = "1"')], ("--epsilon", "2"), "this spec has a budget of rho"),
         ([], ("--epsilon", "none"), "epsilon must be"),
         ([], ("--budgets", "1,,2"), "epsilon must be"),
         ([], ("--budgets", "1,2,3,4,5,6,7,8,9"), "at most 8"),
@@ -108,7 +108,7 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
     assert 1 < four / one < 3
     shown = run("plan", "people.toml", "--max-rows", "1,4").out
     assert (
-        lacking(shown, "rmse where so many rows of a unit count", "a release that nobody paid for")
+        lacking(shown, "rmse for other limits of rows per unit", "a release that nobody paid for")
         == []
     )
     for given, said in (

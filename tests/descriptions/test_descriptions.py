@@ -229,6 +229,6 @@ def test_the_command_reads_no_data_and_replaces_no_file(tmp_path, monkeypatch):
     for words, message in (
         (asked, "exists already"),
         ([*asked, "--delimiter", ";"], "--from reads no data"),
-        (["init"], "give a description with --from"),
+        (["init"], "or a description: --from FILE"),
     ):
         assert message in str(CliRunner().invoke(program, words).exception)

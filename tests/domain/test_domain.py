@@ -167,6 +167,9 @@ def from_json(*attributes, measures=()):
                 "Bins, Edges, Dates, Coded"
             ),
         ),
+        (lambda: Domain(trust=11), "got 11. For the codes 0 to 10 write ln.Coded(11)."),
+        (lambda: Domain(trust=0), "Coded or Unknown; got 0."),
+        (lambda: Domain(trust=True), "Coded or Unknown; got True."),
         (lambda: Domain(a="xy"), "the attribute 'a' must be a list of categories"),
         (lambda: Domain(a=Measure("a", 0, 1)), "Name the measure in measures={...}."),
         (

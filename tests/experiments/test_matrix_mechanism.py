@@ -190,10 +190,10 @@ def test_the_command_says_what_it_cannot_do(
     )
     assert (
         refusal("datacubes")
-        == "The experiment datacubes needs real data; got no folder. Say where it is: --data DIR."
+        == "The experiment datacubes needs real data; got no folder. Add --data DIR."
     )
     monkeypatch.setattr(command, "_ROOT", tmp_path / "elsewhere")
-    assert refusal("datacubes").startswith("Experiments come with the source checkout")
+    assert refusal("datacubes").startswith("The installed package has no experiments")
 
 
 def test_the_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFixture[str]) -> None:

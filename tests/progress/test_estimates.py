@@ -81,7 +81,7 @@ def test_after_the_last_row_the_time_of_what_follows_is_counted_anew(monkeypatch
     line = _progress.Progress("reading, writing")
 
     def said(now: float) -> tuple[str, str]:
-        return line._text, _progress.time_words(now, line._done_share(now), line._begun)
+        return line._text, _progress.describe_time(now, line._done_share(now), line._work_start)
 
     clock[0] = 10.0
     shown = _progress.RowProgress(line, "reading", "writing", about=8.0)

@@ -132,4 +132,4 @@ def test_the_time_that_is_left_follows_from_the_steps_that_are_done():
     for place in range(4):
         line.step(f"pricing {place}", 4)
     assert line._done_share(5.0) == 0.75
-    assert _progress.time_words(30.0, line._done_share(30.0)) == "30 s, about 10 s more"
+    assert _progress.describe_time(30.0, line._done_share(30.0)) == "30 s, about 10 s more"

@@ -174,10 +174,10 @@ def planned_here(monkeypatch):
 
         def tell(message):
             if self._process is here:
-                self._hear(number, json.loads(json.dumps(message)))
+                self._receive(number, json.loads(json.dumps(message)))
 
         handle_request(json.loads(json.dumps(request())), tell)
-        self._hear(number, None)
+        self._receive(number, None)
 
     monkeypatch.setattr(Background, "_run", run)
     yield

@@ -13,7 +13,7 @@ from docs import site
 import leastnoise as ln
 from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
-from leastnoise._studio._begin_page import commands, looked_at, spec_of
+from leastnoise._studio._begin_page import list_commands, read_columns, spec_from_form
 from leastnoise._studio._pages import ASSETS
 from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
@@ -64,7 +64,7 @@ def data(tmp_path, monkeypatch):
     footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
     place.write_bytes(b"PAR1" + b"\xff" * (footer - 4) + whole[footer:])
     (tmp_path / "stores.csv").write_text("name,region\ns1,north\ns2,south\n")
-    return looked_at(Path("people.parquet"), {})
+    return read_columns(Path("people.parquet"), {})
 
 
 def test_names_and_types_suggest_forms_and_who_is_protected(data):
@@ -80,8 +80,8 @@ def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, mo
     with duckdb.connect("shop.duckdb") as made:
         made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
     monkeypatch.setenv("SHOP", f"duckdb://{tmp_path}/shop.duckdb")
-    seen = looked_at(ln.DatabaseTable("visits", "env:SHOP"), {})
-    text = spec_of(
+    seen = read_columns(ln.DatabaseTable("visits", "env:SHOP"), {})
+    text = spec_from_form(
         seen,
         fields("c1.kind=whole c1.low=0 c1.high=99 epsilon=1 a0.what=counts a0.by.1.cells=on"),
         "en",
@@ -116,7 +116,7 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
                 == {}
             )
             assert "Umsätze 2025" in client.ask("/")[2].decode()
-        seen = looked_at(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
+        seen = read_columns(ln.DatabaseTable("Läden.Umsätze 2025", "env:SHOP"), {})
     kinds = {
         "Kunden-Nr": "whole",
         "Ort": "text",
@@ -129,7 +129,7 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
 
 
 def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
-    (tmp_path / "people.toml").write_text(spec_of(data, FORM, "de"))
+    (tmp_path / "people.toml").write_text(spec_from_form(data, FORM, "de"))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.source == tmp_path / "people.parquet"
     assert (spec.privacy.unit_column, spec.privacy.max_rows, spec.privacy.budget) == (
@@ -172,15 +172,15 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ({"c3.low": "nan"}, "finite number"),
         ({"c4.file": "people.parquet"}, "must come from a public file; got the data themselves"),
         ({"c4.file": "nowhere.csv"}, "does not exist"),
-        ({"c1.kind": "anything"}, "what sex may hold must be one of"),
-        ({"a0.what": "everything"}, "what is published must be one of"),
+        ({"c1.kind": "anything"}, "the kind of sex must be one of"),
+        ({"a0.what": "everything"}, "the kind of table must be one of"),
         ({"a0.by.2.cells": "on"}, "the values of age or their groups, not both"),
         ({"a1.of": "0"}, "of a column of numbers"),
         ({"a4.by.1.cells": "on"}, "must be of one column"),
         ({"unit": "99"}, "each value of a column"),
         ({"max_rows": ""}, "max_rows"),
         ({"epsilon": "0"}, "epsilon"),
-        ({"how": "within", "margin": ""}, "Say how far"),
+        ({"how": "within", "margin": ""}, "State how far"),
         ({"how": "within", "margin": "0"}, "margin must be a number above 0"),
         (
             {"c0.kind": "list", "c0.list": "F\nother", "c0.other": "on", "a8.by.0.cells": "on"},
@@ -237,7 +237,7 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
     (data.folder / "twice.csv").write_text("name,region\ns1,north\ns2,north\n")
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
-        spec_of(data, {**FORM, **change}, "en")
+        spec_from_form(data, {**FORM, **change}, "en")
     said, german = refused.value.args[0], load_catalogue("de").translate(refused.value.args[0])
     assert load_catalogue("en").translate(said) == said
     assert not german.startswith(load_catalogue("de").say("st_english", text=""))
@@ -260,7 +260,7 @@ def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
     ):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as refused:
-        looked_at(Path(wrong), {})
+        read_columns(Path(wrong), {})
     assert not re.search(
         r"\b(must|the|and|is|not|of|has|that)\b",
         load_catalogue("de").translate(refused.value.args[0]),
@@ -306,7 +306,7 @@ def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
     (tmp_path / "sales.csv").write_bytes(
         "id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1")
     )
-    data = looked_at(tmp_path / "sales.csv", {})
+    data = read_columns(tmp_path / "sales.csv", {})
     assert not any(column.typed for column in data.columns)
     form = fields(
         "encoding=latin-1 numbers=1.234,56 days=31.12.2025 epsilon=1 a0.what=sums a0.of=3 "
@@ -316,24 +316,24 @@ def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
         "c2.kind=dates c2.from=2025-01-01 c2.to=2025-12-31 c2.by=month c3.kind=number c3.low=0 "
         "c3.high=2000 c3.step=1"
     )
-    text = spec_of(data, form, "en")
+    text = spec_from_form(data, form, "en")
     for line in ('encoding = "latin-1"', 'decimal = ","', 'thousands = "."', 'format = "%d.%m.%Y"'):
         assert line in text
-    with pytest.raises(InputError, match="how numbers are written must be one of"):
-        spec_of(data, {**form, "numbers": "1'234"}, "en")
+    with pytest.raises(InputError, match="the format of numbers must be one of"):
+        spec_from_form(data, {**form, "numbers": "1'234"}, "en")
 
 
 def test_what_sql_asks_needs_no_question_on_the_page(data):
     """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
-    text = spec_of(data, form, "en", in_sql=True)
+    text = spec_from_form(data, form, "en", in_sql=True)
     assert "[[workload]]" not in text
     assert all(
         part in text for part in ("[domain.sex]", "[domain.age]", "[domain.pay]", "[measures.pay]")
     )
     for more, in_sql in (({}, False), ({"how": "within", "margin": "9"}, True)):
-        with pytest.raises(InputError, match="Nothing is asked yet"):
-            spec_of(data, {**form, **more}, "en", in_sql=in_sql)
+        with pytest.raises(InputError, match="No table is chosen yet"):
+            spec_from_form(data, {**form, **more}, "en", in_sql=in_sql)
     form |= {
         "c1.kind": "file",
         "c1.file": "codes.csv",
@@ -341,17 +341,20 @@ def test_what_sql_asks_needs_no_question_on_the_page(data):
         "c1.level": "region",
     }
     (data.folder / "codes.csv").write_text("code,region\nF,n\nM,s\n")
-    assert 'levels = {region = {file = "codes.csv", key = "code", value = "region"}}' in spec_of(
-        data, form, "en", in_sql=True
+    assert (
+        'levels = {region = {file = "codes.csv", key = "code", value = "region"}}'
+        in spec_from_form(data, form, "en", in_sql=True)
     )
 
 
 def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
     assert (
-        commands(tmp_path / "my spec.toml")[1]
+        list_commands(tmp_path / "my spec.toml")[1]
         == "leastnoise release 'my spec.toml' --out 'my spec'-release"
     )
-    elsewhere = [commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)]
+    elsewhere = [
+        list_commands(Path("/elsewhere/a.toml"), in_sql=in_sql)[0] for in_sql in (False, True)
+    ]
     assert elsewhere == [
         "leastnoise plan /elsewhere/a.toml",
         "leastnoise plan questions.sql --spec /elsewhere/a.toml",
@@ -365,7 +368,7 @@ def margins_of(workload):
 
 
 def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
-    text = spec_of(data, {**FORM, **WITHIN}, "en")
+    text = spec_from_form(data, {**FORM, **WITHIN}, "en")
     assert 'epsilon = "least"' in text
     assert margins_of(parse_spec(text, data.folder).workload) == {
         **dict.fromkeys(
@@ -394,7 +397,8 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
     }
     form |= fields("a5.of=3 a6.weight=2 a7.of=3 a1.size=")
     spec, within = (
-        parse_spec(spec_of(data, {**form, **more}, "en"), data.folder) for more in ({}, WITHIN)
+        parse_spec(spec_from_form(data, {**form, **more}, "en"), data.folder)
+        for more in ({}, WITHIN)
     )
     assert (spec.domain.measure("age").high, spec.domain.measure("age").unit) == (
         500,
@@ -422,7 +426,7 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
         ({"c2.low": "-1", "c2.step": "1"}, "bounds are not negative"),
     ):
         with pytest.raises(InputError, match=sentence):
-            spec_of(data, {**form, **change}, "en")
+            spec_from_form(data, {**form, **change}, "en")
 
 
 def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_warn(data):
@@ -431,7 +435,7 @@ def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_
         "a0.what=means a0.of=3"
     )
     alone, by_sex = (
-        parse_spec(spec_of(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder)
+        parse_spec(spec_from_form(data, {**form, "a0.by.1.cells": ticked}, "en"), data.folder)
         for ticked in ("", "on")
     )
     assert (alone.domain.names, by_sex.domain.names) == (("pay",), ("sex",))
@@ -440,7 +444,7 @@ def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_
 
 
 def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
-    text = spec_of(
+    text = spec_from_form(
         data,
         fields("c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on epsilon=1 delta=1e-9"),
         "en",
@@ -455,9 +459,9 @@ def test_numbers_have_a_comma_in_german_and_no_separators(data):
     form = fields(
         "c3.kind=number c3.low=0 c3.high=10 c3.step=2,5 a0.what=counts a0.by.3.cells=on epsilon=0,5"
     )
-    assert "count = 4" in spec_of(data, form, "de")
+    assert "count = 4" in spec_from_form(data, form, "de")
     with pytest.raises(InputError, match="without separators of thousands"):
-        spec_of(data, {**form, "c3.high": "1.000"}, "de")
+        spec_from_form(data, {**form, "c3.high": "1.000"}, "de")
 
 
 def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_here):
@@ -485,7 +489,7 @@ def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_
         assert seen["names"] == ["sex"]
         assert chart["alt"].startswith("INVENTED: sex")
         assert sum(row["answer"] for row in chart["chart"]["data"]["values"]) == 10_000
-        assert seen["text"] in spec_of(data, form, "en")
+        assert seen["text"] in spec_from_form(data, form, "en")
         saved = client.json("/save", {"form": form, "name": "people.toml"})
         assert saved["commands"][1] == "leastnoise release people.toml --out people-release"
         assert "already" in refused("/save", form=form, name="people.toml")
@@ -551,7 +555,7 @@ def test_a_person_must_be_chosen_where_no_name_says_who_it_is(tmp_path, monkeypa
     """The page lists the columns that may be of persons; `init` leaves the same place open."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text("encounter_id,ward_id,age\n")
-    data = looked_at(tmp_path / "visits.csv", {})
+    data = read_columns(tmp_path / "visits.csv", {})
     assert data.suggested.person is None
     with serving(None) as client:
         client.enter()
@@ -559,10 +563,10 @@ def test_a_person_must_be_chosen_where_no_name_says_who_it_is(tmp_path, monkeypa
         page = client.ask("/")[2].decode()
     assert "the person may be in ward_id and encounter_id" in page
     form = fields("c2.kind=whole c2.low=0 c2.high=99 epsilon=1 a0.what=counts a0.by.2.cells=on")
-    with pytest.raises(InputError, match="What is protected must be each row, or each value"):
-        spec_of(data, {**form, "unit": "choose"}, "en")
-    assert 'unit = "row"' in spec_of(data, form, "en")
-    chosen = spec_of(data, {**form, "unit": "0", "max_rows": "3"}, "en")
+    with pytest.raises(InputError, match="The protected unit must be each row, or each value"):
+        spec_from_form(data, {**form, "unit": "choose"}, "en")
+    assert 'unit = "row"' in spec_from_form(data, form, "en")
+    chosen = spec_from_form(data, {**form, "unit": "0", "max_rows": "3"}, "en")
     assert 'unit = {column = "encounter_id", max_rows = 3}' in chosen
 
 
@@ -570,7 +574,7 @@ def test_the_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     zoned = pa.schema({"when": pa.timestamp("us", "America/New_York")})
     pq.write_table(zoned.empty_table(), "trips.parquet")
-    data = looked_at(tmp_path / "trips.parquet", {})
+    data = read_columns(tmp_path / "trips.parquet", {})
     with serving(None) as client:
         client.enter()
         assert client.json("/choose", {"form": {"path": "trips.parquet"}}) == {}
@@ -578,6 +582,6 @@ def test_the_zone_of_the_schema_is_offered_and_written(tmp_path, monkeypatch):
     assert 'name="c0.zone" value="America/New_York"' in page
     form = fields("c0.kind=dates c0.from=2024-01-01 c0.to=2024-12-31 c0.by=month epsilon=1")
     form |= fields("a0.what=counts a0.by.0.cells=on") | {"c0.zone": "America/New_York"}
-    assert parse_spec(spec_of(data, form, "en"), tmp_path).domain.kind("when").zone == (
+    assert parse_spec(spec_from_form(data, form, "en"), tmp_path).domain.kind("when").zone == (
         "America/New_York"
     )

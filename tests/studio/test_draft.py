@@ -10,15 +10,15 @@ from leastnoise._planning import mean_target_statuses
 from leastnoise._release import load_catalogue
 from leastnoise._session import planned_spec
 from leastnoise._spec import parse_spec
-from leastnoise._studio._draft import changed, drafted, save, spec_text
-from leastnoise._studio._planning import Seen, margins, scaled, view
+from leastnoise._studio._draft import change_draft, draft_from_text, format_spec, save_spec
+from leastnoise._studio._planning import PlanningState, rescale_plan, state_json, table_margins
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 
 
 @pytest.fixture(scope="module")
 def draft():
-    return drafted(SPEC, Path())
+    return draft_from_text(SPEC, Path())
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def plan(draft):
 
 
 def test_a_draft_without_changes_is_the_text_as_it_was(draft):
-    assert spec_text(draft) == SPEC
+    assert format_spec(draft) == SPEC
     assert [row.name(load_catalogue()) for row in draft.rows][:4] == [
         "total",
         "sex",
@@ -54,14 +54,14 @@ def test_a_draft_without_changes_is_the_text_as_it_was(draft):
     ],
 )
 def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, rows):
-    made = changed(draft, changes, rows)
-    text = spec_text(made)
-    again = drafted(text, Path())
+    made = change_draft(draft, changes, rows)
+    text = format_spec(made)
+    again = draft_from_text(text, Path())
     assert parse_spec(text, Path()) == again.spec == made.spec
     assert text.startswith(SPEC[: SPEC.index("epsilon")])
     assert "# a year" in text
     assert 'categories = ["north", "south", "<b>west</b>"]' in text
-    assert spec_text(changed(made, {})) == text
+    assert format_spec(change_draft(made, {})) == text
     assert sorted(map(str, again.settings)) == sorted(
         str(setting) for setting in made.settings if setting.on
     )
@@ -69,14 +69,14 @@ def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, ro
 
 def test_a_rho_the_least_budget_and_delta(draft):
     rho, both = (
-        drafted(SPEC.replace("epsilon = 1", text), Path())
+        draft_from_text(SPEC.replace("epsilon = 1", text), Path())
         for text in ('rho = "1/8"', 'epsilon = 1\ndelta = "1e-9"')
     )
-    assert changed(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
-    assert changed(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
-    least = changed(draft, {"size": "least"})
+    assert change_draft(rho, {"size": "2"}).spec.privacy.budget == ln.ZCDP(2)
+    assert change_draft(both, {"delta": "1e-6"}).spec.privacy.budget == ln.ApproxDP(1, "1e-6")
+    least = change_draft(draft, {"size": "least"})
     assert isinstance(least.spec.privacy, ln.Least)
-    assert 'epsilon = "least"' in spec_text(least)
+    assert 'epsilon = "least"' in format_spec(least)
 
 
 @pytest.mark.parametrize(
@@ -92,40 +92,44 @@ def test_a_rho_the_least_budget_and_delta(draft):
         ({"target": "relative", "most": "0.1"}, [0], "needs a size"),
         ({"target": "most"}, [0], "target must be"),
         *(({"weight": "1"}, [wrong], "a row must be") for wrong in (8, True)),
-        ({"path": "other.csv"}, [], "what is changed must be"),
+        ({"path": "other.csv"}, [], "a changed field must be"),
     ],
 )
 def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
     with pytest.raises(InputError, match=message):
-        changed(draft, changes, rows)
+        change_draft(draft, changes, rows)
 
 
 def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(
     draft, plan
 ):
-    quick = scaled(plan, changed(draft, {"on": False}, [1, 7]).spec)
+    quick = rescale_plan(plan, change_draft(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
-    before, after = margins(plan, 0.95), margins(quick, 0.95)
+    before, after = table_margins(plan, 0.95), table_margins(quick, 0.95)
     assert all(after[question].typical == before[question].typical for question in after)
 
 
 def test_tables_that_the_measurements_do_not_answer_have_no_margin_yet(draft):
-    few = changed(draft, {"on": False}, range(1, 8))
+    few = change_draft(draft, {"on": False}, range(1, 8))
     total = ln.plan(few.spec.workload, few.spec.privacy, strategy="workload")
-    assert list(margins(scaled(total, draft.spec), 0.95)) == [draft.rows[0].questions[0]]
+    assert list(table_margins(rescale_plan(total, draft.spec), 0.95)) == [
+        draft.rows[0].table_keys[0]
+    ]
     for old, new in (("[0, 5]", "[0, 6]"), ("epsilon", "rho")):
-        assert scaled(total, drafted(SPEC.replace(old, new), Path()).spec) is None
+        assert rescale_plan(total, draft_from_text(SPEC.replace(old, new), Path()).spec) is None
 
 
 def test_a_target_is_about_the_largest_margin_and_a_size_makes_it_relative(draft, plan):
-    (question,) = draft.rows[7].questions
-    last = margins(plan, 0.95)[question]
+    (question,) = draft.rows[7].table_keys
+    last = table_margins(plan, 0.95)[question]
     assert last.target.most == 60
     assert last.target.error == pytest.approx(last.largest)
     assert last.target.kept is (last.largest <= 60)
     assert last.typical <= last.largest
     assert last.share is None
-    sized = margins(scaled(plan, changed(draft, {"size_of": "1000"}, [7]).spec), 0.95)[question]
+    sized = table_margins(
+        rescale_plan(plan, change_draft(draft, {"size_of": "1000"}, [7]).spec), 0.95
+    )[question]
     assert sized.share == pytest.approx(last.typical / 1000)
 
 
@@ -133,9 +137,9 @@ def test_saving(tmp_path):
     place = tmp_path / "a.toml"
     place.write_text("one")
     place.chmod(0o640)
-    assert save(place, "one", "a.toml", "two") == place
+    assert save_spec(place, "one", "a.toml", "two") == place
     assert (place.read_text(), place.stat().st_mode & 0o777) == ("two", 0o640)
-    assert save(place, "two", "b.toml", "three").read_text() == "three"
+    assert save_spec(place, "two", "b.toml", "three").read_text() == "three"
     names = (
         "../c.toml",
         "/c.toml",
@@ -154,7 +158,7 @@ def test_saving(tmp_path):
         (tmp_path / "no" / "a.toml", "one", "a.toml", "cannot be written"),
     ):
         with pytest.raises(InputError, match=message):
-            save(opened, before, name, "four")
+            save_spec(opened, before, name, "four")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "a.toml": "two",
         "b.toml": "three",
@@ -188,11 +192,11 @@ strategy = "workload"
 
 
 def verdicts(draft, plan):
-    return [row["verdict"] for row in view(Seen(1, draft, plan, ready=True))["rows"]]
+    return [row["verdict"] for row in state_json(PlanningState(1, draft, plan, ready=True))["rows"]]
 
 
 def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
-    draft = drafted(ASKED, tmp_path)
+    draft = draft_from_text(ASKED, tmp_path)
     names = [row.name(load_catalogue()) for row in draft.rows[2:]]
     assert [name.partition(" (")[0] for name in names] == [
         row.statistic.name for row in draft.rows[2:]
@@ -215,14 +219,14 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     )
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
-    sized = changed(draft, {"size_of": "300"}, [2])
+    sized = change_draft(draft, {"size_of": "300"}, [2])
     plan = planned_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
     assert (
         verdicts(sized, plan)[2]
         == f"pay ± {load_catalogue().format_error(mean)} at most, at that size"
     )
-    less = changed(changed(draft, {"on": False}, [2]), {"weight": "3"}, [5])
+    less = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
     assert less.spec.workload.products[-1].weight == 3
     for row, message in (
@@ -230,10 +234,10 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
         (5, "Other targets, and sums, are of tables"),
     ):
         with pytest.raises(InputError, match=message):
-            changed(draft, {"target": "margin", "most": "5"}, [row])
-    strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
+            change_draft(draft, {"target": "margin", "most": "5"}, [row])
+    strict = change_draft(sized, {"target": "margin", "most": str(mean / 2)}, [2])
     plan = planned_spec(strict.spec)
-    row = view(Seen(1, strict, plan))["rows"][2]
+    row = state_json(PlanningState(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
     assert (
         row["verdict"] == f"pay ± {load_catalogue().format_error(wide.error)} at most, at that size"

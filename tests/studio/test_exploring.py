@@ -11,7 +11,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._release import describe_rounding, load_catalogue
 from leastnoise._session._session import planned_spec
-from leastnoise._studio._explore_page import Exploring
+from leastnoise._studio._explore_page import ReleaseExplorer
 from leastnoise._trusted.check import InputError
 from simulated import releases
 from spec.test_public import BOTH, ROWS_OF, spec_of
@@ -112,7 +112,7 @@ def test_a_page_has_tables_charts_and_sums_of_any_cells(client, release):
     ("path", "body", "message"),
     [
         ("/table", {"asked": {"age": "identity"}}, "an attribute must be"),
-        ("/table", {"asked": {"sex": "all"}}, "what is asked of sex must be"),
+        ("/table", {"asked": {"sex": "all"}}, "the query on sex must be"),
         ("/table", {"asked": [], "measure": ""}, "an object of attributes"),
         ("/table", {"asked": {}, "measure": "age"}, "sum must be"),
         ("/sum", {"asked": {"sex": "identity"}, "cells": []}, "at least one cell"),
@@ -141,7 +141,7 @@ def test_what_cannot_be_answered_is_said(client, path, body, message):
 )
 def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells):
     (release,) = releases(planned_spec(spec_of(BOTH)), ROWS_OF, [1])
-    seen = Exploring(release).sum(
+    seen = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells
     )
     assert numbers(seen) == pytest.approx(numbers(release.sum(table, where)), abs=1e-6)
@@ -151,7 +151,7 @@ def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells)
 
 
 def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
-    exploring = Exploring(
+    exploring = ReleaseExplorer(
         released(ln.queries(ln.Domain(kids=ln.Integers(0, 15)), kids="identity"), strategy="dawa")
     )
     assert exploring.table((("kids", "identity"),), None).cells == 16

@@ -18,7 +18,7 @@ from leastnoise._release import load_catalogue
 from leastnoise._session import planned_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio import _planning
-from leastnoise._studio._planning import Background, Planning, margins, view
+from leastnoise._studio._planning import Background, Planning, state_json, table_margins
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
@@ -42,7 +42,7 @@ def typical(view):
 
 
 def promised(plan, level=0.95):
-    return [SAID.format_error(one.typical) for one in margins(plan, level).values()]
+    return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
 
 
 def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
@@ -99,7 +99,7 @@ def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
 def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     client.enter()
     client.json("/view")
-    assert "No plan is kept" in client.act("/swap")["refused"]
+    assert "There is no kept plan" in client.act("/swap")["refused"]
     one = client.planned()
     assert one["kept"] is None
     assert client.act("/keep")["kept"] == one["facts"]
@@ -123,7 +123,7 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
 
 def test_how_a_row_without_a_value_counts_is_said(tmp_path):
     sums = '[measures.pay]\nclip = [0, 9]\n[[workload]]\nmeans = { of = "pay", by = ["sex"] }\n[output]\nlanguage = "de"\n'
-    facts = view(Planning(tmp_path / "people.toml", SPEC + sums).seen)["facts"]
+    facts = state_json(Planning(tmp_path / "people.toml", SPEC + sums).state)["facts"]
     values, cost = (text for name, text in facts if name == "Werte")
     assert values.endswith(
         "eine Zeile ohne Wert trägt zu einer Summe nichts bei und bleibt bei einem Mittelwert "

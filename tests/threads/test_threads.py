@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import leastnoise as ln
 from leastnoise._progress import RowProgress
 from leastnoise._studio._draft import handle_request
-from leastnoise._threads import SAID_BY
+from leastnoise._threads import THREAD_VARIABLES
 from waiting import HANGS
 
 DOMAIN = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 7))
@@ -29,7 +29,7 @@ def threads() -> list[int]:
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Nobody says how many threads there are, and the libraries would take two."""
-    for name in SAID_BY:
+    for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     with threadpool_limits(limits=2, user_api="blas"):
         before = threads()
@@ -107,7 +107,7 @@ def test_one_thread_answers(two, ask):
     assert {number for one in seen for number in one} == {1}
 
 
-@pytest.mark.parametrize("name", SAID_BY)
+@pytest.mark.parametrize("name", THREAD_VARIABLES)
 def test_who_says_how_many_is_obeyed(two, name, monkeypatch):
     monkeypatch.setenv(name, "2")
     seen = []
@@ -140,7 +140,9 @@ print(threads())
 
 
 def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others():
-    environment = {name: value for name, value in os.environ.items() if name not in SAID_BY}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES
+    }
     run = subprocess.run(
         [sys.executable, "-c", LATER],
         capture_output=True,

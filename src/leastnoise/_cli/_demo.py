@@ -1,4 +1,7 @@
-"""``leastnoise demo``, a full release of a generated survey, and ``leastnoise experiments``, which needs a source checkout."""
+"""The commands ``leastnoise demo`` and ``leastnoise experiments``.
+
+``demo`` makes a full release of a generated survey; ``experiments`` needs a source checkout.
+"""
 
 import importlib
 import inspect
@@ -13,14 +16,14 @@ import click
 from leastnoise._cli._output import (
     FILE,
     display_path,
-    number,
+    format_number,
     plan_with_progress,
-    show_facts,
-    show_table,
-    write_new,
+    print_facts,
+    print_table,
+    write_new_file,
 )
-from leastnoise._cli._plan import expected, show_plan
-from leastnoise._cli._release import run_release, show_release
+from leastnoise._cli._plan import expected_tables, print_plan
+from leastnoise._cli._release import print_release, release_with_progress
 from leastnoise._progress import Progress
 from leastnoise._release import Release
 from leastnoise._spec import read_spec
@@ -38,7 +41,8 @@ REGIONS = (
 DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master or more")
 LOW_AGE, HIGH_AGE = 18, 97
 TOP_INCOME, INCOME_BINS = 250_000, 500
-_SURVEY_SECONDS, _TRUTH_SECONDS = 0.5, 0.3  # of one core of 2026
+_SURVEY_SECONDS = 0.5  # to generate the survey, on one core of 2026
+_TRUTH_SECONDS = 0.3  # to compute its true answers
 
 _SPEC = f"""\
 # The survey of `leastnoise demo`: 200,000 generated people, one row each. Every value below is public: it was chosen without the data.
@@ -95,61 +99,61 @@ level = 0.95
 @click.option(
     "--out",
     type=FILE,
-    help="A new directory for everything.  [default: the next number in demo-release]",
+    help="A new directory for all files.  [default: the next number in demo-release]",
 )
 def demo(out: Path | None) -> None:
     """Plan and release a generated survey of 200,000 people.
 
-    Makes the survey, plans, releases, and compares the promised with the realised error.
+    Generates the survey, plans, releases, and compares the promised with the realised error.
     """
     folder = _new_folder(out)
     with Progress("generating a survey", about=_SURVEY_SECONDS):
-        people = survey()
+        people = generate_survey()
         write_survey(people, folder / "people.parquet")
-    spec = folder / "survey.toml"
-    write_new(spec, _SPEC, "Choose another directory.")
+    spec_path = folder / "survey.toml"
+    write_new_file(spec_path, _SPEC, "Choose another directory.")
     click.echo(
         f"A survey of {PEOPLE:,} generated people is in {display_path(folder)}/people.parquet, its spec "
-        f"in {display_path(spec)}.\n"
+        f"in {display_path(spec_path)}.\n"
     )
-    what = read_spec(spec)
-    made, seconds = plan_with_progress(what)
-    show_plan(made, seconds, what.options.level)
-    release = run_release(what, made, folder / "release", ledger=folder / "people.ledger")
+    spec = read_spec(spec_path)
+    plan, seconds = plan_with_progress(spec)
+    print_plan(plan, seconds, spec.options.level)
+    release = release_with_progress(spec, plan, folder / "release", ledger=folder / "people.ledger")
     click.echo()
-    show_release(release, folder / "release", folder / "people.ledger", new=True)
+    print_release(release, folder / "release", folder / "people.ledger", is_new_ledger=True)
     click.echo()
     with Progress("computing the true answers", about=_TRUTH_SECONDS):
-        rows = promised_and_realised(release, people)
+        rows = compare_errors(release, people)
     headings = [
         "queries",
         "promised\nrmse",
         "realised\nrmse",
         "realised /\npromised",
-        f"within {what.options.level:.0%}\ninterval",
+        f"within {spec.options.level:.0%}\ninterval",
     ]
-    show_table(
+    print_table(
         "Promised and realised error",
         [("table", "fold"), *((heading, "right") for heading in headings)],
         rows,
     )
     click.echo(
-        "The true answers were computed for this comparison alone, because the survey is "
-        "generated; a release never does so."
+        "The true answers were computed only for this comparison, because the survey is generated; "
+        "a release never computes them."
     )
     click.echo(
         "A table of few queries is a small sample of noise: its realised error scatters around "
         "the promise.\n"
     )
-    show_facts(
+    print_facts(
         [
             ("read", display_path(folder / "release" / "report.html")),
-            ("try", f"leastnoise compare {display_path(spec)}"),
+            ("try", f"leastnoise compare {display_path(spec_path)}"),
             ("", f"leastnoise ledger show {display_path(folder / 'people.ledger')}"),
             (
                 "",
                 (
-                    f"leastnoise release {display_path(spec)} --out {display_path(folder / 'second')}   (refused: "
+                    f"leastnoise release {display_path(spec_path)} --out {display_path(folder / 'second')}   (refused: "
                     "the budget is spent)"
                 ),
             ),
@@ -158,11 +162,11 @@ def demo(out: Path | None) -> None:
 
 
 def _new_folder(out: Path | None) -> Path:
-    """Make a new directory and return it: ``out``, or the next free number in demo-release."""
-    tried = (
+    """Create the directory ``out``, or the next number in demo-release."""
+    candidates = (
         [out] if out is not None else (Path("demo-release") / str(number) for number in count(1))
     )
-    for folder in tried:
+    for folder in candidates:
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
@@ -179,8 +183,12 @@ def _new_folder(out: Path | None) -> Path:
     )
 
 
-def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
-    """Generate a survey; the same seed gives the same people."""
+def generate_survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
+    """Generate a survey; the same seed gives the same people.
+
+    Returns:
+        For each column the codes or numbers of the people.
+    """
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -188,27 +196,26 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> dict[str, IntArray]:
     age = np.clip(LOW_AGE + 80 * random.beta(1.25, 1.9, people), LOW_AGE, HIGH_AGE).astype(np.int64)
     shares = np.array([8, 6, 9, 7, 5, 6, 10, 9, 7, 18, 8, 3])
     region = random.choice(len(REGIONS), people, p=shares / shares.sum())
-    older = (age - LOW_AGE) / (HIGH_AGE - LOW_AGE)
-    level = (
+    relative_age = (age - LOW_AGE) / (HIGH_AGE - LOW_AGE)
+    education_level = (
         3.1
-        - 1.3 * older
+        - 1.3 * relative_age
         + 0.35 * (region == REGIONS.index("Capital"))
         + random.normal(0, 1.15, people)
     )
-    education = np.clip(np.rint(level), 0, len(DEGREES) - 1).astype(np.int64)
-    middle = (
+    education = np.clip(np.rint(education_level), 0, len(DEGREES) - 1).astype(np.int64)
+    log_income = (
         9.75
         + 0.17 * education
-        + 0.9 * older
-        - 0.85 * older**2
+        + 0.9 * relative_age
+        - 0.85 * relative_age**2
         + 0.12 * sex
         + 0.15 * (region == REGIONS.index("Capital"))
     )
-    income = np.exp(middle + random.normal(0, 0.62, people))
+    income = np.exp(log_income + random.normal(0, 0.62, people))
     income[random.random(people) < 1 / 12] = 0
-    rounded = np.where(
-        random.random(people) < 0.6, np.rint(income / 500) * 500, np.rint(income)
-    )  # most people say a round number
+    states_round_number = random.random(people) < 0.6
+    rounded = np.where(states_round_number, np.rint(income / 500) * 500, np.rint(income))
     return {
         "person_id": random.permutation(people) + 1,
         "sex": sex,
@@ -232,8 +239,11 @@ def write_survey(people: Mapping[str, IntArray], path: Path) -> None:
         connection.sql(f"SELECT {', '.join(columns)} FROM people").write_parquet(str(path))  # noqa: S608 - constants of this file
 
 
-def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
-    """Compute the true answers to a table of the workload, which the demo may know because its people are generated."""
+def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
+    """Compute the true answers to a table of the workload.
+
+    The demo may do this because its people are generated.
+    """
     import numpy as np
 
     income = np.clip(people["income"], 0, TOP_INCOME)
@@ -243,44 +253,47 @@ def truth(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
     }
     shape = [operator.size for operator in product.operators]
-    cells = (
+    cell_numbers = (
         np.ravel_multi_index([codes[name] for name in product.attributes], shape)
         if shape
         else np.zeros(len(income), dtype=np.int64)
     )
     weights = None if product.measure is None else income
-    cube = (
-        np.bincount(cells, weights, minlength=int(np.prod(shape, dtype=np.int64)))
+    answers = (
+        np.bincount(cell_numbers, weights, minlength=int(np.prod(shape, dtype=np.int64)))
         .astype(np.int64)
         .reshape(shape)
     )
     for axis, operator in enumerate(product.operators):
-        cube = along(apply, operator, cube, axis)
-    return cube
+        answers = along(apply, operator, answers, axis)
+    return answers
 
 
-def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
-    """Return a row for each table with its promised and its realised error, and a last row for all of them."""
+def compare_errors(release: Release, people: Mapping[str, IntArray]) -> list[list[str]]:
+    """Return a row with the promised and the realised error for each table.
+
+    A last row has all tables together.
+    """
     import numpy as np
 
     rows: list[list[str]] = []
-    promises = [table["rmse"] for table in expected(release.plan)]
+    promises = [table["rmse"] for table in expected_tables(release.plan)]
     sums: dict[str, Any] = {"queries": 0, "relative": 0.0, "within": 0}
     for promise, table in zip(promises, release.tables, strict=True):
-        exact = truth(table.product, people)
+        exact = true_answers(table.product, people)
         realised = float(np.sqrt(np.mean((table.answer - exact) ** 2)))
-        within = int(np.sum((table.low <= exact) & (exact <= table.high)))
+        covered = int(np.sum((table.low <= exact) & (exact <= table.high)))
         sums["queries"] += table.cells
         sums["relative"] += table.cells * (realised / promise) ** 2
-        sums["within"] += within
+        sums["within"] += covered
         numbers = [
-            number(promise),
-            number(realised),
+            format_number(promise),
+            format_number(realised),
             f"{realised / promise:.2f}",
-            f"{within / table.cells:.1%}",
+            f"{covered / table.cells:.1%}",
         ]
         rows.append([table.name, f"{table.cells:,}", *numbers])
-    share = float(np.sqrt(sums["relative"] / sums["queries"]))
+    ratio = float(np.sqrt(sums["relative"] / sums["queries"]))
     return [
         *rows,
         [
@@ -288,7 +301,7 @@ def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> l
             f"{sums['queries']:,}",
             "",
             "",
-            f"{share:.2f}",
+            f"{ratio:.2f}",
             f"{sums['within'] / sums['queries']:.1%}",
         ],
     ]
@@ -297,8 +310,8 @@ def promised_and_realised(release: Release, people: Mapping[str, IntArray]) -> l
 _ROOT = Path(__file__).resolve().parents[3]
 
 
-def available(root: Path) -> dict[str, str]:
-    """Return the experiments of a checkout: the name that one types, and the module."""
+def list_experiments(root: Path) -> dict[str, str]:
+    """Return the module of each experiment of a checkout, by its name."""
     files = sorted((root / "experiments").glob("*.py"))
     return {
         file.stem.replace("_", "-"): file.stem
@@ -317,33 +330,30 @@ def available(root: Path) -> dict[str, str]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for tables and figures; default build/NAME.",
+    help="Folder for tables and figures.  [default: build/NAME]",
 )
-@click.option("--quick", is_flag=True, help="A small version, in about half a minute.")
+@click.option("--quick", is_flag=True, help="A small version, which takes about half a minute.")
 def experiments(name: str | None, data: Path | None, out: Path | None, quick: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Repeat a paper's figures and tables; without NAME, list them.
 
-    Works in a source checkout; the installed package has no experiments. Noise comes from a seed,
-    so nothing here is private.
+    Works in a source checkout; the installed package has no experiments. The noise comes from a
+    seed, so the results are not private.
     """
-    known = available(_ROOT)
-    if not known:
+    modules = list_experiments(_ROOT)
+    if not modules:
         raise InputError(
-            "Experiments come with the source checkout, and the installed package has none. Run "
-            "this command in a checkout."
+            "The installed package has no experiments. Run this command in a source checkout."
         )
     if name is None:
-        click.echo("\n".join(known))
+        click.echo("\n".join(modules))
         return
-    one_of("NAME", name, known)
+    one_of("NAME", name, modules)
     if data is not None and not data.is_dir():
         raise InputError(f"--data must be a folder that exists; got {display_path(data)}.")
     if str(_ROOT) not in sys.path:
         sys.path.insert(0, str(_ROOT))
     # By name, so that the library depends on nothing outside itself.
-    run = importlib.import_module(f"experiments.{known[name]}").run
+    run = importlib.import_module(f"experiments.{modules[name]}").run
     if data is None and inspect.signature(run).parameters["data"].annotation is Path:
-        raise InputError(
-            f"The experiment {name} needs real data; got no folder. Say where it is: --data DIR."
-        )
+        raise InputError(f"The experiment {name} needs real data; got no folder. Add --data DIR.")
     run(data, out or Path("build") / name, quick=quick, report=click.echo)

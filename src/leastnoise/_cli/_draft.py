@@ -1,4 +1,7 @@
-"""The text of a drafted spec: from the names and types of columns, or from another tool's description."""
+"""The text of a drafted spec.
+
+From the names and types of columns, or from another tool's description.
+"""
 
 import json
 import re
@@ -17,9 +20,9 @@ _COMMANDS = """\
 #     leastnoise release %(spec)s --out out     pays, and writes answers, manifest and report
 """
 _HEAD = f"""\
-# A spec for leastnoise, drafted from the column names and types of %(data)s alone: it holds no value of the data.
+# A spec for leastnoise, drafted only from the column names and types of %(data)s: it holds no value of the data.
 # Replace every "{BLANK}" by a public value: from a questionnaire, a code list, a law or an earlier
-# publication, never by looking at the data. Confirm what is only supposed. Remove the attributes that you do not
+# publication, never by looking at the data. Confirm every line that is supposed. Remove the attributes that you do not
 # want to publish. Then:
 {_COMMANDS}
 [source]
@@ -30,36 +33,38 @@ epsilon = "1"                 # the budget of this release: smaller protects mor
 neighbours = "add_remove"     # hides whether a person is in the table; "replace" hides what the person's rows say
 """
 _TEXTS = """\
-# How its texts are written is said here for all columns, or beside one of them; nothing is guessed from values:
+# The format of its texts is stated here for all columns, or in the table of one column; nothing is guessed from values:
 # encoding = "latin-1"          # if it is not UTF-8; delimiter = ";" if the header does not show it
 # decimal = ","                 # with thousands = "." and currency = ["€"] where numbers have them
 # null = ["NA", "-"]            # besides the empty text
-# trim = true                   # leave out blanks around texts; ignore_case = true: F is f
+# trim = true                   # remove blanks around texts; ignore_case = true: F is f
 """
 _FEW_NAMES = """\
-# The first line has %s. If lines stand before the names, or names have line breaks, draft with --header "name,name,...",
-# which becomes header = [...] here: then every line is a row. If another mark stands between fields: --delimiter.
+# The first line has %s. If lines precede the names, or names have line breaks, draft with --header "name,name,...",
+# which becomes header = [...] here: then every line is a row. If another character separates fields: --delimiter.
 """
 _ROW = """\
-unit = "row"                  # every row is another person; else unit = { column = "person_id", max_rows = 5 }
+unit = "row"                  # every row is another person; otherwise unit = { column = "person_id", max_rows = 5 }
 """
 _COLUMN = """\
-# If a person can have several rows, max_rows says how many of them count; a larger one costs more noise. Where these are of different
-# months, and the budget is a rho or has a delta: with max_per_cell = 1, cell = "month" beside it tables by month cost the root of that.
+# If a person can have several rows, max_rows is the most that count; a larger number costs more noise. If they are of different months,
+# and the budget is a rho or has a delta, add max_per_cell = 1, cell = "month": then tables by month cost only the square root.
 unit = { column = %s, max_rows = "%s" }     # if every row is another person: unit = "row"
 """
 _CANDIDATES = f"""\
 # %(which)s: %(names)s.
-# Name the column of the person, and how many rows of one count; if every row is another person: unit = "row"
+# Name the column of the person and the most rows of a person that count. If every row is another person: unit = "row"
 unit = {{ column = "{BLANK}", max_rows = "{BLANK}" }}
 """
-_NOBODY_SAYS = "No column's name says which person a row is of. These may be of persons"
-_SEVERAL_SAY = "Several columns may say which person a row is of"
+_NO_PERSON_COLUMN = (
+    "No column name tells which person a row belongs to. These columns may name persons"
+)
+_SEVERAL_PERSON_COLUMNS = "Several columns may name the person of a row"
 _DOMAIN = """\
 
 # The domain: every attribute with the public list of its values. A row with a missing value or another one is dropped,
-# unless you say null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
-# Its kinds, each with an example:
+# unless you write null = "other" or outside = "other" (an added cell), or outside = "clip" (numbers: the nearest cell).
+# The kinds of attributes, each with an example:
 #
 #     categories = ["F", "M"]                          texts, written as in the data
 #     unknown = { most = 10000 }                       texts that nobody can list: found privately first; needs delta
@@ -68,11 +73,11 @@ _DOMAIN = """\
 #     edges = ["0", "9.99", "50", "200"]               numbers, in bins from one edge to the next
 #     dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
 #                                                      by year, quarter, month, week, day, hour or weekday; with
-#                                                      format = "%d.%m.%Y" says how texts are written, also
+#                                                      format = "%d.%m.%Y" for the format of texts, also
 #                                                      "%m/%d/%Y %I:%M %p", "epoch_ms", "excel"; zone = "Europe/Berlin"
-#                                                      whose days they are
+#                                                      for the time zone of the days
 #
-# Beside it groups and texts: levels.group = { edges = [0, 18, 65] } of numbers, levels.major = { digits = 1 } of codes, and
+# Also groups and texts: levels.group = { edges = [0, 18, 65] } of numbers, levels.major = { digits = 1 } of codes, and
 # labels = { "1" = "men", "2" = "women" }, or both from a public file; see docs/spec.md.
 """
 _GUESSED = """\
@@ -81,10 +86,10 @@ _GUESSED = """\
 """
 _WORKLOAD = """
 [[workload]]
-marginals = { ways = 1 }      # one table an attribute; ways = 2: one a pair; upto = 2: all of up to two attributes
+marginals = { ways = 1 }      # a table for each attribute; ways = 2: for each pair; upto = 2: for up to two attributes
 """
-_ASKED = """
-# What is asked. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
+_TABLES = """
+# The tables to publish. Every [[workload]] adds tables; weight = 2.0 makes the errors of its queries count more.
 # In SQL: [[workload]] sql = "SELECT ... GROUP BY ...", or a file: leastnoise plan queries.sql --spec SPEC"""
 _NO_COLUMN = f"""
 # No column has a name and a type from which an attribute could be drafted. Name one, and its values:
@@ -108,12 +113,12 @@ _MEASURE = """
 """
 _DESCRIBED = f"""\
 # A spec for leastnoise, drafted from a description of %(tool)s (%(file)s): no row was read.
-# What the description does not say is marked "{BLANK}": replace it by a public value. Remove what you do not want to publish. Then:
+# Every "{BLANK}" is missing in the description: replace it by a public value. Remove what you do not want to publish. Then:
 {_COMMANDS}"""
 _END = """
 [plan]
 strategy = "auto"             # the least expected error; `leastnoise compare` lists the others
-guard = "1/100"               # this share of the budget counts rows first, and stops a release of which few rows are used
+guard = "1/100"               # this share of the budget counts rows first, and stops a release that uses few rows
 
 [output]
 level = 0.95                  # of the intervals
@@ -121,7 +126,7 @@ level = 0.95                  # of the intervals
 
 
 def draft_from_columns(
-    columns: SourceColumns, source: Mapping[str, Any], data_name: str, spec: Path
+    columns: SourceColumns, source: Mapping[str, Any], data_name: str, spec_path: Path
 ) -> str:
     """Return the text of a spec from the names and types of columns.
 
@@ -129,71 +134,71 @@ def draft_from_columns(
         columns: the columns of the data.
         source: the part ``[source]`` of the spec.
         data_name: the name of the file or table.
-        spec: where the spec will be.
+        spec_path: where the spec will be.
     """
     drafted = [column for column in columns.listed if not column.left_out]
     untyped = not any(column.typed for column in columns.listed)
-    head = _HEAD % {
-        "data": _comment(data_name),
-        "spec": display_path(spec),
-        "source": "".join(f"{key} = {_value(entry)}\n" for key, entry in source.items()),
+    heading = _HEAD % {
+        "data": _escape_comment(data_name),
+        "spec": display_path(spec_path),
+        "source": "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in source.items()),
     }
-    parts = [head, *_header_note(columns, source, untyped=untyped)]
+    parts = [heading, *_header_note(columns, source, untyped=untyped)]
     parts += [_TEXTS] if untyped else []
     parts += [_PRIVACY, _unit_lines(columns), _DOMAIN]
     parts += [_GUESSED] if untyped else []
     for column in columns.listed:
         if column.left_out:
-            parts.append(_left_out(column.name, column.left_out))
+            parts.append(_left_out_comment(column.name, column.left_out))
         else:
             parts.append(_attribute_lines(column, data_name))
     parts += [] if drafted else [_NO_COLUMN]
-    return "".join([*parts, _ASKED, _WORKLOAD, *_examples(drafted), _END])
+    return "".join([*parts, _TABLES, _WORKLOAD, *_example_lines(drafted), _END])
 
 
 def _header_note(
     columns: SourceColumns, source: Mapping[str, Any], *, untyped: bool
 ) -> Iterator[str]:
-    """Say what to do where the first line of a text does not look like names of columns."""
+    """Yield advice if the first line of a text does not look like column names."""
     names = [column.name for column in columns.listed]
     if untyped and "header" not in source and (len(names) == 1 or "" in names):
         yield _FEW_NAMES % ("a single name" if len(names) == 1 else "names that are empty")
 
 
 def _unit_lines(columns: SourceColumns) -> str:
-    """Return the unit: the column that names the person, candidates to choose from, or rows."""
+    """Return the lines of the unit: a person column, candidates, or rows."""
     if columns.person is not None:
-        return _COLUMN % (_value(columns.person.name), BLANK)
+        return _COLUMN % (_toml_value(columns.person.name), BLANK)
     if not columns.candidates:
         return _ROW
-    names = ", ".join(_value(name) for name in columns.candidates)
+    names = ", ".join(_toml_value(name) for name in columns.candidates)
     return _CANDIDATES % {
-        "which": _SEVERAL_SAY if columns.names_several_persons else _NOBODY_SAYS,
-        "names": _comment(names),
+        "which": _SEVERAL_PERSON_COLUMNS if columns.names_several_persons else _NO_PERSON_COLUMN,
+        "names": _escape_comment(names),
     }
 
 
 def _attribute_lines(column: SourceColumn, data_name: str) -> str:
-    """Return the part [domain.NAME] of a column."""
-    lines = [f"\n[domain.{_key(column.attribute)}]\n"]
+    """Return the table [domain.NAME] of a column."""
+    lines = [f"\n[domain.{_toml_key(column.attribute)}]\n"]
     if column.attribute != column.name:
         lines.append(
-            f"column = {_value(column.name)}     # with its blanks; tables are called after "
+            f"column = {_toml_value(column.name)}     # with its blanks; tables are named after "
             "the attribute\n"
         )
     return "".join([*lines, *_values_lines(column, data_name)])
 
 
 def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
-    """Yield the lines that say what values a column may have."""
+    """Yield the lines with the values that a column may have."""
     if column.kind == "date":
         yield from _date_lines(column, data_name)
     elif column.kind == "truth":
         yield "categories = [true, false]\n"
     elif guess := column.guess:
-        first, *others = [f"{key} = {_value(entry)}" for key, entry in guess.items()]
+        first, *further = [f"{key} = {_toml_value(entry)}" for key, entry in guess.items()]
         yield f"{first}{'' if guess == {'categories': [BLANK]} else _SUPPOSED}\n"
-        yield from (f"{line}\n" for line in others)
+        yield from (f"{line}\n" for line in further)
     elif column.kind == "whole":
         yield f'integers = ["{BLANK}", "{BLANK}"]\n'
     elif column.kind == "number":
@@ -206,89 +211,97 @@ def _values_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
 
 
 def _date_lines(column: SourceColumn, data_name: str) -> Iterator[str]:
-    """Yield the line of a column of dates: with the days of the file's name, and the schema's zone."""
+    """Yield the line of a column of dates.
+
+    With the days in the file's name, and the time zone of the schema.
+    """
     named_days = days_in_name(data_name, column)
     first, last, by = named_days or (BLANK, BLANK, "month")
     dates = {"from": first, "to": last, "by": by}
     if column.draft_zone is not None:
         dates["zone"] = column.draft_zone or BLANK
-    yield f"dates = {_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
+    yield f"dates = {_toml_value(dates)}{_FROM_FILE_NAME if named_days else ''}\n"
 
 
-def _examples(drafted: Sequence[SourceColumn]) -> Iterator[str]:
-    """Yield commented examples of a distribution and a sum, of the last column of numbers."""
+def _example_lines(drafted: Sequence[SourceColumn]) -> Iterator[str]:
+    """Yield commented examples with the last column of numbers."""
     numbers = [column for column in drafted if column.kind == "number"] or [
         column for column in drafted if column.kind == "whole"
     ]
     if numbers:
         name = numbers[-1].name
-        yield _EXAMPLE % _key(numbers[-1].attribute)
-        yield _MEASURE % {"key": _key(name), "name": _value(name)}
+        yield _EXAMPLE % _toml_key(numbers[-1].attribute)
+        yield _MEASURE % {"key": _toml_key(name), "name": _toml_value(name)}
 
 
 def draft_from_description(
-    description: Description, described_in: Path, spec: Path, data: Path | None
+    description: Description, description_path: Path, spec_path: Path, data_path: Path | None
 ) -> str:
     """Return the text of a spec from another tool's description."""
-    head = _DESCRIBED % {
+    heading = _DESCRIBED % {
         "tool": description.tool,
-        "file": _comment(described_in.name),
-        "spec": display_path(spec),
+        "file": _escape_comment(description_path.name),
+        "spec": display_path(spec_path),
     }
-    parts = [head, *(f"#\n# {_comment(note)}\n" for note in description.notes)]
-    parts.append(
-        '\n# [source]\n# path = "people.csv"\n'
-        if data is None
-        else f"\n[source]\npath = {_value(path_from_spec(data, spec))}\n"
-    )
-    unit = {"column": description.unit, "max_rows": description.max_rows}
-    parts += [_PRIVACY, _ROW if description.unit is None else f"unit = {_value(unit)}\n"]
+    parts = [heading, *(f"#\n# {_escape_comment(note)}\n" for note in description.notes)]
+    if data_path is None:
+        parts.append('\n# [source]\n# path = "people.csv"\n')
+    else:
+        path = path_for_spec(data_path, spec_path)
+        parts.append(f"\n[source]\npath = {_toml_value(path)}\n")
+    parts.append(_PRIVACY)
+    if description.unit is None:
+        parts.append(_ROW)
+    else:
+        unit = {"column": description.unit, "max_rows": description.max_rows}
+        parts.append(f"unit = {_toml_value(unit)}\n")
     for name, table in description.attributes.items():
-        parts.append(
-            f"\n[domain.{_key(name)}]\n"
-            + "".join(f"{word} = {_value(entry)}\n" for word, entry in table.items())
-        )
-    parts += [_left_out(name, why) for name, why in description.left_out.items()]
+        lines = "".join(f"{key} = {_toml_value(entry)}\n" for key, entry in table.items())
+        parts.append(f"\n[domain.{_toml_key(name)}]\n{lines}")
+    parts += [_left_out_comment(name, reason) for name, reason in description.left_out.items()]
     for name, table in description.measures.items():
-        lines = "".join(f"# {word} = {_value(entry)}\n" for word, entry in table.items())
+        lines = "".join(f"# {key} = {_toml_value(entry)}\n" for key, entry in table.items())
         parts.append(
-            f"\n# Its sum:\n# [measures.{_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
-            f"sum = {_value(name)}\n"
+            f"\n# Its sum:\n# [measures.{_toml_key(name)}]\n{lines}# [[workload]]\n# queries = {{}}\n# "
+            f"sum = {_toml_value(name)}\n"
         )
     return "".join([*parts, _WORKLOAD, _END])
 
 
-def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _value(name)
+def _toml_key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _toml_value(name)
 
 
-def _value(given: Any) -> str:
-    """Write a value of TOML on one line; a text is written as in JSON, with the one control character escaped that JSON leaves."""
-    if isinstance(given, Mapping):
-        return (
-            "{ "
-            + ", ".join(f"{_key(name)} = {_value(entry)}" for name, entry in given.items())
-            + " }"
-        )
-    if isinstance(given, (list, tuple)):
-        return "[" + ", ".join(_value(entry) for entry in given) + "]"
-    return (
-        json.dumps(given, ensure_ascii=False).replace("\x7f", "\\u007f")
-        if isinstance(given, (str, bool))
-        else str(given)
-    )
+def _toml_value(value: Any) -> str:
+    """Format a value of TOML on one line.
+
+    A text is formatted as in JSON, with DEL escaped, which JSON leaves.
+    """
+    if isinstance(value, Mapping):
+        entries = [f"{_toml_key(name)} = {_toml_value(entry)}" for name, entry in value.items()]
+        return "{ " + ", ".join(entries) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_toml_value(entry) for entry in value) + "]"
+    if isinstance(value, (str, bool)):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)
 
 
-def _comment(text: str) -> str:
-    """Replace the characters that would end a comment, or cannot be printed."""
+def _escape_comment(text: str) -> str:
+    """Replace the characters that would end a comment or cannot be printed."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def _left_out(name: str, why: str) -> str:
-    return f"\n# The column {_comment(_value(name))} was left out: {_comment(why)}.\n"
+def _left_out_comment(name: str, reason: str) -> str:
+    """Return a comment with the reason why a column has no attribute."""
+    column = _escape_comment(_toml_value(name))
+    return f"\n# The column {column} was left out: {_escape_comment(reason)}.\n"
 
 
-def path_from_spec(data: Path, spec: Path) -> str:
-    """Return the path of the data for a spec: from its folder if they are below it, else absolute."""
-    place, folder = data.absolute(), spec.absolute().parent
-    return str(place.relative_to(folder)) if place.is_relative_to(folder) else str(place)
+def path_for_spec(data_path: Path, spec_path: Path) -> str:
+    """Return the path of the data: relative if they are below the spec's folder."""
+    absolute_path = data_path.absolute()
+    spec_folder = spec_path.absolute().parent
+    if absolute_path.is_relative_to(spec_folder):
+        return str(absolute_path.relative_to(spec_folder))
+    return str(absolute_path)

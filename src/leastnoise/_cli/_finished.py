@@ -1,4 +1,7 @@
-"""Commands on a finished release: ``show``, ``answer``, ``export``, ``round`` and ``synthesize``; they read no data and cost nothing."""
+"""Commands on a finished release, which read no data and cost nothing.
+
+``show``, ``answer``, ``export``, ``round`` and ``synthesize``.
+"""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +13,16 @@ import click
 
 from leastnoise._cli._output import (
     FILE,
-    amounts,
-    as_json,
-    check_new,
+    check_new_file,
     display_path,
-    new_file,
-    number,
-    show_facts,
-    show_json,
-    show_table,
-    write_new,
+    format_amounts,
+    format_number,
+    json_option,
+    open_new_file,
+    print_facts,
+    print_json,
+    print_table,
+    write_new_file,
 )
 from leastnoise._domain import Dates, Domain
 from leastnoise._estimation import cdf, means, quantiles
@@ -41,7 +44,7 @@ from leastnoise._release import (
     write_records,
     write_rounded,
 )
-from leastnoise._session import export as exported
+from leastnoise._session import export as export_text
 from leastnoise._session import read_release
 from leastnoise._trusted.check import InputError, did_you_mean, exact
 from leastnoise._workload import QuerySet, cells_of, groups_of, predicates, queries, ranges
@@ -51,94 +54,116 @@ Where = Mapping[str, list[str]]
 By = Mapping[str, QuerySet]
 Answers = tuple[str, list[dict[str, Any]]]
 
-_MOST_TABLES, _MOST_CHARTS, _MOST_BARS, _MOST_ROWS, _MOST_ANSWERS = 40, 4, 24, 60, 1000
-_BAR_WIDTH = 30
-_LONGEST = (
-    80  # letters of a cell: a set of places may have thousands of names, all of which --json has
+# What is printed at most; the files of the release and --json have everything.
+_MOST_TABLES = 40
+_MOST_CHARTS = 4
+_MOST_BARS = 24
+_MOST_ROWS = 60
+_MOST_ANSWERS = 1000
+_BAR_WIDTH = 30  # characters
+_ANSWER_COLUMNS = ("answer", "noise_std", "approximation_std", "low", "high")
+_CELL_WIDTH = 80  # characters; sets of cells may have thousands of names, and --json has them all
+# Times on one core of 2026, for progress lines.
+_BYTES_PER_SECOND = 1.5e6
+_SECONDS_PER_TABLE = 0.01
+_SECONDS_PER_MODEL = 10.0
+_OPTIONS_NEEDED = (
+    "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, "
+    "--means MEASURE or --covariances TABLE."
 )
-_BYTES_A_SECOND, _SECONDS_A_TABLE, _SECONDS_OF_A_MODEL = 1.5e6, 0.01, 10.0  # of one core of 2026
-_NEEDED = "Say what to answer: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, --means MEASURE "
-_NEEDED += "or --covariances TABLE."
-_NOT_ROUNDED = "These answers are not rounded, and none is left out, as they are in the files of this release. Add up first, then round."
-_NO_MEASURES = "A mean needs counts and sums: ask for them before a release, with [[workload]] means = { of = ... }. "
-_NO_MEASURES += "Of a number that is counted ask --quantiles."
+_NOT_ROUNDED = (
+    "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
+    "first, then round."
+)
+_NO_MEASURES = (
+    "A mean needs counts and sums: add [[workload]] means = { of = ... } to the spec before a "
+    "release. For an attribute of numbers use --quantiles."
+)
 _ADVICE = "Choose another file with --out."
 
 
-def _opened(directory: Path) -> Release:
-    """Read a release, with a line of progress because large ones take seconds."""
+def _read_with_progress(directory: Path) -> Release:
+    """Read a release, with a progress line because large ones take seconds."""
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(
         f"opening {directory.name}",
-        about=sum(file.stat().st_size for file in files) / _BYTES_A_SECOND,
+        about=sum(file.stat().st_size for file in files) / _BYTES_PER_SECOND,
     ):
         return read_release(directory)
 
 
 @click.command()
-@click.argument("release", type=FILE)
-@click.argument("table", required=False)
-def show(release: Path, table: str | None) -> None:
+@click.argument("directory", metavar="RELEASE", type=FILE)
+@click.argument("table_name", metavar="[TABLE]", required=False)
+def show(directory: Path, table_name: str | None) -> None:
     """Show a finished release: how exact it is, and its tables.
 
-    RELEASE is the directory that `leastnoise release` wrote; TABLE the id or the name of one of its
-    tables, such as q7 or "sex x age", or of one of its means, quantiles and distribution functions,
-    such as s1.
+    RELEASE is the directory that `leastnoise release` wrote. TABLE is the id or name of a table,
+    such as q7 or "sex x age", or of a mean, quantiles or a distribution function, such as s1.
     """
-    made = _opened(release)
-    if table is not None:
-        for text in list_answer_notices(made):
-            click.echo(click.wrap_text(text, 100) + "\n")
-        if made.statistics.has_key(table):
-            _show_statistic(made, made.statistics[table], _MOST_ROWS)
-        else:
-            _show_table(made, made.tables[table])
+    release = _read_with_progress(directory)
+    if table_name is None:
+        _print_overview(release, directory)
         return
-    ratio, title, seeded = error_over_bound(made.plan), made.options.title, not made.private
-    show_facts(
-        [
-            *([("title", title)] if title else []),
-            (
-                "release",
-                f"{pluralize(made.workload.rows, 'answer')} in {pluralize(len(made.tables), 'table')}",
-            ),
-            ("budget", amounts(made.privacy.budget, up=True)),
-            ("protects", made.privacy.unit),
-            *([("error / least possible", f"{ratio:.3f}")] if ratio is not None else []),
-            *(("note", text) for text in list_file_notices(made)),
-            *(
-                [("noise", "NOT PRIVATE: it came from a seed; publish nothing of it")]
-                if seeded
-                else []
-            ),
-        ]
-    )
+    for text in list_answer_notices(release):
+        click.echo(click.wrap_text(text, 100) + "\n")
+    if release.statistics.has_key(table_name):
+        _print_statistic(release, release.statistics[table_name], _MOST_ROWS)
+    else:
+        _print_table_with_bars(release, release.tables[table_name])
+
+
+def _print_overview(release: Release, directory: Path) -> None:
+    """Print the facts, the list of tables and the first charts of a release."""
+    print_facts(_overview_facts(release))
     click.echo()
-    tables = made.tables[:_MOST_TABLES]
+    tables = release.tables[:_MOST_TABLES]
     rows = [
-        (each.id, each.name, f"{each.cells:,}", ENGLISH.format_error(each.typical_margin))
-        for each in tables
+        (table.id, table.name, f"{table.cells:,}", ENGLISH.format_error(table.typical_margin))
+        for table in tables
     ]
-    margin = f"typical\n± {ENGLISH.format_percent(made.level)}"
-    show_table(
-        "Tables", [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")], rows
-    )
-    if len(made.tables) > _MOST_TABLES:
-        click.echo(f"and {len(made.tables) - _MOST_TABLES:,} more; all are in tables.csv.\n")
-    for statistic in made.statistics:
-        _show_statistic(made, statistic, _MOST_BARS)
-    for each in [each for each in tables if len(each.labels) == 1 and each.cells <= _MOST_BARS][
-        :_MOST_CHARTS
-    ]:
-        _show_table(made, each)
+    margin = f"typical\n± {ENGLISH.format_percent(release.level)}"
+    columns = [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")]
+    print_table("Tables", columns, rows)
+    if len(release.tables) > _MOST_TABLES:
+        click.echo(f"and {len(release.tables) - _MOST_TABLES:,} more; all are in tables.csv.\n")
+    for statistic in release.statistics:
+        _print_statistic(release, statistic, _MOST_BARS)
+    drawable = [table for table in tables if len(table.labels) == 1 and table.cells <= _MOST_BARS]
+    for table in drawable[:_MOST_CHARTS]:
+        _print_table_with_bars(release, table)
     click.echo(
-        f"One table: leastnoise show {release} {made.tables[0].id}. Further answers: leastnoise "
-        f"answer {release} --help."
+        f"One table: leastnoise show {directory} {release.tables[0].id}. Further answers: "
+        f"leastnoise answer {directory} --help."
     )
 
 
-def _show_table(release: Release, table: Table) -> None:
-    """Print the first rows of a table, each with a bar whose shaded end is its interval."""
+def _overview_facts(release: Release) -> list[tuple[str, str]]:
+    """Return the facts about a release: its size, budget, protection and notices."""
+    answers = pluralize(release.workload.rows, "answer")
+    tables = pluralize(len(release.tables), "table")
+    ratio = error_over_bound(release.plan)
+    facts = []
+    if release.options.title:
+        facts.append(("title", release.options.title))
+    facts += [
+        ("release", f"{answers} in {tables}"),
+        ("budget", format_amounts(release.privacy.budget, up=True)),
+        ("protects", release.privacy.unit),
+    ]
+    if ratio is not None:
+        facts.append(("error / least possible", f"{ratio:.3f}"))
+    facts += [("note", text) for text in list_file_notices(release)]
+    if not release.private:
+        facts.append(("noise", "NOT PRIVATE: it came from a seed; publish nothing of it"))
+    return facts
+
+
+def _print_table_with_bars(release: Release, table: Table) -> None:
+    """Print the first rows of a table, each with a bar.
+
+    The shaded end of a bar is the interval.
+    """
     answers, lows, highs = (
         values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high)
     )
@@ -148,7 +173,7 @@ def _show_table(release: Release, table: Table) -> None:
             cell,
             ENGLISH.format_number(answer, (high - answer) / 4),
             ENGLISH.format_error(high - answer),
-            _bar(low, answer, high, top),
+            _draw_bar(low, answer, high, top),
         )
         for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
     ]
@@ -158,39 +183,46 @@ def _show_table(release: Release, table: Table) -> None:
         (f"± {ENGLISH.format_percent(release.level)}", "right"),
         ("", "left"),
     ]
-    show_table(f"{table.id} {table.name}", columns, rows)
+    print_table(f"{table.id} {table.name}", columns, rows)
     if table.cells > _MOST_ROWS:
         click.echo(
-            f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all.\n"
+            f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all of them.\n"
         )
 
 
-def _show_statistic(release: Release, statistic: StatisticTable, most: int) -> None:
-    """Print means, quantiles or a distribution function: a line for each value with its interval."""
+def _print_statistic(release: Release, statistic: StatisticTable, max_rows: int) -> None:
+    """Print the values of a statistic and their intervals, one on each line."""
     interval = f"{ENGLISH.format_percent(release.level)} interval"
     columns = [
         *((name, "fold") for name in statistic.attributes),
         (statistic.value_name, "right"),
         (interval, "right"),
     ]
-    show_table(f"{statistic.id} {statistic.name}", columns, statistic.format_rows(ENGLISH, most))
-    if statistic.cells > most:
-        more = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
-        click.echo(f"The first {most} of {statistic.cells:,}; {more}\n")
+    print_table(
+        f"{statistic.id} {statistic.name}", columns, statistic.format_rows(ENGLISH, max_rows)
+    )
+    if statistic.cells > max_rows:
+        remark = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
+        click.echo(f"The first {max_rows} of {statistic.cells:,}; {remark}\n")
 
 
-def _bar(low: float, answer: float, high: float, top: float) -> str:
-    """Draw a bar in block letters: dark up to the lower end of the interval, medium up to the answer, light up to the upper end."""
+def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
+    """Draw a bar in block characters.
+
+    Dark up to the lower end of the interval, medium up to the answer, light up to the upper end.
+    """
     if math.isnan(answer):
         return ""
-    sure, middle, end = (
+    low_blocks, answer_blocks, high_blocks = (
         max(0, math.ceil(_BAR_WIDTH * value / top - 0.5)) for value in (low, answer, high)
     )
-    return "█" * sure + "▒" * (middle - sure) + "░" * (end - middle)
+    return (
+        "█" * low_blocks + "▒" * (answer_blocks - low_blocks) + "░" * (high_blocks - answer_blocks)
+    )
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--ranges",
     multiple=True,
@@ -208,165 +240,177 @@ def _bar(low: float, answer: float, high: float, top: float) -> str:
     "--where",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Only rows with this value, or of this group of a level; given twice: with either.",
+    help="Only rows with this value, or in this group of a level; repeated: with either value.",
 )
+@click.option("--sum", "measure", metavar="MEASURE", help="Sum a measure instead of counting rows.")
 @click.option(
-    "--sum", "measure", metavar="MEASURE", help="Sum a measure in place of counting rows."
-)
-@click.option(
-    "--cdf", metavar="NAME", help="The share of rows up to each value of a number, by the --cells."
+    "--cdf",
+    metavar="NAME",
+    help="The share of rows up to each value of a number, for each of the --cells.",
 )
 @click.option(
     "--quantiles",
     metavar="NAME=SHARE,...",
-    help="Quantiles of a number, such as age=0.25,0.5,0.75, by the --cells.",
+    help="Quantiles of a number, such as age=0.25,0.5,0.75, for each of the --cells.",
 )
-@click.option("--means", metavar="MEASURE", help="Means of a measure, by the --cells.")
+@click.option("--means", metavar="MEASURE", help="Means of a measure, for each of the --cells.")
 @click.option(
     "--covariances",
     metavar="TABLE",
     help="Covariances of the noise in the answers of a table, by id or name.",
 )
 @click.option(
-    "--level", type=float, help="Coverage of the intervals.  [default: that of the release]"
+    "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
 )
-@as_json
-def answer(release: Path, as_json: bool, level: float | None, **asked: Any) -> None:  # noqa: FBT001 - click passes flags by name
+@json_option
+def answer(directory: Path, as_json: bool, level: float | None, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
     """Give further answers from a finished release, at no cost.
 
     RELEASE is the directory that `leastnoise release` wrote. No data are read: answers and their
-    exact errors follow from the measurements in the release, and what these do not determine is
-    refused.
+    exact errors follow from the measurements in the release. Answers that the measurements do not
+    determine are refused.
     """
-    made = _opened(release)
-    level = made.level if level is None else level
-    heading, rows = _answered(made, level, asked)
-    notes = [] if made.private else ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += [*list_answer_notices(made), *([_NOT_ROUNDED] if made.options.has_rounding else [])]
+    release = _read_with_progress(directory)
+    level = release.level if level is None else level
+    heading, rows = _answer_options(release, level, options)
+    notes = [] if release.private else ["NOT PRIVATE: the noise of this release came from a seed."]
+    notes += list_answer_notices(release)
+    if release.options.has_rounding:
+        notes.append(_NOT_ROUNDED)
     if as_json:
-        show_json({"level": level, "answers": rows, "notes": notes})
+        print_json({"level": level, "answers": rows, "notes": notes})
         return
     if len(rows) > _MOST_ANSWERS:
         click.echo(f"The first {_MOST_ANSWERS} of {len(rows):,} answers; --json gives all.")
-    lines = zip(
-        *(_written([row[name] for row in rows[:_MOST_ANSWERS]]) for name in rows[0]), strict=True
-    )
-    show_table(
-        heading,
-        [
-            (name, "right" if isinstance(value, float) else "left")
-            for name, value in rows[0].items()
-        ],
-        lines,
-    )
+    columns = [
+        (name, "right" if isinstance(value, float) else "left") for name, value in rows[0].items()
+    ]
+    cells = [_format_column([row[name] for row in rows[:_MOST_ANSWERS]]) for name, _ in columns]
+    print_table(heading, columns, zip(*cells, strict=True))
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
 
-def _written(values: Sequence[Any]) -> list[str]:
-    """Write a column for people: whole numbers without decimals, shares with up to three decimals as they are, others with four digits."""
+def _format_column(values: Sequence[Any]) -> list[str]:
+    """Format the values of a column.
+
+    Whole numbers without decimals, shares with at most three decimals as they are, other numbers
+    with four digits.
+    """
     numbers = [value for value in values if isinstance(value, float)]
-    form = ",.0f" if all(value.is_integer() for value in numbers) else ""
+    format_value = format_number
     if all(0 < value == round(value, 3) < 1 for value in numbers):
-        form = "g"
-    texts = [
-        (format(value, form) if form else number(value))
-        if isinstance(value, float)
-        else str(value or "")
-        for value in values
-    ]
-    return [
-        text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 3 :]}"
-        for text in texts
-    ]
+        format_value = "{:g}".format
+    elif all(value.is_integer() for value in numbers):
+        format_value = "{:,.0f}".format
+    texts = []
+    for value in values:
+        text = format_value(value) if isinstance(value, float) else str(value or "")
+        if len(text) > _CELL_WIDTH:
+            text = f"{text[: _CELL_WIDTH // 2]} ... {text[-_CELL_WIDTH // 3 :]}"
+        texts.append(text)
+    return texts
 
 
-def _answered(release: Release, level: float, asked: Mapping[str, Any]) -> Answers:
-    """Return a heading and the rows of the one kind of answer that the options ask for."""
-    kinds = [name for name in _ANSWERS if asked.get(name)]
-    # Ranges and sums are counts of their own; cells and conditions are too, unless they say of what
-    # a share, quantile or mean is.
-    alone = (asked["cells"] and kinds in ([], ["covariances"])) or (asked["where"] and not kinds)
-    if asked["ranges"] or asked["measure"] or alone:
-        kinds.append("counts")
-    if len(kinds) != 1:
-        raise InputError(
-            _NEEDED if not kinds else "One kind of answer can be asked for at a time. " + _NEEDED
-        )
-    domain, where = release.plan.domain, dict[str, list[str]]()
-    for text in asked["where"]:
-        condition, _, label = text.partition("=")
-        if known := _level_of(domain, condition):
-            where.setdefault(known[0], []).extend(
-                map(str, cells_of(domain.kind(known[0]), {known[1]: label}))
-            )
-        else:
-            name, label = _named(domain, "--where", text, "NAME=VALUE")
-            where.setdefault(name, []).append(label)
-    levels = [(text, _level_of(domain, text)) for text in asked["cells"]]
-    by = groups_of(
-        domain,
-        [text if known is None else {known[0]: level_queries(known[1])} for text, known in levels],
-        "--cells",
-    )
-    return _ANSWERS[kinds[0]](release, level, asked, where, by)
-
-
-def _counts(
-    release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
-) -> Answers:
+def _answer_options(release: Release, level: float, options: Mapping[str, Any]) -> Answers:
+    """Return a heading and the rows of the answers that the options request."""
+    kind = _answer_kind(options)
     domain = release.plan.domain
-    sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
-    ends: dict[str, list[tuple[Any, ...]]] = {}
-    for text in asked["ranges"]:
-        name, listed = _named(domain, "--ranges", text, "NAME=LOW..HIGH")
-        low, dots, high = listed.partition("..")
+    where = _read_conditions(domain, options["where"])
+    groups: list[str | dict[str, QuerySet]] = []
+    for text in options["cells"]:
+        level_name = _split_level(domain, text)
+        groups.append(text if level_name is None else {level_name[0]: level_queries(level_name[1])})
+    return _ANSWERS[kind](release, level, options, where, groups_of(domain, groups, "--cells"))
+
+
+def _answer_kind(options: Mapping[str, Any]) -> str:
+    """Return the one kind of answer that the options request."""
+    kinds = [name for name in _ANSWERS if options.get(name)]
+    # Ranges and sums always request counts. Cells and conditions request counts too, unless they
+    # belong to a share, quantile or mean.
+    cells_request_counts = options["cells"] and kinds in ([], ["covariances"])
+    conditions_request_counts = options["where"] and not kinds
+    if options["ranges"] or options["measure"] or cells_request_counts or conditions_request_counts:
+        kinds.append("counts")
+    if not kinds:
+        raise InputError(_OPTIONS_NEEDED)
+    if len(kinds) > 1:
+        raise InputError(f"answer gives one kind of answer at a time. {_OPTIONS_NEEDED}")
+    return kinds[0]
+
+
+def _read_conditions(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Read the conditions of --where: for each attribute the selected values."""
+    where: dict[str, list[str]] = {}
+    for text in texts:
+        condition, _, label = text.partition("=")
+        if level_name := _split_level(domain, condition):
+            name, level = level_name
+            labels = [*map(str, cells_of(domain.kind(name), {level: label}))]
+        else:
+            name, label = _split_name(domain, "--where", text, "NAME=VALUE")
+            labels = [label]
+        where.setdefault(name, []).extend(labels)
+    return where
+
+
+def _read_ranges(domain: Domain, texts: Sequence[str]) -> dict[str, list[tuple[Any, Any]]]:
+    """Read the ranges of --ranges: for each attribute the pairs of ends."""
+    pairs: dict[str, list[tuple[Any, Any]]] = {}
+    for text in texts:
+        name, ends = _split_name(domain, "--ranges", text, "NAME=LOW..HIGH")
+        low, dots, high = ends.partition("..")
         if not dots:
             raise InputError(f"--ranges must be NAME=LOW..HIGH, such as age=20..39; got {text!r}.")
-        pair: tuple[Any, ...] = (low.strip(), high.strip())
-        if not isinstance(
-            domain.kind(name), Dates
-        ):  # whole numbers as int; others stay texts, which messages quote as they were typed
-            numbers = [exact(f"an end of a range on {name}", end) for end in pair]
-            pair = tuple(
-                int(value) if value.denominator == 1 else end
-                for value, end in zip(numbers, pair, strict=True)
-            )
-        ends.setdefault(name, []).append(pair)
-    for name, wanted in [*((name, ranges(pairs)) for name, pairs in ends.items()), *by.items()]:
-        if name in sets:
+        pair = (low.strip(), high.strip())
+        if not isinstance(domain.kind(name), Dates):
+            pair = (_read_end(name, pair[0]), _read_end(name, pair[1]))
+        pairs.setdefault(name, []).append(pair)
+    return pairs
+
+
+def _read_end(name: str, text: str) -> Any:
+    """Return a whole number as int, and other ends as the typed text."""
+    value = exact(f"an end of a range on {name}", text)
+    return int(value) if value.denominator == 1 else text
+
+
+def _answer_counts(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return counts or sums of cells and ranges."""
+    domain = release.plan.domain
+    query_sets: dict[str, Any] = {name: predicates([labels]) for name, labels in where.items()}
+    requested = [
+        (name, ranges(pairs)) for name, pairs in _read_ranges(domain, options["ranges"]).items()
+    ]
+    for name, query_set in [*requested, *by.items()]:
+        if name in query_sets:
             raise InputError(
                 f"{name} is selected twice; use one of --cells, --ranges and --where for it."
             )
-        sets[name] = wanted
-    (table,) = release.answer(queries(domain, sets, sum=asked["measure"]), level=level)
+        query_sets[name] = query_set
+    measure = options["measure"]
+    (table,) = release.answer(queries(domain, query_sets, sum=measure), level=level)
     columns = {name: values.tolist() for name, values in table.numbers().items()}
-    kept = [
-        name
-        for name in ("answer", "noise_std", "approximation_std", "low", "high")
-        if name in columns
-    ]
-    rows = [
-        {
-            "cell": cell,
-            **{
-                name: None if math.isnan(columns[name][row]) else float(columns[name][row])
-                for name in kept
-            },
-        }
-        for row, cell in enumerate(table.cell_names())
-    ]
-    return (
-        (
-            f"{(asked['measure'] and 'sums of ' + asked['measure']) or 'counts'}, "
-            f"{ENGLISH.format_percent(level)} intervals"
-        ),
-        rows,
-    )
+    names = [name for name in _ANSWER_COLUMNS if name in columns]
+    rows = []
+    for position, cell in enumerate(table.cell_names()):
+        row: dict[str, Any] = {"cell": cell}
+        for name in names:
+            value = columns[name][position]
+            row[name] = None if math.isnan(value) else float(value)
+        rows.append(row)
+    subject = f"sums of {measure}" if measure else "counts"
+    return f"{subject}, {ENGLISH.format_percent(level)} intervals", rows
 
 
-def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By) -> Answers:
-    name = asked["cdf"]
+def _answer_cdf(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return the share of rows up to each value of a number."""
+    name = options["cdf"]
     function = cdf(release, name, where=where, by=by, level=level)
     rows = []
     for group, labels in enumerate(product(*function.labels)):
@@ -377,64 +421,61 @@ def _cdf(release: Release, level: float, asked: Mapping[str, Any], where: Where,
         for value, share, low, high in zip(function.values.tolist(), *curves, strict=True):
             rows.append(
                 {
-                    **_cell(function.by, labels),
+                    **_cell_entry(function.by, labels),
                     name: value,
                     "share": share,
                     "low": low,
                     "high": high,
                 }
             )
-    return (
-        (
-            f"share of rows up to each {name}, a {ENGLISH.format_percent(level)} band that holds everywhere "
-            "at once"
-        ),
-        rows,
-    )
+    band = f"a {ENGLISH.format_percent(level)} band that holds everywhere at once"
+    return f"share of rows up to each {name}, {band}", rows
 
 
-def _quantiles(
-    release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
+def _answer_quantiles(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
-    text = asked["quantiles"]
-    name, listed = _named(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
+    """Return quantiles of a number."""
+    text = options["quantiles"]
+    name, shares_text = _split_name(release.plan.domain, "--quantiles", text, "NAME=SHARE,...")
     try:
-        shares = [float(share) for share in listed.split(",")]
+        shares = [float(share) for share in shares_text.split(",")]
     except ValueError:
         raise InputError(
             "--quantiles must be NAME=SHARE,... with numbers, such as age=0.25,0.5,0.75; got "
             f"{text!r}."
         ) from None
-    made = quantiles(release, name, shares, where=where, by=by, level=level)
+    quantile_table = quantiles(release, name, shares, where=where, by=by, level=level)
     rows = [
         {
-            **_cell(made.by, each.group),
-            "share": each.share,
-            name: each.value,
-            "low": each.low,
-            "high": each.high,
+            **_cell_entry(quantile_table.by, quantile.group),
+            "share": quantile.share,
+            name: quantile.value,
+            "low": quantile.low,
+            "high": quantile.high,
         }
-        for each in made
+        for quantile in quantile_table
     ]
     return f"quantiles of {name}, {ENGLISH.format_percent(level)} intervals", rows
 
 
-def _cell(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
-    return (
-        {"cell": ", ".join(f"{name}={label}" for name, label in zip(names, labels, strict=True))}
-        if names
-        else {}
-    )
+def _cell_entry(names: Sequence[str], labels: Sequence[str | int]) -> dict[str, Any]:
+    """Return the name of a cell as an entry of a row; empty for the total."""
+    if not names:
+        return {}
+    pairs = zip(names, labels, strict=True)
+    return {"cell": ", ".join(f"{name}={label}" for name, label in pairs)}
 
 
-def _means(
-    release: Release, level: float, asked: Mapping[str, Any], where: Where, by: By
+def _answer_means(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
 ) -> Answers:
-    measure = asked["means"]
+    """Return means of a measure."""
+    measure = options["means"]
     if where:
         raise InputError(
-            "Means cannot be restricted with --where; say --cells NAME for means by the values of "
-            "an attribute."
+            "Means cannot be restricted with --where. Use --cells NAME for means by the values of an "
+            "attribute."
         )
     if not release.plan.domain.measures:
         raise InputError(
@@ -448,11 +489,13 @@ def _means(
     return f"means of {measure}, {ENGLISH.format_percent(level)} intervals", rows
 
 
-def _covariances(
-    release: Release, _level: float, asked: Mapping[str, Any], _where: Where, _by: By
+def _answer_covariances(
+    release: Release, _level: float, options: Mapping[str, Any], _where: Where, _by: By
 ) -> Answers:
-    table = release.tables[asked["covariances"]]
-    matrix, names = release.covariance(asked["covariances"]).tolist(), table.cell_names()
+    """Return the covariances of the noise in the answers of a table."""
+    table = release.tables[options["covariances"]]
+    matrix = release.covariance(options["covariances"]).tolist()
+    names = table.cell_names()
     pairs = [(first, second) for first in range(len(names)) for second in range(first, len(names))]
     rows = [
         {"cell": names[first], "other_cell": names[second], "covariance": matrix[first][second]}
@@ -462,53 +505,61 @@ def _covariances(
 
 
 _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Answers]] = {
-    "cdf": _cdf,
-    "quantiles": _quantiles,
-    "means": _means,
-    "covariances": _covariances,
-    "counts": _counts,
+    "cdf": _answer_cdf,
+    "quantiles": _answer_quantiles,
+    "means": _answer_means,
+    "covariances": _answer_covariances,
+    "counts": _answer_counts,
 }
 
 
-def _level_of(domain: Domain, text: str) -> tuple[str, str] | None:
-    """Split a name such as store:region into an attribute and its level; None if it is the name of an attribute, or no level at all."""
+def _split_level(domain: Domain, text: str) -> tuple[str, str] | None:
+    """Split a name such as store:region into an attribute and its level.
+
+    None if it is the name of an attribute, or has no level.
+    """
     name = max(
         (name for name in domain.names if text.startswith(f"{name}:")), key=len, default=None
     )
-    return None if text in domain.names or name is None else (name, text[len(name) + 1 :])
+    if text in domain.names or name is None:
+        return None
+    return name, text[len(name) + 1 :]
 
 
-def _named(domain: Domain, option: str, text: str, form: str) -> tuple[str, str]:
-    """Split NAME=... into the attribute and the rest; names may hold "=", so the longest attribute that fits is taken."""
+def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[str, str]:
+    """Split NAME=... into the attribute and the text after the sign.
+
+    Names may contain "=", so the longest matching attribute is taken.
+    """
     name = max(
         (name for name in domain.names if text.startswith(f"{name}=")), key=len, default=None
     )
     if name is None:
-        begun = text.partition("=")[0]
-        near = "" if begun in domain.names else did_you_mean(begun, domain.names)
+        typed_name = text.partition("=")[0]
+        suggestion = "" if typed_name in domain.names else did_you_mean(typed_name, domain.names)
         raise InputError(
-            f"{option} must be {form} with one of {', '.join(domain.names)}; got {text!r}."
-            + (f" {near}" if near else "")
+            f"{option} must be {syntax} with one of {', '.join(domain.names)}; got {text!r}."
+            + (f" {suggestion}" if suggestion else "")
         )
     return name, text[len(name) + 1 :]
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--as", "form", required=True, metavar="FORM", help="review, registry, mbi or notebook."
 )
 @click.option("--out", type=FILE, required=True, help="The file to write; it must not exist yet.")
-def export(release: Path, form: str, out: Path) -> None:
+def export(directory: Path, form: str, out: Path) -> None:
     """Write a finished release in another form.
 
     RELEASE is the directory that `leastnoise release` wrote. Forms: review (for reviewers, after
-    NIST SP 800-226; what only people can answer is marked), registry (YAML for the registry of
+    NIST SP 800-226, with marks where people must answer), registry (YAML for the registry of
     deployments), mbi (measurements for private-pgm), notebook (for Jupyter, Quarto).
     """
-    check_new(out, _ADVICE)
-    text = exported(release, form)
-    write_new(out, text, _ADVICE)
+    check_new_file(out, _ADVICE)
+    text = export_text(directory, form)
+    write_new_file(out, text, _ADVICE)
     click.echo(
         f"{display_path(out)} is written."
         + (f" Replace every {FILL_IN!r} in it." if FILL_IN in text else "")
@@ -516,37 +567,41 @@ def export(release: Path, form: str, out: Path) -> None:
 
 
 @click.command("round")
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--to",
+    "step",
     required=True,
     metavar="STEP",
-    help="Answers become multiples of this, such as 5; sums in their own unit.",
+    help="Round answers to multiples of this, such as 5; sums in their own unit.",
 )
-@click.option("--below", metavar="LEAST", help="Answers below this are left out.  [default: none]")
+@click.option("--below", metavar="LEAST", help="Leave out answers below this.  [default: none]")
 @click.option(
     "--out", type=FILE, required=True, help="The directory to write; it must not exist yet."
 )
-def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
+def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     """Round a finished release, and leave out small answers.
 
     RELEASE is the directory that `leastnoise release` wrote. Every table is written as CSV, with
-    margins that include what rounding and leaving out add. It protects nobody further, and costs
-    nothing.
+    margins that include the error of rounding and of leaving out. Rounding adds no protection, and
+    costs nothing.
     """
     target = check_target(out)
-    made = _opened(release)
-    with open_draft(target) as new, Progress("rounding", about=_SECONDS_A_TABLE * len(made.tables)):
-        write_rounded(made, new.path, to, below)
-        new.publish()
+    release = _read_with_progress(directory)
+    with (
+        open_draft(target) as draft_directory,
+        Progress("rounding", about=_SECONDS_PER_TABLE * len(release.tables)),
+    ):
+        write_rounded(release, draft_directory.path, step, below)
+        draft_directory.publish()
     click.echo(
-        f"{len(made.tables)} rounded tables are in {display_path(out)}; README.md there says what "
-        "rounding does to their error bars."
+        f"{len(release.tables)} rounded tables are in {display_path(out)}; README.md there describes "
+        "how rounding changes their error bars."
     )
 
 
 @click.command()
-@click.argument("release", type=FILE)
+@click.argument("directory", metavar="RELEASE", type=FILE)
 @click.option(
     "--out",
     type=FILE,
@@ -557,41 +612,41 @@ def rounding(release: Path, to: str, below: str | None, out: Path) -> None:
     "--rows",
     type=int,
     metavar="N",
-    help="How many records.  [default: as many as the release counted]",
+    help="The number of records.  [default: the number that the release counted]",
 )
 @click.option(
     "--seed",
     type=int,
     default=0,
     show_default=True,
-    help="The seed of the rounding; nothing here is secret.",
+    help="The seed of the rounding, which need not be secret.",
 )
 @click.option(
     "--units",
     is_flag=True,
-    help="Group rows into units, with as many rows as the release counted for a unit on average.",
+    help="Group rows into units with the average number of rows that the release counted.",
 )
-def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
+def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units: bool) -> None:
     """Write records that agree with a finished release.
 
     RELEASE is the directory that `leastnoise release` wrote. The records have the columns and
-    spellings of the spec, and about the counts of the release. They are made from the release
-    alone, so they protect as it does and cost nothing. Values within bins and periods are drawn
-    evenly; attributes that no table has together are independent.
+    spellings of the spec, and roughly the counts of the release. They depend only on the release,
+    so they protect as it does and cost nothing. Values within bins and periods are uniform;
+    attributes that share no table are independent.
     """
-    check_new(out, _ADVICE)
+    check_new_file(out, _ADVICE)
     check_records_file(out)
-    finished = _opened(release)
-    with Progress("making records", about=_SECONDS_OF_A_MODEL):
-        made = make_records(finished.outcome, rows, seed, units=units)
-        with new_file(out, _ADVICE) as part:
-            write_records(made, part)
+    release = _read_with_progress(directory)
+    with Progress("making records", about=_SECONDS_PER_MODEL):
+        records = make_records(release.outcome, rows, seed, units=units)
+        with open_new_file(out, _ADVICE) as temporary:
+            write_records(records, temporary)
     click.echo(
-        f"{len(made.codes):,} records of {pluralize(len(made.names), 'attribute')} are in "
+        f"{len(records.codes):,} records of {pluralize(len(records.names), 'attribute')} are in "
         f"{display_path(out)}."
     )
-    counts = [table for table in finished.tables if table.product.measure is None]
-    show_table(
+    count_tables = [table for table in release.tables if table.product.measure is None]
+    print_table(
         "How far tables of the records are from the answers of the release",
         (
             ("table", "left"),
@@ -599,9 +654,13 @@ def synthesize(release: Path, out: Path, rows: int | None, seed: int, *, units: 
             ("typical margin of the answers", "right"),
         ),
         [
-            (table.name, number(made.distance(table)), number(table.typical_margin))
-            for table in counts[:_MOST_TABLES]
+            (
+                table.name,
+                format_number(records.distance(table)),
+                format_number(table.typical_margin),
+            )
+            for table in count_tables[:_MOST_TABLES]
         ],
     )
-    if len(counts) > _MOST_TABLES:
-        click.echo(f"... and {len(counts) - _MOST_TABLES:,} more tables.")
+    if len(count_tables) > _MOST_TABLES:
+        click.echo(f"... and {len(count_tables) - _MOST_TABLES:,} more tables.")

@@ -1,4 +1,7 @@
-"""``leastnoise init`` drafts a spec file, and ``leastnoise check`` shows the data holder alone how rows fit it."""
+"""The commands ``leastnoise init`` and ``leastnoise check``.
+
+``init`` drafts a spec; ``check`` shows the data holder how the rows fit the spec.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,11 +9,17 @@ from typing import Any
 
 import click
 
-from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_from_spec
-from leastnoise._cli._output import FILE, display_path, options, write_new
+from leastnoise._cli._draft import draft_from_columns, draft_from_description, path_for_spec
+from leastnoise._cli._output import (
+    FILE,
+    add_options,
+    display_path,
+    spec_argument,
+    write_new_file,
+)
 from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
-from leastnoise._holder import check as checked
+from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
 from leastnoise._session import CSV, reading_seconds, schema
 from leastnoise._spec import BLANK, read_spec, source_columns
@@ -18,94 +27,98 @@ from leastnoise._trusted.check import InputError
 
 
 @click.command()
-@click.argument("file", type=FILE, required=False)
-@options(
-    ("--from", FILE, "A description by another tool; then no data is read."),
+@click.argument("data_path", metavar="[FILE]", type=FILE, required=False)
+@add_options(
+    (
+        "--from description_path",
+        FILE,
+        "Draft from this description by another tool, not from data.",
+    ),
     ("--out", FILE, "The spec file to write.  [default: FILE with the ending .toml]"),
     (
         "--delimiter",
         str,
-        "The mark between the fields of a CSV file.  [default: guessed from its header]",
+        "The character between the fields of a CSV file.  [default: guessed from its header]",
     ),
     ("--encoding", str, "The encoding of a CSV file, such as latin-1.  [default: utf-8]"),
     (
         "--header",
         str,
-        "The names of the columns, with commas between them, where a CSV file has no line of names.",
+        "The names of the columns, separated by commas, if a CSV file has no header line.",
     ),
 )
 def init(
-    file: Path | None,
+    data_path: Path | None,
     out: Path | None,
     delimiter: str | None,
     encoding: str | None,
     header: str | None,
-    **described_in: Path | None,
+    description_path: Path | None,
 ) -> None:
     """Draft a spec file from column names and types.
 
-    No value of the data is written into it: what a column may hold is for you to say, from public
-    knowledge. With --from it is what a description says: CSVW-EO, SmartNoise metadata, domain.json
-    of mbi, or a domain that OpenDP serialized; FILE need not exist then.
+    The draft holds no value of the data: you state the values of each column from public knowledge.
+    With --from, the draft follows a description: CSVW-EO, SmartNoise metadata, domain.json of mbi,
+    or a domain that OpenDP serialized. FILE need not exist then.
     """
-    description = described_in["from"]
     layout: dict[str, Any] = {
-        key: mark
-        for key, mark in (("delimiter", delimiter), ("encoding", encoding))
-        if mark is not None
+        key: value
+        for key, value in (("delimiter", delimiter), ("encoding", encoding))
+        if value is not None
     }
     if header is not None:
         layout["header"] = [name.strip() for name in header.split(",")]
-    if description is not None:
+    if description_path is not None:
         if layout:
             raise InputError(
                 "--from reads no data; --delimiter, --encoding and --header are for a CSV file. "
                 "Leave them out, or write them to the spec."
             )
-        spec = out or (file or description).with_suffix(".toml")
-        draft = draft_from_description(read_description(description), description, spec, file)
-    elif file is None:
+        spec_path = out or (data_path or description_path).with_suffix(".toml")
+        description = read_description(description_path)
+        draft = draft_from_description(description, description_path, spec_path, data_path)
+    elif data_path is None:
         raise InputError(
-            "Say which data the spec is for, as in `leastnoise init people.csv`, or give a "
-            "description with --from."
+            "init needs a data file, as in `leastnoise init people.csv`, or a description: --from "
+            "FILE."
         )
     else:
-        spec = out or file.with_name(file.name.split(".")[0] + ".toml")
-        draft = _draft_from_file(file, spec, layout)
-    write_new(spec, draft, "Edit that file, or choose another with --out.")
+        spec_path = out or data_path.with_name(data_path.name.split(".")[0] + ".toml")
+        draft = _draft_from_file(data_path, spec_path, layout)
+    write_new_file(spec_path, draft, "Edit that file, or choose another with --out.")
     blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
     click.echo(
-        f"The draft is in {display_path(spec)}. {blanks}: leastnoise plan {display_path(spec)}"
+        f"The draft is in {display_path(spec_path)}. {blanks}: leastnoise plan {display_path(spec_path)}"
     )
 
 
-def _draft_from_file(file: Path, spec: Path, layout: Mapping[str, Any]) -> str:
-    """Return the text of a spec from names and types of the columns of files."""
-    columns = source_columns(schema(CSV(file, **layout) if layout else file))
-    source = {"path": path_from_spec(file, spec), **layout}
-    return draft_from_columns(columns, source, file.name, spec)
+def _draft_from_file(path: Path, spec_path: Path, layout: Mapping[str, Any]) -> str:
+    """Return the text of a spec from the names and types of columns of a file."""
+    columns = source_columns(schema(CSV(path, **layout) if layout else path))
+    source = {"path": path_for_spec(path, spec_path), **layout}
+    return draft_from_columns(columns, source, path.name, spec_path)
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
 @click.option(
     "--values",
     is_flag=True,
-    help="Also show the most frequent values that match nothing: values of rows.",
+    help="Also show the most frequent values that match no cell: values of rows.",
 )
-def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
-    """Show how rows fit the spec: exact, for the data holder alone.
+def check(path: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
+    """Show the data holder, exactly, how rows fit the spec.
 
-    PRIVATE: every number it prints is one of the data. It spends nothing, because nothing of it may
-        be published, and it writes no file.
+    PRIVATE: every number it prints comes from the data. You must not publish its output, so it
+    spends nothing. It writes no file.
     """
-    what = read_spec(spec)
-    path = source or what.source
-    data = None if path is None else what.data(path)
+    spec = read_spec(path)
+    data_path = source or spec.source
+    data = None if data_path is None else spec.data(data_path)
     with Progress(
-        f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)
+        f"reading {spec.data_name if source is None else source.name}", about=reading_seconds(data)
     ):
-        counts = checked(what, data, values=10 if values else 0)
+        counts = check_rows(spec, data, values=10 if values else 0)
     for line in counts.lines():
         click.echo(escape_controls(line))

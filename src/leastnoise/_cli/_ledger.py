@@ -1,6 +1,8 @@
-"""``leastnoise ledger``: the budget of a data set, and what has been spent of it."""
+"""The commands ``leastnoise ledger`` for the budget of a data set."""
 
 import secrets
+from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +10,17 @@ import click
 
 from leastnoise._cli._output import (
     FILE,
-    amount,
-    amounts,
-    as_json,
+    add_options,
     display_path,
-    options,
-    show_facts,
-    show_json,
-    show_table,
-    warn,
+    format_amount,
+    format_amounts,
+    json_option,
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
 )
-from leastnoise._cli._release import drawn_words
+from leastnoise._cli._release import describe_drawn_periods
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._interruption import note_run
 from leastnoise._session import (
@@ -43,26 +45,26 @@ _STATES = {
     "spent": "spent elsewhere",
     "budget": "budget set",
 }
-_amount = options(
+_amount = add_options(
     ("--epsilon", str, "The epsilon, such as 1, 0.1 or 1/3."),
-    ("--delta", str, "The delta, where there is one beside epsilon."),
+    ("--delta", str, "The delta, if the budget has one in addition to epsilon."),
     ("--rho", str, "The rho of zero-concentrated differential privacy."),
 )
-_note = click.option("--note", default="", help="Why: a remark that the ledger keeps.")
+_note = click.option("--note", default="", help="The reason, which the ledger records.")
 
 
 @click.group()
 def ledger() -> None:
-    """Set the budget of a data set, and see what has been spent."""
+    """Set the budget of a data set, and show its spending."""
 
 
 @ledger.command("set")
-@click.argument("file", type=FILE)
-@options(
+@click.argument("path", metavar="FILE", type=FILE)
+@add_options(
     ("--epsilon", str, "Pure differential privacy; with --delta, approximate."),
     ("--delta", str, "Above 0 and far below one over the number of people, such as 1e-9."),
     ("--rho", str, "Zero-concentrated differential privacy."),
-    ("--dataset", str, "Name of the data set.  [default: the name of FILE]"),
+    ("--dataset", str, "The name of the data set.  [default: the name of FILE]"),
     ("--unit-column", str, "The column that names a person.  [default: every row is a person]"),
 )
 @click.option(
@@ -70,271 +72,323 @@ def ledger() -> None:
     type=click.Choice(["add_remove", "replace"]),
     default="add_remove",
     show_default=True,
-    help="Whether a person is added or removed, or replaced by another.",
+    help="Whether neighbours differ by a person added or removed, or by one replaced.",
 )
 def set_budget(
-    file: Path, dataset: str | None, unit_column: str | None, neighbours: str, **amount: str | None
+    path: Path, dataset: str | None, unit_column: str | None, neighbours: str, **amount: str | None
 ) -> None:
-    """Make the ledger of a data set, with a budget and nothing spent.
+    """Create the ledger of a data set, with a budget and nothing spent.
 
     The budget is exact: whole numbers, decimals and fractions such as 1, 0.1 or 1/3. `ledger
     change` changes it later.
     """
-    privacy = Privacy(_budget(amount), neighbours, unit_column)
-    made = Ledger.create(file, dataset or file.name.split(".")[0] or file.name, privacy)
-    warn(
-        f"{display_path(other)} is of a data set {made.dataset!r} too, and neither ledger knows what the "
-        "other one spends. "
-        "If these are the same people, their losses add up."
-        for other in find_other_ledgers(file, made.dataset)
+    privacy = Privacy(_parse_budget(amount), neighbours, unit_column)
+    ledger = Ledger.create(path, dataset or path.name.split(".")[0] or path.name, privacy)
+    print_warnings(
+        f"{display_path(other_path)} is a second ledger of a data set {ledger.dataset!r}, and neither "
+        "records the spending of the other. If both hold the same people, their losses add up."
+        for other_path in find_other_ledgers(path, ledger.dataset)
     )
-    _show_left(made)
+    _print_left(ledger)
 
 
 @ledger.command("change")
-@click.argument("file", type=FILE)
+@click.argument("path", metavar="FILE", type=FILE)
 @_amount
 @click.option(
     "--per",
     type=click.Choice(["day", "week", "month", "year", "ever"]),
-    help="The period for which the budget holds.  [default: as it is]",
+    help="The period for which the budget holds.  [default: unchanged]",
 )
 @_note
-def change(file: Path, per: str | None, note: str, **amount: str | None) -> None:
-    """Raise or lower the budget, never below what is spent.
+def change(path: Path, per: str | None, note: str, **amount: str | None) -> None:
+    """Raise or lower the budget, never below the amount spent.
 
-    The ledger records the change. With --per, the budget holds for every such period of payment
-    (UTC), for data that hold other people in each. Whoever is in the data of several periods loses
-    that much in each.
+    The ledger records the change. With --per, the budget holds for each such period of payment
+    (UTC). Use it for data with other people in each period: a person in the data of several periods
+    loses the budget in each.
     """
     period = None if per is None else per.replace("ever", "")
-    book = Ledger.open(file)
-    _show_left(
-        book.set_budget(_budget(amount, book), period=period, note=note, receipt=_noted(book))
+    ledger = Ledger.open(path)
+    _print_left(
+        ledger.set_budget(
+            _parse_budget(amount, ledger), period=period, note=note, receipt=_note_receipt(ledger)
+        )
     )
 
 
 @ledger.command("share")
-@click.argument("file", type=FILE)
+@click.argument("path", metavar="FILE", type=FILE)
 @click.argument("name")
 @_amount
 @_note
-def share(file: Path, name: str, note: str, **amount: str | None) -> None:
+def share(path: Path, name: str, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.
 
-    NAME is what the share is called. A share is the most that its releases may spend together,
-    within the whole budget. Every release then says --share.
+    NAME is the name of the share. A share is the most that its releases may spend together, within
+    the whole budget. Each of these releases then needs --share.
     """
     if not name.strip():
-        raise InputError("A share must have a name, such as that of an analyst or a project.")
-    book = Ledger.open(file)
-    book.set_budget(_budget(amount, book), share=name, note=note, receipt=_noted(book))
-    _show_left(Ledger.open(file, share=name))
+        raise InputError("A share must have a name, such as an analyst's or a project's.")
+    ledger = Ledger.open(path)
+    ledger.set_budget(
+        _parse_budget(amount, ledger), share=name, note=note, receipt=_note_receipt(ledger)
+    )
+    _print_left(Ledger.open(path, share=name))
 
 
 @ledger.command("spent")
-@click.argument("file", type=FILE)
+@click.argument("path", metavar="FILE", type=FILE)
 @_amount
 @click.option(
-    "--release", type=FILE, help="The release that was paid elsewhere; it says how much and when."
+    "--release",
+    "directory",
+    type=FILE,
+    help="The release that was paid elsewhere; it records the amount and the day.",
 )
 @click.option(
     "--on",
+    "day",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="YYYY-MM-DD",
     help="The day it was spent.  [default: today]",
 )
-@click.option("--share", default="", help="The share that it counts to.")
-@click.option("--note", default="", help="What it was: a remark that the ledger keeps.")
+@click.option("--share", default="", help="The share that the amount counts towards.")
+@click.option("--note", default="", help="What the amount was for, which the ledger records.")
 def spent(
-    file: Path, release: Path | None, on: Any, share: str, note: str, **amount: str | None
+    path: Path, directory: Path | None, day: Any, share: str, note: str, **amount: str | None
 ) -> None:
-    """Enter what was spent on the same people elsewhere, or earlier.
+    """Enter an amount spent on the same people elsewhere, or earlier.
 
-    It is added up like a release, even beyond the budget.
+    The ledger adds it up like a release, even beyond the budget.
     """
-    book = Ledger.open(file, share=share)
-    if release is None:
-        entry = book.add_spent(
-            _budget(amount), note=note, on=on and on.date(), receipt=_noted(book)
+    ledger = Ledger.open(path, share=share)
+    if directory is None:
+        entry = ledger.add_spent(
+            _parse_budget(amount), note=note, on=day and day.date(), receipt=_note_receipt(ledger)
         )
-    elif on is not None or any(part is not None for part in amount.values()):
+    elif day is not None or any(value is not None for value in amount.values()):
         raise InputError(
-            "A release says itself what it cost and when; give --release alone, or an amount "
-            "without it."
+            "A release records its own cost and day; give only --release, or an amount without --release."
         )
     else:
-        entry = enter_release(book, release, note)
+        entry = enter_release(ledger, directory, note)
     click.echo(f"Entered: {entry.charge}, on {entry.reserved_on}.")
-    _show_left(book)
+    _print_left(ledger)
 
 
-def _noted(book: Ledger) -> str:
-    """Draw the receipt of a new entry and note it, so that the program's last message says whether the entry was made."""
+def _note_receipt(ledger: Ledger) -> str:
+    """Draw the receipt of a new entry, and note it.
+
+    If the program fails, its last message then says whether the ledger has the entry.
+    """
     receipt = secrets.token_hex(16)
-    note_run(book.path.absolute(), receipt)
+    note_run(ledger.path.absolute(), receipt)
     return receipt
 
 
-def _budget(amount: dict[str, str | None], book: Ledger | None = None) -> Budget:
-    """Return the budget that the options give; with a ledger, it must be of the definition in which the ledger adds up its entries."""
-    given = {name: value for name, value in amount.items() if value is not None}
-    names = [f"--{name}" for name in given]
-    wanted = [] if book is None else [f"--{name}" for name in parameters(book.privacy.budget)]
-    if book is not None and names != wanted:
-        missing = [name for name in wanted if name not in names]
-        advice = (
-            f"Add {missing[0]}" if names and {*names} < {*wanted} else f"Say {' and '.join(wanted)}"
-        )
-        raise InputError(
-            f"A budget of {display_path(book.path)} must have {' and '.join(wanted)}, in which its "
-            "entries are added up; "
-            f"got {' and '.join(names) or 'none of them'}. {advice}. Nothing was changed."
-        )
-    for kind, parts in ((ZCDP, ["rho"]), (PureDP, ["epsilon"]), (ApproxDP, ["epsilon", "delta"])):
-        if [*given] == parts:
-            return kind(**given)
+def _parse_budget(amount: dict[str, str | None], ledger: Ledger | None = None) -> Budget:
+    """Return the budget that the options state.
+
+    With a ledger, the budget must be of the definition in which the ledger adds up its entries.
+    """
+    values = {name: value for name, value in amount.items() if value is not None}
+    options_given = [f"--{name}" for name in values]
+    if ledger is not None:
+        _check_definition(ledger, options_given)
+    definitions = ((ZCDP, ["rho"]), (PureDP, ["epsilon"]), (ApproxDP, ["epsilon", "delta"]))
+    for budget_class, parameter_names in definitions:
+        if [*values] == parameter_names:
+            return budget_class(**values)
     raise InputError(
         "A budget must be --epsilon, or --epsilon and --delta, or --rho; got "
-        f"{' and '.join(names) or 'none of them'}."
+        f"{' and '.join(options_given) or 'none of them'}."
     )
 
 
-def _show_left(book: Ledger) -> None:
-    show_facts([*_head(book), ("left", amounts(book.privacy.budget, book.left(), up=False))])
+def _check_definition(ledger: Ledger, options_given: list[str]) -> None:
+    """Refuse a budget of another definition than the ledger's."""
+    options_needed = [f"--{name}" for name in parameters(ledger.privacy.budget)]
+    if options_given == options_needed:
+        return
+    needed = " and ".join(options_needed)
+    advice = f"Say {needed}"
+    if options_given and {*options_given} < {*options_needed}:
+        missing = [name for name in options_needed if name not in options_given]
+        advice = f"Add {missing[0]}"
+    raise InputError(
+        f"A budget of {display_path(ledger.path)} must have {needed}, because its entries are added "
+        f"up in this definition; got {' and '.join(options_given) or 'none of them'}. {advice}. "
+        "Nothing was changed."
+    )
 
 
-def _head(book: Ledger) -> list[tuple[str, str]]:
+def _print_left(ledger: Ledger) -> None:
+    print_facts(
+        [
+            *_ledger_facts(ledger),
+            ("left", format_amounts(ledger.privacy.budget, ledger.left(), up=False)),
+        ]
+    )
+
+
+def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
     limits = [
-        ("share" if limit.share else "budget", _limit(limit.budget, limit))
-        for limit in book.limits()
+        ("share" if limit.share else "budget", _format_limit(limit.budget, limit))
+        for limit in ledger.limits()
     ]
     return [
-        ("ledger", display_path(book.path)),
-        ("data set", book.dataset),
-        ("protects", book.privacy.protected),
+        ("ledger", display_path(ledger.path)),
+        ("data set", ledger.dataset),
+        ("protects", ledger.privacy.protected),
         *limits,
     ]
 
 
-def _limit(budget: Budget, limit: Limit | Entry) -> str:
-    """Write a budget with its period and the share it is for: "epsilon = 1 a month for ann"."""
+def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
+    """Format a budget with its period and share: "epsilon = 1 a month for ann"."""
     return (
-        amounts(budget, up=False)
+        format_amounts(budget, up=False)
         + (f" a {limit.period}" if limit.period else "")
         + (f" for {limit.share}" if limit.share else "")
     )
 
 
 @ledger.command()
-@click.argument("file", type=FILE)
-@as_json
+@click.argument("path", metavar="FILE", type=FILE)
+@json_option
 @click.option(
     "--delta",
     default="1e-9",
     show_default=True,
-    help="For a rho budget: the delta of the epsilon that it implies.",
+    help="For a budget of rho: the delta at which the implied epsilon is shown.",
 )
-def show(file: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
-    """List every release with its cost and its state, and what is left."""
-    book = Ledger.open(file)
-    entries, budget = book.entries(), book.privacy.budget
-    warn(
-        f"the release in {display_path(release)} was paid from this ledger, which does not know it: this "
-        "is an older copy. Restore the newest one."
-        for release in find_unrecorded_releases(file, book)
+def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
+    """List every release with its cost and state, and the budget left."""
+    ledger = Ledger.open(path)
+    entries = ledger.entries()
+    print_warnings(
+        f"the release in {display_path(directory)} was paid from this ledger, which has no entry of it: "
+        "this is an older copy of the ledger. Restore the newest copy."
+        for directory in find_unrecorded_releases(path, ledger)
     )
-    implied = _implied(book, delta)
+    implied_epsilons = _implied_epsilons(ledger, delta)
     if as_json:
-        show_json(_facts(book, entries, implied))
+        print_json(_ledger_json(ledger, entries, implied_epsilons))
         return
+    print_facts([*_ledger_facts(ledger), *_share_facts(ledger, entries)])
+    click.echo()
+    if entries:
+        _print_entries(ledger, entries)
+    else:
+        click.echo("No release yet.\n")
+    budget = ledger.privacy.budget
+    facts = [
+        ("spent", format_amounts(budget, ledger.spent(), up=True)),
+        ("left", format_amounts(budget, ledger.left(), up=False)),
+    ]
+    if implied_epsilons is not None:
+        of_budget, of_spent = implied_epsilons["budget"], implied_epsilons["spent"]
+        epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
+        facts.append(("implies", f"{epsilons}, at delta = {delta}"))
+    print_facts(facts)
+
+
+def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """Return the budget of each share and the amount left of it."""
     names = dict.fromkeys(
         entry.share for entry in entries if entry.kind == "budget" and entry.share
     )
-    limits = [Ledger.open(book.path, share=name).limits()[-1] for name in names]
-    left = [
-        f"{_limit(limit.budget, limit)}; {amounts(limit.budget, limit.left, up=False)} is left"
-        for limit in limits
-    ]
-    show_facts([*_head(book), *(("share", words) for words in left)])
-    parts = tuple(parameters(budget))
+    facts = []
+    for name in names:
+        limit = Ledger.open(ledger.path, share=name).limits()[-1]
+        left = format_amounts(limit.budget, limit.left, up=False)
+        facts.append(("share", f"{_format_limit(limit.budget, limit)}; {left} is left"))
+    return facts
+
+
+def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
+    """Print a table with a row for each entry of a ledger."""
+    cost_names = tuple(parameters(ledger.privacy.budget))
     columns = [
         ("#", "right"),
         ("day (UTC)", "left"),
-        *((part, "right") for part in parts),
+        *((cost_name, "right") for cost_name in cost_names),
         ("state", "fold"),
         ("release", "fold"),
     ]
     rows: list[list[str | tuple[str, ...]]] = []
     for entry in entries:
-        state = _state(book, entry)
-        series = period_state(book, entry) if state == "resumable" else None
-        costs = [
-            "" if entry.kind == "budget" else amount(getattr(entry.charge, part), up=True)
-            for part in parts
-        ]
-        words = _STATES[state] if series is None else f"paid; {drawn_words(series)}"
-        if entry.kind == "budget":
-            subject = _limit(entry.declared, entry)
-        else:
-            where = (
-                display_path(Path(entry.output)) if entry.output.startswith("/") else entry.output
-            )
-            subject = " ".join(filter(None, [where, entry.share and f"(share {entry.share})"]))
-        release = tuple(filter(None, (subject, entry.description)))
-        rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, words, release])
-    click.echo()
-    if rows:
-        show_table("", columns, rows)
-    else:
-        click.echo("No release yet.\n")
-    facts = [
-        ("spent", amounts(budget, book.spent(), up=True)),
-        ("left", amounts(budget, book.left(), up=False)),
-    ]
-    if implied is not None:
-        epsilons = f"the whole budget epsilon <= {implied['budget']}, the spent epsilon <= {implied['spent']}, at delta = {delta}"
-        facts.append(("implies", epsilons))
-    show_facts(facts)
+        costs = ["" for _ in cost_names]
+        if entry.kind != "budget":
+            costs = [format_amount(getattr(entry.charge, name), up=True) for name in cost_names]
+        release_cell = tuple(filter(None, (_entry_subject(entry), entry.description)))
+        state = _describe_state(ledger, entry)
+        rows.append([f"{entry.number:,}", str(entry.reserved_on), *costs, state, release_cell])
+    print_table("", columns, rows)
 
 
-def _state(book: Ledger, entry: Entry) -> str:
-    """Return the state of an entry: that in the ledger, and for a paid release whether it is running or can be finished."""
+def _describe_state(ledger: Ledger, entry: Entry) -> str:
+    """Describe the state of an entry; for a series, its periods."""
+    state = _entry_state(ledger, entry)
+    series = period_state(ledger, entry) if state == "resumable" else None
+    return _STATES[state] if series is None else f"paid; {describe_drawn_periods(series)}"
+
+
+def _entry_subject(entry: Entry) -> str:
+    """Return the budget that an entry sets, or the path of its release."""
+    if entry.kind == "budget":
+        return _format_limit(entry.declared, entry)
+    output = entry.output
+    if output.startswith("/"):
+        output = display_path(Path(output))
+    return f"{output} (share {entry.share})" if entry.share else output
+
+
+def _entry_state(ledger: Ledger, entry: Entry) -> str:
+    """Return the state of an entry.
+
+    For a release that is paid and not finished, also whether it is running or can be resumed.
+    """
     if entry.kind != "release":
         return entry.kind
     if entry.state != "reserved":
         return entry.state
-    if book.is_running(entry):
+    if ledger.is_running(entry):
         return "running"
     return "resumable" if is_resumable(entry) else "reserved"
 
 
-def _implied(book: Ledger, delta: str) -> dict[str, str] | None:
-    """For a budget of rho, return the epsilons at a delta of the whole budget and of what is spent, rounded up to four decimals."""
-    if not isinstance(book.privacy.budget, ZCDP):
+def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
+    """Return the epsilons that a budget of rho implies at a delta.
+
+    For the whole budget and for the amount spent, rounded up to four decimals; None for other
+    budgets.
+    """
+    if not isinstance(ledger.privacy.budget, ZCDP):
         return None
-    implied = {"delta": delta}
-    for name, rho in (("budget", book.privacy.budget.rho), ("spent", book.spent().rho)):
-        epsilon = zcdp_epsilon(rho, delta) if rho else None
-        implied[name] = (
-            "0"
-            if epsilon is None
-            else f"{-(-epsilon.numerator * 10**4 // epsilon.denominator) / 10**4:.4f}"
-        )
-    return implied
+    epsilons = {"delta": delta}
+    for name, rho in (("budget", ledger.privacy.budget.rho), ("spent", ledger.spent().rho)):
+        if rho:
+            epsilon = zcdp_epsilon(rho, delta)
+            epsilons[name] = f"{ceil(epsilon * 10**4) / 10**4:.4f}"
+        else:
+            epsilons[name] = "0"
+    return epsilons
 
 
-def _facts(
-    book: Ledger, entries: tuple[Entry, ...], implied: dict[str, str] | None
+def _ledger_json(
+    ledger: Ledger, entries: Sequence[Entry], implied_epsilons: dict[str, str] | None
 ) -> dict[str, Any]:
+    """Return a ledger and its entries as a JSON object with stable keys."""
     return {
-        "ledger": str(book.path),
-        "id": book.id,
-        "dataset": book.dataset,
-        "privacy": book.privacy.to_json(),
-        "spent": book.spent().to_json(),
-        "left": book.left().to_json(),
-        "implied_epsilon": implied,
+        "ledger": str(ledger.path),
+        "id": ledger.id,
+        "dataset": ledger.dataset,
+        "privacy": ledger.privacy.to_json(),
+        "spent": ledger.spent().to_json(),
+        "left": ledger.left().to_json(),
+        "implied_epsilon": implied_epsilons,
         "releases": [
             {
                 "number": entry.number,
@@ -342,7 +396,7 @@ def _facts(
                 "kind": entry.kind,
                 "share": entry.share,
                 "period": entry.period,
-                "state": _state(book, entry),
+                "state": _entry_state(ledger, entry),
                 "charge": entry.charge.to_json(),
                 "cost": entry.cost.to_json(),
                 "declared": entry.declared.to_json(),

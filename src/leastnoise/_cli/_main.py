@@ -1,4 +1,4 @@
-"""The program ``leastnoise``: the list of its commands, and what it prints and returns after an error.
+"""The program ``leastnoise``: its commands, and its messages and exit codes.
 
 The module of a command is loaded when the command is used, so that ``leastnoise --help`` is quick.
 """
@@ -18,8 +18,8 @@ from typing import Any
 import click
 
 from leastnoise._environment import DEBUG, check_environment, is_on
-from leastnoise._interruption import cause, runs
-from leastnoise._threads import SAID_BY
+from leastnoise._interruption import describe_error, noted_runs
+from leastnoise._threads import THREAD_VARIABLES
 from leastnoise._trusted.check import (
     GuardError,
     InputError,
@@ -34,13 +34,15 @@ AFTERWARDS = 4  # paid and published, or entered, and something failed then
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
+_WORST_FIRST = ("unknown", "resumable", "absent", "whole", "entered", "guard")  # states of payments
 _interrupted: list[int] = []
 
 
 def install_interrupt_handler() -> None:
-    """Turn the first interruption into KeyboardInterrupt, and ignore later ones, so that the last message is printed whole.
+    """Turn the first interruption into KeyboardInterrupt, and ignore later ones.
 
-    A run that was started with interruptions ignored, as in the background, keeps ignoring them.
+    So the last message is printed completely. A run that was started with interruptions ignored,
+    as in the background, keeps ignoring them.
     """
     _interrupted.clear()
 
@@ -53,31 +55,36 @@ def install_interrupt_handler() -> None:
         signal.signal(signal.SIGINT, stop)
 
 
-def what_was_paid(since: int) -> tuple[str, str]:
-    """Ask the ledgers about the payments of this run; return the worst state of one, and a sentence about all of them."""
-    if len(runs()) == since:
+def describe_payments(first_run: int) -> tuple[str, str]:
+    """Describe the payments of this run, as the ledgers have them.
+
+    Args:
+        first_run: the number of payments that were noted before.
+
+    Returns:
+        The worst state of a payment, and a sentence about all of them.
+    """
+    if len(noted_runs()) == first_run:
         return "nothing", "Nothing was spent."
     try:
         from leastnoise._session import account
 
-        asked = [account(ledger, run) for ledger, run in runs()[since:]]
+        accounts = [account(ledger, run) for ledger, run in noted_runs()[first_run:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",
             "Whether something was paid cannot be told now; see `leastnoise ledger show`.",
         )
-    payments = [payment for payment in asked if payment.state != "nothing"]
-    worst_first = ("unknown", "resumable", "absent", "whole", "entered", "guard")
+    payments = [payment for payment in accounts if payment.state != "nothing"]
     if not payments:
         return "nothing", "Nothing was spent."
-    return min((payment.state for payment in payments), key=worst_first.index), " ".join(
-        payment.words for payment in payments
-    )
+    worst_state = min((payment.state for payment in payments), key=_WORST_FIRST.index)
+    return worst_state, " ".join(payment.words for payment in payments)
 
 
 _COMMANDS = {
     "init": ("_init", "init", "Draft a spec file from column names and types."),
-    "check": ("_init", "check", "Show how rows fit the spec: exact, for the data holder alone."),
+    "check": ("_init", "check", "Show the data holder, exactly, how rows fit the spec."),
     "plan": ("_plan", "plan", "Show the expected error of every table; this spends nothing."),
     "compare": ("_plan", "compare", "Compare every strategy, least expected error first."),
     "categories": (
@@ -97,7 +104,7 @@ _COMMANDS = {
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
     "synthesize": ("_finished", "synthesize", "Write records that agree with a finished release."),
     "studio": ("_plan", "studio", "Make a spec, plan, or explore a release in the browser."),
-    "ledger": ("_ledger", "ledger", "Set the budget of a data set, and see what has been spent."),
+    "ledger": ("_ledger", "ledger", "Set the budget of a data set, and show its spending."),
     "audit": ("_plan", "audit", "Bound the privacy loss from below: try the installed program."),
     "demo": ("_demo", "demo", "Plan and release a generated survey of 200,000 people."),
     "experiments": (
@@ -106,32 +113,39 @@ _COMMANDS = {
         "Repeat a paper's figures and tables; without NAME, list them.",
     ),
 }
-"""The module, the function and the first line of the help of each command, in the order in which one needs them."""
+"""The module, function and first help line of each command, in order of use."""
 
 
-def _explain(context: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - the signature is click's
-    """Show the help and, below it, an explanation of each of its words that is in the glossary."""
-    if not wanted or context.resilient_parsing:
+def _print_help_with_glossary(
+    context: click.Context,
+    _option: click.Parameter,
+    is_requested: bool,  # noqa: FBT001 - the signature is click's
+) -> None:
+    """Print the help and, below it, explanations of its words in the glossary."""
+    if not is_requested or context.resilient_parsing:
         return
     text, formatter = context.get_help(), context.make_formatter()
     glossary = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
-    words = [
+    explanations = [
         (word, sentence)
         for word, sentence in glossary.items()
         if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)
     ]
-    if words:
+    if explanations:
         with formatter.section("In plain words"):
-            formatter.write_dl(words)
+            formatter.write_dl(explanations)
     click.echo(f"{text}\n\n{formatter.getvalue()}".rstrip())
     context.exit()
 
 
-_help = click.help_option("-h", "--help", callback=_explain)
+_help = click.help_option("-h", "--help", callback=_print_help_with_glossary)
 
 
 class _Commands(click.Group):
-    """The commands, of which each has only its name and the first line of its help until it is used."""
+    """The commands; each is loaded when it is used.
+
+    Until then it has only its name and the first line of its help.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Return the names in the order of definition."""
@@ -141,17 +155,17 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Load the module of the command that is used."""
-        name, command, rest = super().resolve_command(ctx, args)
-        return name, command and load_command(str(command.name)), rest
+        name, command, arguments = super().resolve_command(ctx, args)
+        return name, command and load_command(str(command.name)), arguments
 
 
 def load_command(name: str) -> click.Command:
-    """Return a command from its module, with its option for help."""
+    """Load a command from its module, and add its --help option."""
     module, function, _ = _COMMANDS[name]
     command: click.Command = getattr(import_module(f"leastnoise._cli.{module}"), function)
-    for each in (command, *getattr(command, "commands", {}).values()):
-        if not any("--help" in parameter.opts for parameter in each.params):
-            _help(each)
+    for subcommand in (command, *getattr(command, "commands", {}).values()):
+        if not any("--help" in parameter.opts for parameter in subcommand.params):
+            _help(subcommand)
     return command
 
 
@@ -159,10 +173,9 @@ def load_command(name: str) -> click.Command:
     cls=_Commands,
     commands=[click.Command(name, help=line) for name, (*_, line) in _COMMANDS.items()],
     context_settings={"max_content_width": 100},
-    epilog="A spec (TOML) says what columns may hold, who is protected and what is published; a "
-    "ledger holds how much may be learnt about "
-    "a person (epsilon: smaller protects more) and how much was. Start with `leastnoise demo`, or "
-    "with `leastnoise studio people.csv`.",
+    epilog="A spec (TOML) states the values of columns, who is protected and which tables are "
+    "published. A ledger records the privacy budget of a data set (epsilon: smaller protects more) "
+    "and its spending. Start with `leastnoise demo` or `leastnoise studio people.csv`.",
 )
 @click.version_option(sys.modules["leastnoise"].__version__, message="leastnoise %(version)s")
 @_help
@@ -170,7 +183,7 @@ def program() -> None:
     """Publish tables from private data with the least noise.
 
     Answers a batch of linear queries (marginals, ranges, CDFs, sums) over a sensitive table under
-    differential privacy, and says how large the error will be before any budget is spent.
+    differential privacy, and shows the expected error before any budget is spent.
     """
 
 
@@ -178,27 +191,23 @@ def main() -> None:
     """Run the program on the arguments of the process, and end the process.
 
     The exit codes are on the page docs/errors.md. An error is one sentence on the standard error
-    stream, never a traceback, and never with a value of a row; after it stands what was paid, as
-    the ledger has it at that moment.
+    stream, never a traceback, and never with a value of a row. After it comes a sentence about the
+    payment, as the ledger has it at that moment.
     """
     install_interrupt_handler()
-    paid_before = len(runs())
+    first_run = len(noted_runs())
     try:
         _open_streams()
-        for name in SAID_BY:
+        for name in THREAD_VARIABLES:
             os.environ.setdefault(name, "1")  # before NumPy reads it
         check_environment()
-        code = (
-            program.main(prog_name="leastnoise", standalone_mode=False) or 0
-        )  # a command's own exit code
+        code = program.main(prog_name="leastnoise", standalone_mode=False) or 0
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001 - the last frame of the program: whatever it was becomes one sentence
+    except BaseException as error:  # noqa: BLE001 - the last frame of the program: every error becomes one sentence
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        code = _report(error, paid_before)
-    for stream in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a failure to write was reported by now; Python would report it again when it ends
+        code = _report_error(error, first_run)
+    # A failure to write was reported above; Python would report it again at exit.
+    for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
@@ -208,7 +217,10 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Replace closed standard streams by empty ones; else the next file that is opened, such as the ledger, would take their number."""
+    """Replace closed standard streams by empty ones.
+
+    Otherwise the next open file, such as the ledger, would get their number.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -220,80 +232,96 @@ def _open_streams() -> None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a name that a narrow terminal cannot show is no reason to fail
+            stream.reconfigure(errors="replace")  # a terminal may lack a character of a name
 
 
-def _report(error: BaseException, paid_before: int) -> int:
-    """Print what happened in one sentence and what was paid in another, and return the exit code."""
+def _report_error(error: BaseException, first_run: int) -> int:
+    """Print what happened and what was paid, and return the exit code.
+
+    Args:
+        error: the error.
+        first_run: the number of payments that were noted before this run.
+    """
     if isinstance(error, (SystemExit, BrokenPipeError)) and not _interrupted:
         return BROKEN_PIPE  # stdout was closed; click turns that, and only that, into SystemExit
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
-    state, paid = what_was_paid(paid_before)
-    if (
-        isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted
-    ):  # libraries may turn an interruption into errors of their own
-        _say(f"interrupted. {paid}")
+    state, payment_words = describe_payments(first_run)
+    # Libraries may turn an interruption into errors of their own.
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or _interrupted:
+        _print_error(f"interrupted. {payment_words}")
         return INTERRUPTED
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        alone = (
-            error.ctx.parent is None
-            # `leastnoise` alone asks for the list of commands; a command without arguments is a mistake
-        )
-        click.echo(error.ctx.get_help(), err=not alone)
-        return 0 if alone else BAD_INPUT
     if isinstance(error, click.ClickException):
-        text, context = (
-            error.format_message().strip().rstrip(".?").replace("\n", " "),
-            getattr(error, "ctx", None),
-        )
-        _say(
-            f"{text[:1].lower()}{text[1:]}. See "
-            f"`{context.command_path if context else 'leastnoise'} --help`."
-        )
-        return BAD_INPUT
-    fault, sentence = False, str(error)
-    if isinstance(error, PaidError):  # its message says what was paid, and so does that of a guard
-        fault = error.cause is not None and cause(error.cause)[1]
-    elif not isinstance(error, GuardError) and (
-        state != "nothing"
-        or not isinstance(error, LeastNoiseError)
-        or isinstance(error, InternalError)
-    ):
-        words, fault = cause(error)
-        sentence = f"{words} {paid}"
-    if not isinstance(error, LeastNoiseError) or fault:
-        sentence = sentence[:1].lower() + sentence[1:]
-    debugging = _is_debugging()
-    _say(
-        sentence
-        + (" LEASTNOISE_DEBUG=1 shows where it happened." if fault and not debugging else "")
-    )
-    if fault and debugging:
-        error = error.cause if isinstance(error, PaidError) and error.cause is not None else error
-        # Frames only. The text of a foreign exception may quote a value of a row, and so may local
-        # variables; neither is ever shown.
-        with suppress(OSError):
-            click.echo(
-                "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__, err=True
-            )
+        return _report_usage_error(error)
+    sentence, is_fault = _describe_error(error, state, payment_words)
+    is_debugging = _is_debugging()
+    if is_fault and not is_debugging:
+        sentence += " LEASTNOISE_DEBUG=1 shows where it happened."
+    _print_error(sentence)
+    if is_fault and is_debugging:
+        _print_frames(error)
     if state not in {"nothing", "guard"}:
         return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
-    return FAULT if fault else BAD_INPUT
+    return FAULT if is_fault else BAD_INPUT
+
+
+def _report_usage_error(error: click.ClickException) -> int:
+    """Print what is wrong with the arguments, and return the exit code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        # `leastnoise` lists its commands; a command without its arguments is a mistake.
+        is_program = error.ctx.parent is None
+        click.echo(error.ctx.get_help(), err=not is_program)
+        return 0 if is_program else BAD_INPUT
+    description = error.format_message().strip().rstrip(".?").replace("\n", " ")
+    context = getattr(error, "ctx", None)
+    command = "leastnoise" if context is None else context.command_path
+    _print_error(f"{description[:1].lower()}{description[1:]}. See `{command} --help`.")
+    return BAD_INPUT
+
+
+def _describe_error(error: BaseException, state: str, payment_words: str) -> tuple[str, bool]:
+    """Describe an error and the payment, and tell if it is a program fault."""
+    sentence = str(error)
+    is_fault = False
+    if isinstance(error, PaidError):  # its message describes the payment
+        is_fault = error.cause is not None and describe_error(error.cause)[1]
+    elif not isinstance(error, GuardError):  # its message describes the payment, too
+        is_plain = isinstance(error, LeastNoiseError) and not isinstance(error, InternalError)
+        if state != "nothing" or not is_plain:
+            description, is_fault = describe_error(error)
+            sentence = f"{description} {payment_words}"
+    if not isinstance(error, LeastNoiseError) or is_fault:
+        sentence = sentence[:1].lower() + sentence[1:]
+    return sentence, is_fault
+
+
+def _print_frames(error: BaseException) -> None:
+    """Print where an error happened and its type.
+
+    Never its text or local variables, which may contain a value of a row.
+    """
+    if isinstance(error, PaidError) and error.cause is not None:
+        error = error.cause
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    with suppress(OSError):
+        click.echo(frames + type(error).__name__, err=True)
 
 
 def _is_debugging() -> bool:
-    """Tell whether faults show where they happened; a wrong switch is reported by now."""
+    """Return whether faults show where they happened.
+
+    A value that is no switch was reported before.
+    """
     try:
         return is_on(DEBUG)
     except InputError:
         return False
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
+    """Print a message of the program on the standard error stream."""
     from leastnoise._frames import escape_controls
 
+    lines = [escape_controls(line) for line in text.split("\n")]
     with suppress(OSError):
-        click.echo("leastnoise: " + "\n".join(map(escape_controls, text.split("\n"))), err=True)
+        click.echo("leastnoise: " + "\n".join(lines), err=True)

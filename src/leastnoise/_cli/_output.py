@@ -1,4 +1,4 @@
-"""What commands share: options, reading the spec, writing numbers for people, tables and JSON on standard output, and new files."""
+"""Options, specs, output and new files that several commands share."""
 
 import json
 import os
@@ -27,94 +27,115 @@ from leastnoise._trusted.accounting import Budget, Charge, parameters, whole_bud
 from leastnoise._trusted.check import InputError, readable
 
 _WIDE = 160  # columns where there is no terminal
+_EXACT_DIGITS = 6  # decimals of an amount that has no short exact form
 FILE = click.Path(path_type=Path)
-as_json = click.option(
+spec_argument = click.argument("path", metavar="SPEC", type=FILE)
+json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."
 )
 
 
-def options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
-    """Return a decorator that gives a command several options, each with a name, a type and a help text."""
+def add_options(*rows: tuple[str, Any, str]) -> Callable[[Any], Any]:
+    """Return a decorator that adds options to a command.
 
-    def decorated(command: Any) -> Any:
-        for name, kind, text in reversed(rows):
-            command = click.option(name, type=kind, help=text)(command)
+    Args:
+        rows: each option as its name (and its parameter, if it differs), type and help text.
+    """
+
+    def decorate(command: Any) -> Any:
+        for names, value_type, help_text in reversed(rows):
+            command = click.option(*names.split(), type=value_type, help=help_text)(command)
         return command
 
-    return decorated
+    return decorate
 
 
 # For commands that plan; the same as LEASTNOISE_CACHE=off in the environment.
-without_cache = click.option(
+cache_option = click.option(
     "--no-cache",
     is_flag=True,
     expose_value=False,
-    callback=lambda _, __, wanted: os.environ.update({CACHE: "off"} if wanted else {}),
-    help="Plan anew, and keep no plan in the cache folder.",
+    callback=lambda _, __, is_off: os.environ.update({CACHE: "off"} if is_off else {}),
+    help="Plan again, and store no plan in the cache folder.",
 )
-of_spec = click.option(
+spec_option = click.option(
     "--spec",
-    "beside",
+    "spec_path",
     type=FILE,
     expose_value=False,
     callback=lambda context, _, path: context.meta.update(spec=path),
-    help="The spec, where SPEC is a file of SQL statements (.sql), which are asked in place of "
-    "its [[workload]].",
+    help="The spec, if SPEC is a file of SQL statements (.sql). They replace its [[workload]].",
 )
 
 
 def read_command_spec(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
-    """Read the spec of a command; where its argument is a file of SQL, read the spec that --spec names, which asks these statements."""
-    beside = click.get_current_context().meta.get("spec")
-    if (path.suffix == ".sql") != (beside is not None):
+    """Read the spec of a command.
+
+    If the argument is a file of SQL, read the spec that --spec names. The statements replace its
+    workload.
+    """
+    spec_path = click.get_current_context().meta.get("spec")
+    if (path.suffix == ".sql") != (spec_path is not None):
         raise InputError(
-            f"{path} has SQL statements: say --spec people.toml too, for the domain and the budget."
-            if beside is None
+            f"{path} has SQL statements: add --spec people.toml for the domain and the budget."
+            if spec_path is None
             else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
         )
     return (
         read_spec(path, categories or {})
-        if beside is None
-        else read_spec(beside, categories or {}, path)
+        if spec_path is None
+        else read_spec(spec_path, categories or {}, path)
     )
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
-    """Plan what a spec asks for, with a line of progress; return the plan and the seconds that it took."""
+    """Plan the workload of a spec with a progress line.
+
+    Returns:
+        The plan, and how many seconds planning took.
+    """
     with memory_limit(), Progress("planning", about=spec_seconds(spec)) as progress:
         return planned_spec(spec, progress.trying), progress.seconds
 
 
-def number(value: float) -> str:
-    """Write a number for people, with four significant digits."""
+def format_number(value: float) -> str:
+    """Format a number with four significant digits."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
-def noise(mechanism: str) -> str:
-    """Write the name of a kind of noise for people: "discrete Laplace"."""
+def format_noise(mechanism: str) -> str:
+    """Format the name of a noise mechanism, such as "discrete Laplace"."""
     kind, name = mechanism.split("_")
     return f"{kind} {name.capitalize()}"
 
 
-def amount(value: Fraction, *, up: bool) -> str:
-    """Write an epsilon, delta or rho for people: exactly where that is short, else with six digits, rounded up or down."""
+def format_amount(value: Fraction, *, up: bool) -> str:
+    """Format an epsilon, delta or rho.
+
+    Exactly if the exact form is short, otherwise with six digits, rounded up or down.
+    """
     text = readable(value)
     if not text.startswith("about"):
         return text
-    scale = max(6, 5 - floor(log10(value)) if up else 0)
+    scale = _EXACT_DIGITS
+    if up:
+        scale = max(scale, _EXACT_DIGITS - 1 - floor(log10(value)))
     digits = value * 10**scale
     return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
 
 
-def amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
-    """Write a charge (without one, the whole budget) for people, with the parameters of the budget's definition."""
+def format_amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
+    """Format a charge with the parameters of the budget's definition.
+
+    Without a charge, format the whole budget.
+    """
     charge = charge or whole_budget(budget)
     return " and ".join(
-        f"{name} = {amount(getattr(charge, name), up=up)}" for name in parameters(budget)
+        f"{name} = {format_amount(getattr(charge, name), up=up)}" for name in parameters(budget)
     )
 
 
-def show_table(
+def print_table(
     title: str,
     columns: Sequence[tuple[str, str]],
     rows: Iterable[Sequence[str | tuple[str, ...]]],
@@ -123,39 +144,36 @@ def show_table(
     """Print a table and an empty line.
 
     Args:
-        title: a line above it, or an empty text.
-        columns: of each its heading, and "left", "right" or "fold" (left, and broken into lines
-            where the screen is narrow).
-        rows: their cells; a cell of several lines is a tuple of them.
-        bold: the number of a row in bold letters.
+        title: a line above the table, or an empty text.
+        columns: the heading of each column and its alignment: "left", "right" or "fold" (left, and
+            wrapped on a narrow screen).
+        rows: the cells of each row; a cell with several lines is a tuple.
+        bold: the number of the row in bold letters.
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
-    def text(lines: str | tuple[str, ...]) -> Text:
+    def render_cell(lines: str | tuple[str, ...]) -> Text:
         return Text("\n".join(map(escape_controls, (lines,) if isinstance(lines, str) else lines)))
 
-    for (
-        heading,
-        side,
-        # a heading has ends of lines only where we wrote them: names of tables and attributes have none
-    ) in columns:
-        justify: Any = "right" if side == "right" else "left"
+    for heading, alignment in columns:
+        justify: Any = "right" if alignment == "right" else "left"
+        # Only our own headings have line breaks: names of tables and attributes have none.
         table.add_column(
-            text(tuple(heading.split("\n"))),
+            render_cell(tuple(heading.split("\n"))),
             justify=justify,
-            no_wrap=side != "fold",
+            no_wrap=alignment != "fold",
             overflow="fold",
         )
-    for number_of_row, row in enumerate(rows):
-        table.add_row(*map(text, row), style="bold" if number_of_row == bold else None)
+    for row_number, row in enumerate(rows):
+        table.add_row(*map(render_cell, row), style="bold" if row_number == bold else None)
     if title:
         _print(Text(escape_controls(title), style="bold"))
     _print(table)
     click.echo()
 
 
-def show_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print a line for each name and its value."""
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one pair on each line."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -164,35 +182,42 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     _print(table)
 
 
-def _print(what: RenderableType) -> None:
-    """Print with colours on a terminal unless NO_COLOR is set; elsewhere without them and without spaces at the ends of lines."""
-    screen = Console(highlight=False, soft_wrap=False)
-    if not (screen.is_terminal or os.environ.get("COLUMNS")):
-        screen = Console(highlight=False, width=_WIDE)
-    with screen.capture() as captured:
-        screen.print(what)
+def _print(renderable: RenderableType) -> None:
+    """Print a table or text of rich.
+
+    With colours on a terminal unless NO_COLOR is set; elsewhere without colours and trailing
+    spaces.
+    """
+    console = Console(highlight=False, soft_wrap=False)
+    if not (console.is_terminal or os.environ.get("COLUMNS")):
+        console = Console(highlight=False, width=_WIDE)
+    with console.capture() as captured:
+        console.print(renderable)
     text = captured.get()
     click.echo(
-        text if screen.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")),
+        text if console.is_terminal else "\n".join(line.rstrip() for line in text.split("\n")),
         nl=False,
-        color=screen.is_terminal,
+        color=console.is_terminal,
     )
 
 
-def show_json(value: Mapping[str, Any]) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print exactly one JSON object."""
     click.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
-def warn(sentences: Iterable[str]) -> None:
+def print_warnings(sentences: Iterable[str]) -> None:
     """Print warnings on the standard error stream."""
     for sentence in sentences:
         click.echo(f"Warning: {sentence}", err=True)
 
 
 def display_path(path: Path) -> str:
-    """Return a path relative to the current directory where it is below it, else the absolute path."""
-    whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links, and show another name than was typed
+    """Format a path: relative if it is below the current directory.
+
+    Otherwise the absolute path.
+    """
+    whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links, and would show another name than the user typed
     return (
         str(whole_path.relative_to(Path.cwd()))
         if whole_path.is_relative_to(Path.cwd())
@@ -200,7 +225,7 @@ def display_path(path: Path) -> str:
     )
 
 
-def check_new(path: Path, advice: str) -> None:
+def check_new_file(path: Path, advice: str) -> None:
     """Refuse a file that exists already."""
     try:
         path.lstat()
@@ -208,25 +233,29 @@ def check_new(path: Path, advice: str) -> None:
         return
     except OSError as error:
         raise InputError(
-            f"{display_path(path)} cannot be written: {(error.strerror or 'no such place').lower()}. "
+            f"{display_path(path)} cannot be written: {(error.strerror or 'no such folder').lower()}. "
             f"{advice}"
         ) from None
     raise InputError(f"{display_path(path)} exists already and is not overwritten. {advice}")
 
 
 @contextmanager
-def new_file(path: Path, advice: str) -> Iterator[Path]:
-    """Give the path to write a new file at; the file gets its name when all is written, and nothing is left after an error."""
-    check_new(path, advice)
-    part = path.with_name(f".{os.getpid()}.part.{path.name}")
+def open_new_file(path: Path, advice: str) -> Iterator[Path]:
+    """Open a new file that gets its name when it is complete.
+
+    Yields:
+        The temporary path to write to. Nothing is left of it after an error.
+    """
+    check_new_file(path, advice)
+    temporary = path.with_name(f".{os.getpid()}.part.{path.name}")
     try:
-        yield part
-        part.rename(path)
+        yield temporary
+        temporary.rename(path)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         raise InputError(
-            f"{display_path(path)} cannot be written: {reason}. Choose a folder that exists and that you "
-            "may write to."
+            f"{display_path(path)} cannot be written: {reason}. Choose a folder that exists and in "
+            "which you may write."
         ) from None
     except UnicodeEncodeError:
         raise InputError(
@@ -235,10 +264,10 @@ def new_file(path: Path, advice: str) -> Iterator[Path]:
         ) from None
     finally:
         with suppress(OSError):
-            part.unlink()
+            temporary.unlink()
 
 
-def write_new(path: Path, text: str, advice: str) -> None:
-    """Write a new text file, whole or not at all."""
-    with new_file(path, advice) as part:
-        part.write_text(text, encoding="utf-8")
+def write_new_file(path: Path, text: str, advice: str) -> None:
+    """Write a new text file; after an error no part of it is left."""
+    with open_new_file(path, advice) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,11 +1,15 @@
-"""Commands that read the spec alone: ``plan``, ``compare``, ``audit`` and ``studio``."""
+"""The commands that read no data.
+
+``plan``, ``compare``, ``audit`` and ``studio``.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -13,21 +17,22 @@ from leastnoise._audit import Audit
 from leastnoise._cli._main import FAULT
 from leastnoise._cli._output import (
     FILE,
-    amounts,
-    as_json,
-    check_new,
+    cache_option,
+    check_new_file,
     display_path,
-    noise,
-    number,
-    of_spec,
+    format_amounts,
+    format_noise,
+    format_number,
+    json_option,
     plan_with_progress,
+    print_facts,
+    print_json,
+    print_table,
+    print_warnings,
     read_command_spec,
-    show_facts,
-    show_json,
-    show_table,
-    warn,
-    without_cache,
-    write_new,
+    spec_argument,
+    spec_option,
+    write_new_file,
 )
 from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
@@ -42,12 +47,12 @@ from leastnoise._planning import (
     mean_target_statuses,
     period_errors,
     plan_for_workload,
+    table_prices,
     target_statuses,
     with_budget_size,
     with_max_rows,
 )
-from leastnoise._planning import compare as tried_on
-from leastnoise._planning import table_prices as prices_of
+from leastnoise._planning import compare as compare_strategies
 from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
@@ -63,7 +68,7 @@ from leastnoise._session import (
     planned_spec,
     spec_seconds,
 )
-from leastnoise._session import audit as audited
+from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
 from leastnoise._trusted.accounting import (
     ZCDP,
@@ -77,8 +82,12 @@ from leastnoise._trusted.check import InputError, readable, refuse
 from leastnoise._trusted.measurements import cost, views
 from leastnoise._workload import leaves_out
 
-_MOST_SIZES, _MOST_TABLES, _MOST_PERIODS = 8, 40, 24
-_LEAST_GAIN = 1.001  # of the error for which declaring attributes complete is proposed
+_MOST_SIZES = 8  # values of --budgets or --max-rows
+_MOST_TABLES = 40  # rows that are printed; --json has all
+_MOST_PERIODS = 24  # periods of a series that are printed; --json has all
+_LEAST_GAIN = 1.001  # ratio of errors from which complete attributes are proposed
+# Rounded scales may cost a millionth less than the budget; the budget is shown then.
+_NEARLY_ALL = Fraction(10**6 - 1, 10**6)
 _EXISTS = "Choose another file, or remove it first."
 _MEASURES = {
     "epsilon": "epsilon",
@@ -87,33 +96,36 @@ _MEASURES = {
 }
 _BY_DELTA = "std_error of a mean in a group of size rows, at most: by the delta method, at the largest mean that the bounds allow"
 _BY_SHARE = "rows: standard error of the counts up to a cell; std_error is their share of size rows"
+_AUDIT_STATISTIC = (
+    "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on the other"
+)
+_HELD = "no bound is above its claim"
+_NOT_HELD = "MORE IS LOST THAN IS CLAIMED"
 _NO_LOOK = (
-    "Choose max_rows from what is known in public of how many rows people have. With fewer, more "
-    "rows of a unit are left out, "
-    "which these errors do not count. Do not read the number off the data: that would be a "
-    "release that nobody paid for."
+    "Choose max_rows from public knowledge of how many rows people have. A lower limit leaves out "
+    "more rows of a unit, which these errors do not count. Do not read the number off the data: "
+    "that would be a release that nobody paid for."
 )
 _STEPS = {
-    "test": "ask how much structure the data have (the least cost of any partition)",
+    "test": "measure how much structure the data have (the least cost of any partition)",
     "levels": "measure blocks of several widths, and shrink the differences between them",
     "buckets": "measure the buckets",
     "blocks": "measure a few blocks",
-    "parts": "divide each block as its noisy count deserves, and measure the parts and groups of "
-    "them",
+    "parts": "divide each block by its noisy count, and measure the parts and groups of parts",
     "total": "count the rows",
-    "alone": "measure every attribute alone",
+    "alone": "measure a table of each attribute",
     "pairs": "measure pairs of attributes on bins that hold about half as many rows as their "
     "noise, and fit a model",
     "threes": "measure tables of three attributes on bins",
     "independent": "measure the plan that does not look at the data",
     "tail": "count the records in the tail, and choose the threshold of least predicted error",
-    "sums": "measure the sums of values cut at the threshold, with a strategy made for it",
-    "groups": "measure buckets of the number under the threshold, by group; each group adds up "
-    "those that are likely worth their noise",
-    "number": "measure sums along the number; buckets of it, each up to 1.6 times as high as the "
-    "last, that hold nothing are left out",
+    "sums": "measure the sums of values cut at the threshold, with a strategy for that threshold",
+    "groups": "measure buckets of the number below the threshold, by group; each group adds up the "
+    "buckets that probably exceed their noise",
+    "number": "measure sums along the number, without the empty buckets; each bucket is up to 1.6 "
+    "times as high as the last",
 }
-_CASES = {
+_CASES = {  # the data that lead to each alternative
     "independent": "no structure:",
     "adaptive": "much structure:",
     "blocks": "some structure:",
@@ -124,179 +136,250 @@ _CASES = {
 
 
 @click.command(
-    epilog="It shows the rmse of every table and a lower bound; tables are called by their "
+    epilog="The output has the rmse of every table and a lower bound. Tables are named after their "
     "queries, such as prefix or identity."
 )
-@click.argument("spec", type=FILE)
-@as_json
-@click.option("--out", type=FILE, help="Also write the plan itself to this new file.")
-@click.option("--epsilon", help="Plan for this epsilon in place of the spec's.")
+@spec_argument
+@json_option
+@click.option("--out", type=FILE, help="Also write the plan to this new file.")
+@click.option("--epsilon", help="Plan for this epsilon instead of the spec's.")
 @click.option(
     "--budgets",
-    help="Also the errors under other budgets of the same kind, such as 0.1,1,10; nothing is "
-    "planned again.",
+    help="Also show the errors under other budgets of the same kind, such as 0.1,1,10. The "
+    "strategy stays the same.",
 )
 @click.option(
     "--max-rows",
-    "rows",
-    help="Also the errors for other limits of rows of a unit, such as 1,2,4,8; each is planned.",
+    help="Also show the errors for other limits of rows per unit, such as 1,2,4,8. Each limit is "
+    "planned.",
 )
 @click.option(
     "--prices",
     is_flag=True,
-    help="Also what every table costs: alone, and what leaving it out saves. Plans many times.",
+    help="Also show the cost of every table: on its own, and the saving without it. Plans many "
+    "times.",
 )
-@of_spec
-@without_cache
-def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **further: Any) -> None:  # noqa: FBT001 - click passes flags by name
+@spec_option
+@cache_option
+def plan(
+    path: Path,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    out: Path | None,
+    epsilon: str | None,
+    **comparisons: Any,
+) -> None:
     """Show the expected error of every table; this spends nothing.
 
-    Reads the spec file alone; the data need not exist. With `queries.sql --spec people.toml` it
-    asks SQL statements of that domain.
+    Reads only the spec file; the data need not exist. `queries.sql --spec people.toml` plans SQL
+    statements on the domain of that spec.
     """
-    what = read_command_spec(spec)
-    check_writable(what)
+    spec = read_command_spec(path)
+    check_writable(spec)
     if epsilon is not None:
-        changed = with_budget_size(what.privacy, epsilon)
-        if isinstance(changed.budget, ZCDP):
-            raise InputError(
-                "--epsilon takes the place of the spec's epsilon; the spec has a budget of rho."
-            )
-        what = replace(what, privacy=changed)
+        spec = _with_epsilon(spec, epsilon)
     if out is not None:
-        check_new(out, _EXISTS)
-    warn_of_bias(what)
-    warnings = spec_warnings(what)
-    warn(warnings)
-    made, seconds = plan_with_progress(what)
-    check_options(made, what.options)
+        check_new_file(out, _EXISTS)
+    warn_of_bias(spec)
+    early_warnings = spec_warnings(spec)
+    print_warnings(early_warnings)
+    plan, seconds = plan_with_progress(spec)
+    check_options(plan, spec.options)
     if out is not None:
-        write_new(out, made.to_json() + "\n", _EXISTS)
-    late = [*plan_warnings(what, made), *guard_warnings(what, made)]
-    warn(late)
-    complete_gain = error_over_complete(made, what.search())
-    share = guard_share(what.options.guard)
-    guard = None if share is None else guard_forecast(made.privacy, share, what.options.rows)
-    by_budget, by_rows, priced = _compared(made, what, **further)
-    searches = _search_facts(what)
+        write_new_file(out, plan.to_json() + "\n", _EXISTS)
+    late_warnings = [*plan_warnings(spec, plan), *guard_warnings(spec, plan)]
+    print_warnings(late_warnings)
+    preview = _Preview(
+        plan,
+        seconds,
+        spec.options.level,
+        _forecast_guard(spec, plan),
+        error_over_complete(plan, spec.search()),
+        _search_facts(spec),
+        *_comparison_plans(plan, spec, **comparisons),
+    )
     if as_json:
-        more: dict[str, Any] = {
-            "guard": {} if guard is None else asdict(guard),
-            "searches": searches,
-            "periods": period_errors(made),
-            "budgets": [_errors_json(other) for other in by_budget.values()],
-            "max_rows": [_errors_json(other) for other in by_rows.values()],
-            "prices": [asdict(price) for price in priced],
-        }
-        given = {name: value for name, value in more.items() if value}
-        if complete_gain is not None:
-            given["error_over_complete"] = complete_gain
-        show_json(
-            {**_facts(made, seconds, what.options.level), **given, "warnings": [*warnings, *late]}
-        )
+        print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
         return
-    show_plan(made, seconds, what.options.level, guard)
-    _show_complete(made, complete_gain)
-    _show_periods(made)
-    _show_errors("rmse under other budgets", by_budget)
-    _show_errors("rmse where so many rows of a unit count", by_rows, budgets=True)
-    if by_rows:
-        click.echo(click.wrap_text(_NO_LOOK, 78))
-    if priced:
-        columns = [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")]
-        show_table(
-            "Parts of the budget",
-            columns,
-            [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in priced],
-        )
-    for fact in searches:
-        click.echo("\n" + click.wrap_text(_search_words(fact), 78))
+    _print_preview(preview)
     if out is not None:
         click.echo(f"The plan is in {display_path(out)}.")
 
 
-def _show_complete(plan: Plan, ratio: float | None) -> None:
-    """Say what it would save to declare attributes complete, where that is over a thousandth."""
-    if ratio is None or ratio < _LEAST_GAIN:
+class _Preview(NamedTuple):
+    """A plan and the comparisons that the options of ``plan`` request."""
+
+    plan: Plan
+    seconds: float
+    level: float
+    guard: GuardForecast | None
+    error_over_complete: float | None
+    searches: list[dict[str, Any]]
+    plans_by_max_rows: dict[str, Plan]
+    plans_by_budget: dict[str, Plan]
+    prices: tuple[Price, ...]
+
+
+def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
+    """Return a spec with another epsilon."""
+    privacy = with_budget_size(spec.privacy, epsilon)
+    if isinstance(privacy.budget, ZCDP):
+        raise InputError(
+            "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
+        )
+    return replace(spec, privacy=privacy)
+
+
+def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
+    """Return the expected precision of the guard; None without one."""
+    share = guard_share(spec.options.guard)
+    if share is None:
+        return None
+    return guard_forecast(plan.privacy, share, spec.options.rows)
+
+
+def _preview_json(preview: _Preview) -> dict[str, Any]:
+    """Return a plan and its comparisons as a JSON object with stable keys."""
+    optional: dict[str, Any] = {
+        "guard": {} if preview.guard is None else asdict(preview.guard),
+        "searches": preview.searches,
+        "periods": period_errors(preview.plan),
+        "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
+        "max_rows": [_errors_json(plan) for plan in preview.plans_by_max_rows.values()],
+        "prices": [asdict(price) for price in preview.prices],
+    }
+    present = {name: value for name, value in optional.items() if value}
+    if preview.error_over_complete is not None:
+        present["error_over_complete"] = preview.error_over_complete
+    return {**_plan_json(preview.plan, preview.seconds, preview.level), **present}
+
+
+def _print_preview(preview: _Preview) -> None:
+    """Print a plan and its comparisons."""
+    print_plan(preview.plan, preview.seconds, preview.level, preview.guard)
+    _print_complete_gain(preview.plan, preview.error_over_complete)
+    _print_periods(preview.plan)
+    _print_errors("rmse under other budgets", preview.plans_by_budget)
+    _print_errors(
+        "rmse for other limits of rows per unit", preview.plans_by_max_rows, show_budgets=True
+    )
+    if preview.plans_by_max_rows:
+        click.echo(click.wrap_text(_NO_LOOK, 78))
+    if preview.prices:
+        print_table(
+            "Parts of the budget",
+            [("table", "fold"), ("needs alone", "right"), ("leaving it\nout saves", "right")],
+            [[price.table, f"{price.alone:.0%}", f"{price.saved:.0%}"] for price in preview.prices],
+        )
+    for search in preview.searches:
+        click.echo("\n" + click.wrap_text(_describe_search(search), 78))
+
+
+def _print_complete_gain(plan: Plan, error_ratio: float | None) -> None:
+    """Print what complete attributes would save, if over a thousandth."""
+    if error_ratio is None or error_ratio < _LEAST_GAIN:
         return
     names = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
     click.echo(
         click.wrap_text(
-            f"Missing and outside values of {', '.join(names)} cost {ratio - 1:.1%} of the error, "
-            "because they are measured too. Where a column has none, say complete = true in its "
-            "[domain] table.",
+            f"Missing and outside values of {', '.join(names)} cost {error_ratio - 1:.1%} of the "
+            "error, because they are measured too. If a column has none, write complete = true in "
+            "its [domain] table.",
             78,
         )
     )
 
 
-def _compared(
-    made: Plan, what: Spec, budgets: str | None, rows: str | None, *, prices: bool
+def _comparison_plans(
+    plan: Plan, spec: Spec, budgets: str | None, max_rows: str | None, *, prices: bool
 ) -> tuple[dict[str, Plan], dict[str, Plan], tuple[Price, ...]]:
-    """Return the same strategy under other budgets, plans for other numbers of rows of a unit, and what every table costs."""
-    by_budget, by_rows, priced = dict[str, Plan](), dict[str, Plan](), tuple[Price, ...]()
-    if rows is not None:
-        specs = {
-            size: replace(what, privacy=with_max_rows(what.privacy, size))
-            for size in _sizes("--max-rows", rows)
-        }
-        with (
-            memory_limit(),
-            Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress,
-        ):
-            for size, spec in specs.items():
-                progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
-                by_rows[size] = planned_spec(spec)
-        _check_promised("--max-rows", *by_rows.values())
-    if budgets is not None:
-        _check_promised("--budgets", made)
-        by_budget = {
-            size: plan_for_workload(made.workload, made, with_budget_size(made.privacy, size))
-            for size in _sizes("budgets", budgets)
-        }
-    if prices:
-        _check_promised("--prices", made)
-        count = len(made.workload.products)
-        with memory_limit(), Progress("pricing", about=count * spec_seconds(what)) as progress:
-            priced = prices_of(
-                made, what.search(lambda name: progress.step(f"pricing {name}", count))
-            )
-    return by_budget, by_rows, priced
+    """Return the plans and prices that the options request.
+
+    Returns:
+        The plan for each limit of rows per unit; the plan at each budget; the price of each table.
+    """
+    plans_by_max_rows = {} if max_rows is None else _plan_for_max_rows(spec, max_rows)
+    plans_by_budget = {} if budgets is None else _rescale_to_budgets(plan, budgets)
+    table_prices = _price_tables(plan, spec) if prices else ()
+    return plans_by_max_rows, plans_by_budget, table_prices
 
 
-def _sizes(option: str, listed: str) -> list[str]:
-    sizes = [size.strip() for size in listed.split(",")]
-    if len(sizes) > _MOST_SIZES:
-        raise refuse(f"the number of {option}", len(sizes), f"at most {_MOST_SIZES}")
-    return sizes
+def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
+    """Return a plan for each limit of rows per unit."""
+    specs = {
+        size: replace(spec, privacy=with_max_rows(spec.privacy, size))
+        for size in _split_sizes("--max-rows", sizes)
+    }
+    plans = {}
+    seconds = sum(map(spec_seconds, specs.values()))
+    with memory_limit(), Progress("planning", about=seconds) as progress:
+        for size, changed_spec in specs.items():
+            rows = "row" if size == "1" else "rows"
+            progress.step(f"planning for {size} {rows} of a unit", len(specs))
+            plans[size] = planned_spec(changed_spec)
+    _check_promise("--max-rows", *plans.values())
+    return plans
 
 
-def _check_promised(option: str, *plans: Plan) -> None:
+def _rescale_to_budgets(plan: Plan, sizes: str) -> dict[str, Plan]:
+    """Return a plan with the same strategy at each budget."""
+    _check_promise("--budgets", plan)
+    return {
+        size: plan_for_workload(plan.workload, plan, with_budget_size(plan.privacy, size))
+        for size in _split_sizes("budgets", sizes)
+    }
+
+
+def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
+    """Return the cost of each table of a plan, with a progress line."""
+    _check_promise("--prices", plan)
+    count = len(plan.workload.products)
+    with memory_limit(), Progress("pricing", about=count * spec_seconds(spec)) as progress:
+        search = spec.search(lambda name: progress.step(f"pricing {name}", count))
+        return table_prices(plan, search)
+
+
+def _split_sizes(option: str, sizes: str) -> list[str]:
+    """Split the sizes of an option at commas."""
+    parts = [size.strip() for size in sizes.split(",")]
+    if len(parts) > _MOST_SIZES:
+        raise refuse(f"the number of {option}", len(parts), f"at most {_MOST_SIZES}")
+    return parts
+
+
+def _check_promise(option: str, *plans: Plan) -> None:
+    """Refuse plans whose error depends on the data."""
     if any(plan.promise is None for plan in plans):
         raise InputError(
-            f"{option} is for plans whose error is known beforehand; this one depends on the data."
+            f"{option} needs a plan whose error is known beforehand; the error of this plan depends "
+            "on the data."
         )
 
 
-def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
-    """Return the expected error of every table as JSON objects, with null where the error depends on the data.
+def expected_tables(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
+    """Return the expected error of every table as JSON objects.
 
-    Errors of counts are in rows, those of sums in amounts of the measure. A table with a target has
-    the target, the error that is compared with it, and whether the target is kept.
+    Errors of counts are in rows, errors of sums in the unit of the measure; they are null if they
+    depend on the data. A table with a target also has the target, the error that is compared with
+    it, and whether the target is kept.
     """
-    products, seen, tables = plan.workload.products, Counter[str](), []
-    promised = [None] * len(products) if plan.promise is None else plan.promise.tables
-    targets = [None] * len(products) if plan.promise is None else target_statuses(plan, level)
-    for product, table, target in zip(products, promised, targets, strict=True):
-        seen[product.name] += 1
-        again = f" ({seen[product.name]})" if seen[product.name] > 1 else ""
+    products = plan.workload.products
+    table_errors: Sequence[Any] = [None] * len(products)
+    targets: Sequence[TargetStatus | None] = [None] * len(products)
+    if plan.promise is not None:
+        table_errors = plan.promise.tables
+        targets = target_statuses(plan, level)
+    name_counts = Counter[str]()
+    tables = []
+    for product, error, target in zip(products, table_errors, targets, strict=True):
+        name_counts[product.name] += 1
+        count = name_counts[product.name]
         tables.append(
             {
-                "name": product.name + again,
+                "name": product.name if count == 1 else f"{product.name} ({count})",
                 "queries": product.rows,
-                "rmse": None if table is None else table.rmse * product.unit,
-                "largest_std": None if table is None else table.largest_std * product.unit,
-                "largest_is_bound": None if table is None else table.largest_is_bound,
+                "rmse": None if error is None else error.rmse * product.unit,
+                "largest_std": None if error is None else error.largest_std * product.unit,
+                "largest_is_bound": None if error is None else error.largest_is_bound,
                 "weight": float(product.weight),
                 "measure": product.measure,
                 "leaves_out": list(leaves_out(product)),
@@ -307,55 +390,49 @@ def expected(plan: Plan, level: float = 0.95) -> list[dict[str, Any]]:
 
 
 def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
-    """Return the expected error of means, quantiles and distribution functions: that of their counts, and their own at a public size."""
-    return [
-        {
-            "name": error.statistic.name,
-            "asked": error.statistic.to_json(),
-            "tables": list(error.tables),
-            "rows": error.rows,
-            "largest_rows": error.largest_rows,
-            "size": None if error.statistic.size is None else float(error.statistic.size),
-            "size_is": "rows" if plan.workload.weight_of(error.statistic) is None else "weights",
-            "std_error": error.std_error,
-            "method": _BY_DELTA if error.statistic.form.of_measure else _BY_SHARE,
-            **_target_facts(target),
-        }
-        for error, target in (
-            ()
-            if plan.promise is None
-            else zip(statistic_errors(plan), mean_target_statuses(plan, level), strict=True)
+    """Return the expected errors of means, quantiles and CDFs as JSON objects.
+
+    Each has the error of its counts, and its own error where the spec states a public size.
+    """
+    if plan.promise is None:
+        return []
+    errors = statistic_errors(plan)
+    targets = mean_target_statuses(plan, level)
+    facts = []
+    for error, target in zip(errors, targets, strict=True):
+        statistic = error.statistic
+        facts.append(
+            {
+                "name": statistic.name,
+                "asked": statistic.to_json(),
+                "tables": list(error.tables),
+                "rows": error.rows,
+                "largest_rows": error.largest_rows,
+                "size": None if statistic.size is None else float(statistic.size),
+                "size_is": "rows" if plan.workload.weight_of(statistic) is None else "weights",
+                "std_error": error.std_error,
+                "method": _BY_DELTA if statistic.form.of_measure else _BY_SHARE,
+                **_target_facts(target),
+            }
         )
-    ]
+    return facts
 
 
 def _target_facts(target: TargetStatus | None) -> dict[str, Any]:
-    return (
-        {}
-        if target is None
-        else {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
-    )
+    """Return a target, the error compared with it, and whether it is kept."""
+    if target is None:
+        return {}
+    return {"target": {target.kind: target.most}, target.kind: target.error, "kept": target.kept}
 
 
-def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
-    """Return what a plan promises as a JSON object with stable keys, with null where it depends on the data."""
-    promise, tables, explanation = (
-        plan.promise,
-        expected(plan, level),
-        mechanism_of(plan).explain(plan),
-    )
-    looks: dict[str, Any] = {}
-    if explanation.steps:
-        reference = None if explanation.reference is None else explanation.reference.to_json()
-        if reference is not None:
-            reference["rmse"] = dict(
-                zip((table["name"] for table in tables), reference["rmse"], strict=True)
-            )
-        looks = {
-            "data_aware": True,
-            "steps": [step.to_json() for step in explanation.steps],
-            "reference": reference,
-        }
+def _plan_json(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
+    """Return the promises of a plan as a JSON object with stable keys.
+
+    Errors that depend on the data are null.
+    """
+    promise = plan.promise
+    tables = expected_tables(plan, level)
+    explanation = mechanism_of(plan).explain(plan)
     cost: dict[str, Any] = {**plan.cost().to_json()}
     cost |= cost.pop("budget", {})
     optional = {
@@ -377,35 +454,57 @@ def _facts(plan: Plan, seconds: float, level: float) -> dict[str, Any]:
         "tables": tables,
         **{name: value for name, value in optional.items() if value},
         "seconds": round(seconds, 3),
-        **looks,
+        **_data_aware_facts(explanation, tables),
     }
 
 
-def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None) -> None:
-    """Print the expected errors of a plan; where they depend on the data, print the steps that will be done."""
-    tables, explanation = expected(plan, level), mechanism_of(plan).explain(plan)
-    totals = (
-        _show_steps(explanation, tables) if plan.promise is None else _show_promise(plan, tables)
-    )
-    _show_statistics(_expected_statistics(plan, level))
-    budget = plan.privacy.budget
-    paid, most = parameters(charge(budget, budget, plan.cost())), parameters(whole_budget(budget))
-    near = Fraction(
-        10**6 - 1, 10**6
-    )  # rounded scales may cost a millionth less than the budget, which is shown then
-    costs = Charge(
-        **{name: most[name] if part >= near * most[name] else part for name, part in paid.items()}
-    )
-    rest = ", all of it" if plan.measurements is None else ""
-    show_facts(
+def _data_aware_facts(
+    explanation: Explanation, tables: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the steps of a plan that looks at the data, and its reference plan.
+
+    Empty for other plans.
+    """
+    if not explanation.steps:
+        return {}
+    reference = None if explanation.reference is None else explanation.reference.to_json()
+    if reference is not None:
+        names = (table["name"] for table in tables)
+        reference["rmse"] = dict(zip(names, reference["rmse"], strict=True))
+    return {
+        "data_aware": True,
+        "steps": [step.to_json() for step in explanation.steps],
+        "reference": reference,
+    }
+
+
+def print_plan(
+    plan: Plan, seconds: float, level: float, guard: GuardForecast | None = None
+) -> None:
+    """Print the expected errors of a plan.
+
+    If they depend on the data, print the steps of the mechanism instead.
+    """
+    tables = expected_tables(plan, level)
+    explanation = mechanism_of(plan).explain(plan)
+    if plan.promise is None:
+        totals = _print_steps(explanation, tables)
+    else:
+        totals = _print_promise(plan, tables)
+    _print_statistics(_expected_statistics(plan, level))
+    remark = ", all of it" if plan.measurements is None else ""
+    print_facts(
         [
             ("queries", f"{sum(table['queries'] for table in tables):,}"),
             *totals,
             ("strategy", plan.strategy),
             ("protects", plan.privacy.unit),
-            ("cost", f"{costs}{rest}, with {noise(explanation.mechanism)} noise"),
+            (
+                "cost",
+                f"{_shown_cost(plan)}{remark}, with {format_noise(explanation.mechanism)} noise",
+            ),
             *([] if guard is None else [("guard", guard.words())]),
-            *_shares(plan),
+            *_cost_shares(plan),
             *(("values", sentence) for sentence in list_sum_contributions(plan.workload)),
             *(("left out", sentence) for sentence in list_dropped_rows(plan)),
             *(
@@ -417,193 +516,243 @@ def show_plan(plan: Plan, seconds: float, level: float, guard: GuardForecast | N
     )
 
 
-def _show_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Print a row for each table, without columns that say the same of all tables; return the facts about their total error."""
-    units = [
-        str(product.measure) if product.of_values else "units" if product.of_units else "rows"
-        for product in plan.workload
-    ]
-    hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
-    columns: list[tuple[str, str, Callable[[dict[str, Any], str], str], bool]] = [
-        ("table", "fold", lambda table, _: table["name"], True),
-        ("queries", "right", lambda table, _: f"{table['queries']:,}", True),
-        ("rmse", "right", lambda table, _: number(table["rmse"]), True),
-        (
-            "largest\nstd error",
-            "right",
-            lambda table, _: "<= " * table["largest_is_bound"] + number(table["largest_std"]),
-            True,
-        ),
-        ("in", "fold", lambda _, unit: unit, {*units} != {"rows"}),
-        (
-            "weight",
-            "right",
-            lambda table, _: f"{table['weight']:g}",
-            any(table["weight"] != 1 for table in tables),
-        ),
-        (
-            "target",
-            "left",
-            lambda table, _: _target(table),
-            any("target" in table for table in tables),
-        ),
-        (
-            "leaves out\nrows without",
-            "fold",
-            lambda table, _: ", ".join(name for name in table["leaves_out"] if name in hidden),
-            bool(hidden),
-        ),
-    ]
-    used = [column for column in columns if column[3]]
+def _shown_cost(plan: Plan) -> Charge:
+    """Return the cost of a plan, or the whole budget if the cost is nearly that."""
+    budget = plan.privacy.budget
+    whole = parameters(whole_budget(budget))
+    cost_parameters = parameters(charge(budget, budget, plan.cost()))
+    for name, value in cost_parameters.items():
+        if value >= _NEARLY_ALL * whole[name]:
+            cost_parameters[name] = whole[name]
+    return Charge(**cost_parameters)
+
+
+class _Column(NamedTuple):
+    """A column of expected errors; ``cell`` takes a table and its unit."""
+
+    heading: str
+    alignment: str
+    cell: Callable[[Mapping[str, Any], str], str]
+    is_shown: bool = True
+
+
+def _print_promise(plan: Plan, tables: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Print a row for each table, and return the facts about the total error.
+
+    Columns in which all tables agree are left out.
+    """
+    columns = [column for column in _error_columns(plan, tables) if column.is_shown]
+    units = _table_units(plan)
     rows = [
-        [cell(*pair) for _, _, cell, _ in used]
-        for pair in zip(tables[:_MOST_TABLES], units, strict=False)
+        [column.cell(table, unit) for column in columns]
+        for table, unit in zip(tables[:_MOST_TABLES], units, strict=False)
     ]
-    show_table("Expected error", [column[:2] for column in used], rows)
-    if rest := tables[_MOST_TABLES:]:
-        errors = [table["rmse"] for table in rest]
-        queries = pluralize(sum(table["queries"] for table in rest), "query", "queries")
+    print_table("Expected error", [column[:2] for column in columns], rows)
+    if remaining := tables[_MOST_TABLES:]:
+        errors = [table["rmse"] for table in remaining]
+        queries = pluralize(sum(table["queries"] for table in remaining), "query", "queries")
         click.echo(
-            f"and {pluralize(len(rest), 'more table')}, {queries}, rmse {number(min(errors))} to "
-            f"{number(max(errors))} (--json)\n"
+            f"and {pluralize(len(remaining), 'more table')}, {queries}, rmse "
+            f"{format_number(min(errors))} to {format_number(max(errors))} (--json)\n"
         )
     promise = plan.expected_error()
     return [
-        ("total squared error", number(promise.total_squared_error)),
-        ("lower bound", number(promise.lower_bound)),
-        ("error / least possible", _ratio(promise.times_least)),
+        ("total squared error", format_number(promise.total_squared_error)),
+        ("lower bound", format_number(promise.lower_bound)),
+        ("error / least possible", _format_ratio(promise.times_least)),
     ]
 
 
-def _ratio(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}" if value < 1000 else number(value)
-
-
-def _show_statistics(statistics: Sequence[dict[str, Any]]) -> None:
-    """Print what is known beforehand of the errors of means, quantiles and distribution functions."""
-    rows = []
-    for asked in statistics:
-        if "means" in asked["asked"]:
-            known = _known_of_mean(asked)
+def _table_units(plan: Plan) -> list[str]:
+    """Return the unit of each table: rows, units of privacy, or a measure."""
+    units = []
+    for product in plan.workload:
+        if product.of_values:
+            units.append(str(product.measure))
         else:
-            known = f"standard error of the counts up to a cell {number(asked['rows'])} rows"
-            if asked["std_error"] is not None:
-                known += f", {number(asked['std_error'])} of {number(asked['size'])} rows"
-        rows.append([asked["name"], known, _target(asked)])
-    if rows:
-        columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
-        shown_columns = 3 if any("target" in asked for asked in statistics) else 2
-        show_table("", columns[:shown_columns], [row[:shown_columns] for row in rows])
+            units.append("units" if product.of_units else "rows")
+    return units
 
 
-def _known_of_mean(mean: dict[str, Any]) -> str:
-    """Say how large the error of a mean is at the public size of its groups, or what it needs."""
-    weighted = mean["size_is"] == "weights"
+def _error_columns(plan: Plan, tables: Sequence[Mapping[str, Any]]) -> list[_Column]:
+    """Return the columns of the table of expected errors."""
+    hidden = {name for name in plan.domain.names if plan.domain.kind(name).hidden}
+
+    def largest_error(table: Mapping[str, Any], _unit: str) -> str:
+        sign = "<= " if table["largest_is_bound"] else ""
+        return sign + format_number(table["largest_std"])
+
+    def hidden_left_out(table: Mapping[str, Any], _unit: str) -> str:
+        return ", ".join(name for name in table["leaves_out"] if name in hidden)
+
+    has_weights = any(table["weight"] != 1 for table in tables)
+    has_targets = any("target" in table for table in tables)
+    has_units = set(_table_units(plan)) != {"rows"}
+    return [
+        _Column("table", "fold", lambda table, _: table["name"]),
+        _Column("queries", "right", lambda table, _: f"{table['queries']:,}"),
+        _Column("rmse", "right", lambda table, _: format_number(table["rmse"])),
+        _Column("largest\nstd error", "right", largest_error),
+        _Column("in", "fold", lambda _, unit: unit, has_units),
+        _Column("weight", "right", lambda table, _: f"{table['weight']:g}", has_weights),
+        _Column("target", "left", lambda table, _: _describe_target(table), has_targets),
+        _Column("leaves out\nrows without", "fold", hidden_left_out, bool(hidden)),
+    ]
+
+
+def _format_ratio(value: float | None) -> str:
+    """Format a ratio with three decimals; "-" if there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if value < 1000 else format_number(value)
+
+
+def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
+    """Print the expected errors of means, quantiles and distribution functions."""
+    if not statistics:
+        return
+    rows = [
+        [statistic["name"], _describe_error(statistic), _describe_target(statistic)]
+        for statistic in statistics
+    ]
+    columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
+    column_count = 3 if any("target" in statistic for statistic in statistics) else 2
+    print_table("", columns[:column_count], [row[:column_count] for row in rows])
+
+
+def _describe_error(statistic: Mapping[str, Any]) -> str:
+    """Describe the expected error of a mean, of quantiles or of a CDF."""
+    if "means" in statistic["asked"]:
+        return _describe_mean_error(statistic)
+    words = f"standard error of the counts up to a cell {format_number(statistic['rows'])} rows"
+    if statistic["std_error"] is None:
+        return words
+    std_error = format_number(statistic["std_error"])
+    return f"{words}, {std_error} of {format_number(statistic['size'])} rows"
+
+
+def _describe_mean_error(mean: Mapping[str, Any]) -> str:
+    """Describe the error of a mean at the public size of its groups.
+
+    Without a public size, say which size is needed.
+    """
+    is_weighted = mean["size_is"] == "weights"
     if mean["std_error"] is None:
-        depends_on = "sum of the weights" if weighted else "rows"
-        of_sum = ", about their sum of weights," if weighted else ""
+        size = "sum of the weights" if is_weighted else "rows"
+        remark = ", about their sum of weights," if is_weighted else ""
         return (
-            f"depends on the {depends_on} of a group; say a public size{of_sum} for the error of "
-            "a mean"
+            f"depends on the {size} of a group; state a public size{remark} for the error of a mean"
         )
-    size = number(mean["size"])
-    group = f"with weights of {size} in all" if weighted else f"of {size} rows"
-    return f"standard error at most {number(mean['std_error'])} in a group {group} (delta method)"
+    size = format_number(mean["size"])
+    group = f"with weights of {size} in all" if is_weighted else f"of {size} rows"
+    std_error = format_number(mean["std_error"])
+    return f"standard error at most {std_error} in a group {group} (delta method)"
 
 
-def _target(table: dict[str, Any]) -> str:
-    """Write a target and the error that is compared with it: "margin 50: 48.2", and ", missed" if it is above."""
+def _describe_target(table: Mapping[str, Any]) -> str:
+    """Describe a target and the error compared with it: "margin 50: 48.2"."""
     if "target" not in table:
         return ""
     ((kind, most),) = table["target"].items()
-    return f"{kind} {number(most)}: {number(table[kind])}{'' if table['kept'] else ', missed'}"
+    remark = "" if table["kept"] else ", missed"
+    return f"{kind} {format_number(most)}: {format_number(table[kind])}{remark}"
 
 
-def _show_steps(
+def _print_steps(
     explanation: Explanation, tables: Sequence[Mapping[str, Any]]
 ) -> list[tuple[str, str]]:
-    """Print the steps of a plan that looks at the data with their parts of the budget, and the error of the best plan that does not."""
-    show_table(
-        "What will be done",
+    """Print the steps of a plan that looks at the data, and its reference plan.
+
+    Returns:
+        The facts about the error of the reference plan, the best that does not look at the data.
+    """
+    print_table(
+        "Steps",
         [("step", "left"), ("part of the budget", "left")],
         _step_lines(explanation.steps),
     )
     click.echo(
-        "Which queries are measured is decided on the way, by noisy values that are paid for. So "
-        "the error depends on the data,\n"
-        "and no error is promised. The release says how large it is: the noise exactly, the rest "
-        "as an estimate.\n"
+        "The mechanism chooses the measured queries from noisy values, which it pays for. So the\n"
+        "error depends on the data, and no error is promised. The release states the error: the\n"
+        "noise exactly, everything else as an estimate.\n"
     )
     reference = explanation.reference
     if reference is None:
         return []
     rows = [
-        [table["name"], f"{table['queries']:,}", number(rmse)]
+        [table["name"], f"{table['queries']:,}", format_number(rmse)]
         for table, rmse in zip(tables, reference.rmse, strict=True)
     ]
     title = (
         f"For comparison: expected error of {reference.strategy}, which does not look at the data"
     )
-    show_table(
-        title, [("table", "fold"), ("queries", "right"), ("rmse", "right")], rows[:_MOST_TABLES]
-    )
+    columns = [("table", "fold"), ("queries", "right"), ("rmse", "right")]
+    print_table(title, columns, rows[:_MOST_TABLES])
     return [
-        ("its total squared error", number(reference.expected_total_squared_error)),
-        ("its lower bound", number(reference.lower_bound)),
+        ("its total squared error", format_number(reference.expected_total_squared_error)),
+        ("its lower bound", format_number(reference.lower_bound)),
     ]
 
 
 def _step_lines(steps: Steps, indent: str = "") -> list[tuple[str, str]]:
-    """Return a line for each step with its part of the budget; alternatives are indented."""
+    """Return a line for each step with its budget; alternatives are indented."""
     lines: list[tuple[str, str]] = []
     for step in steps:
         if isinstance(step, StepChoice):
-            lines.append((f"{indent}then, by the answer, one of these:", ""))
-            for case, inner_steps in step.cases:
+            lines.append((f"{indent}then, depending on the result, one of these:", ""))
+            for case, case_steps in step.cases:
                 lines.append((f"{indent}  {_CASES.get(case, case)}", ""))
-                lines.extend(_step_lines(inner_steps, indent + "    "))
+                lines.extend(_step_lines(case_steps, indent + "    "))
         else:
-            parts = [f"{name} = {readable(part)}" for name, part in parameters(step.budget).items()]
-            lines.append((indent + _STEPS.get(step.name, step.name), ", ".join(parts)))
+            shares = [
+                f"{name} = {readable(share)}" for name, share in parameters(step.budget).items()
+            ]
+            lines.append((indent + _STEPS.get(step.name, step.name), ", ".join(shares)))
     return lines
 
 
-def _shares(plan: Plan) -> list[tuple[str, str]]:
-    """Return which share of the cost is for rows and sums and which for each count of units; nothing where no units are counted."""
-    units = {product.measure for product in plan.workload if product.of_units}
-    if not units:
+def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
+    """Return the cost shares of rows and sums, and of each count of units.
+
+    Empty if the workload counts no units.
+    """
+    unit_measures = {product.measure for product in plan.workload if product.of_units}
+    if not unit_measures:
         return []
-    paid = {
+    costs = {
         view.blocks[0].measure: float(next(iter(parameters(cost(view)).values())))
         for view in views(plan.measured())
     }
-    parts = [
-        f"{measure if measure in units else 'rows and sums'} {price / sum(paid.values()):.0%}"
-        for measure, price in paid.items()
-    ]
-    return [("of which for", ", ".join(parts))]
+    total = sum(costs.values())
+    shares = []
+    for measure, measure_cost in costs.items():
+        name = measure if measure in unit_measures else "rows and sums"
+        shares.append(f"{name} {measure_cost / total:.0%}")
+    return [("of which for", ", ".join(shares))]
 
 
-def _show_periods(plan: Plan) -> None:
-    """Print the expected errors for periods of a series; for other plans, print nothing."""
-    if not (errors := [*period_errors(plan).items()]):
+def _print_periods(plan: Plan) -> None:
+    """Print the expected errors for some periods of a series; nothing for others."""
+    errors = [*period_errors(plan).items()]
+    if not errors:
         return
-    step = -(-len(errors) // _MOST_PERIODS)
-    chosen = [
-        pair
-        for position, pair in enumerate(errors)
-        if position % step == 0 or position == len(errors) - 1
-    ]
-    rows: list[list[Any]] = [
-        [label, *("" if error is None else number(error) for error in row)] for label, row in chosen
-    ]
+    stride = ceil(len(errors) / _MOST_PERIODS)
+    last = len(errors) - 1
+    rows: list[list[str]] = []
+    for position, (label, period) in enumerate(errors):
+        if position % stride == 0 or position == last:
+            cells = ["" if error is None else format_number(error) for error in period]
+            rows.append([label, *cells])
     columns = [("period", "left"), *((product.name, "right") for product in plan.workload)]
-    show_table("Typical error of the answers that end in a period", columns, rows)
+    print_table("Typical error of the answers that end in a period", columns, rows)
 
 
-def _search_facts(what: Spec) -> list[dict[str, Any]]:
-    """Return what the searches for categories of a spec cost and find as JSON objects with stable keys."""
-    plans = search_plans(what.searches, what.privacy)
+def _search_facts(spec: Spec) -> list[dict[str, Any]]:
+    """Return the cost and the results of the searches for categories.
+
+    As JSON objects with stable keys.
+    """
+    plans = search_plans(spec.searches, spec.privacy)
     return [
         {
             "attribute": search.attribute,
@@ -613,152 +762,110 @@ def _search_facts(what: Spec) -> list[dict[str, Any]]:
             "most": search.kind.most,
             "found": None if search.found is None else len(search.found.texts),
         }
-        for search in what.searches
+        for search in spec.searches
     ]
 
 
-def _search_words(fact: Mapping[str, Any]) -> str:
-    price, name = amounts(budget_from_json(fact["budget"]), up=True), fact["attribute"]
+def _describe_search(fact: Mapping[str, Any]) -> str:
+    """Describe the cost of a search for categories and what it finds."""
+    price = format_amounts(budget_from_json(fact["budget"]), up=True)
+    name = fact["attribute"]
     if fact["found"] is not None:
-        return f"The categories of {name} are found and paid ({price}): {fact['found']:,}. The cost above is for the rest."
+        return (
+            f"The {fact['found']:,} categories of {name} were found and paid before ({price}). The "
+            "cost above does not include them."
+        )
     return (
-        f"Before that, {price} pays for finding the categories of {name}. A search finds a "
-        f"category of {fact['often']:,} units in 95 of "
-        f"100 cases, one of {fact['threshold']:,} units in about half of them, and one of far "
-        "fewer units never. The errors above are for "
-        f"{fact['most']:,} categories."
+        f"Before the release, {price} pays for finding the categories of {name}. The search finds a "
+        f"category of {fact['often']:,} units in 95 of 100 cases, a category of "
+        f"{fact['threshold']:,} units in about half of them, and a category of far fewer units "
+        f"never. The errors above are for {fact['most']:,} categories."
     )
 
 
 def _errors_json(plan: Plan) -> dict[str, Any]:
-    total, rmse = (
-        plan.expected_error().total_squared_error,
-        {table["name"]: table["rmse"] for table in expected(plan)},
-    )
-    return {"privacy": plan.privacy.to_json(), "expected_total_squared_error": total, "rmse": rmse}
+    """Return the total error of a plan and the rmse of its tables as JSON."""
+    return {
+        "privacy": plan.privacy.to_json(),
+        "expected_total_squared_error": plan.expected_error().total_squared_error,
+        "rmse": {table["name"]: table["rmse"] for table in expected_tables(plan)},
+    }
 
 
-def _show_errors(title: str, plans: dict[str, Plan], *, budgets: bool = False) -> None:
-    """Print a row for each table and a column for each plan, and below them the budgets if these are asked for and differ."""
+def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = False) -> None:
+    """Print a row for each table and a column for each plan.
+
+    With ``show_budgets``, a last row has the budgets if they differ.
+    """
     if not plans:
         return
     errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
-    rows = [[name, *(number(by_table[name]) for by_table in errors)] for name in errors[0]]
-    sizes = [amounts(plan.privacy.budget, up=True) for plan in plans.values()]
-    if budgets and len({*sizes}) > 1:
-        rows.append(["budget", *sizes])
-    show_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
+    rows = [[name, *(format_number(rmse[name]) for rmse in errors)] for name in errors[0]]
+    budgets = [format_amounts(plan.privacy.budget, up=True) for plan in plans.values()]
+    if show_budgets and len(set(budgets)) > 1:
+        rows.append(["budget", *budgets])
+    print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
 
 
-def _list(context: click.Context, _: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click passes flags by name
-    """Print all strategies and stop. The planners are loaded here, and not for ``--help``, which shall be quick."""
-    if wanted:
-        from leastnoise._strategies import PLANNERS
+def _list_strategies(context: click.Context, _: click.Parameter, is_requested: bool) -> None:  # noqa: FBT001 - click passes flags by name
+    """Print all strategies and stop, if the option requests it."""
+    if not is_requested:
+        return
+    from leastnoise._strategies import PLANNERS  # slow to import, and `--help` must be quick
 
-        rows = [
-            [planner.name, planner.measures, "yes" if planner.automatic else "by name"]
-            for planner in PLANNERS.values()
-        ]
-        show_table(
-            "", [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")], rows
-        )
-        context.exit()
+    rows = [
+        [planner.name, planner.measures, "yes" if planner.automatic else "by name"]
+        for planner in PLANNERS.values()
+    ]
+    columns = [("strategy", "left"), ("measures", "fold"), ("auto tries it", "left")]
+    print_table("", columns, rows)
+    context.exit()
 
 
 @click.command()
-@click.argument("spec", type=FILE)
-@as_json
+@spec_argument
+@json_option
 @click.option(
-    "--all", "by_name", is_flag=True, help="Also the strategies that are used by name alone."
+    "--all", "by_name", is_flag=True, help="Include the strategies that `auto` does not try."
 )
 @click.option(
     "--list",
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_list,
-    help="Say what every strategy measures, and stop.",
+    callback=_list_strategies,
+    help="List the strategies and their measured queries, and stop.",
 )
-@of_spec
-@without_cache
-def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
+@spec_option
+@cache_option
+def compare(path: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Compare every strategy, least expected error first.
 
-    Reads the spec file alone; the data need not exist. Strategies that cannot be used come last,
-    with the reason.
+    Reads only the spec file; the data need not exist. Strategies that do not apply come last, with
+    the reason.
     """
-    what = read_command_spec(spec)
-    about = expected_seconds(what.workload, what.planned_privacy, what.search())
-    with memory_limit(), Progress("planning", about=about) as progress:
-        tried = tried_on(
-            what.workload,
-            what.planned_privacy,
+    spec = read_command_spec(path)
+    seconds = expected_seconds(spec.workload, spec.planned_privacy, spec.search())
+    with memory_limit(), Progress("planning", about=seconds) as progress:
+        candidates = compare_strategies(
+            spec.workload,
+            spec.planned_privacy,
             progress.trying,
-            seconds=what.seconds,
+            seconds=spec.seconds,
             by_name=by_name,
         )
     if as_json:
-        candidates = [_candidate_json(candidate) for candidate in tried]
-        show_json(
+        print_json(
             {
-                "queries": what.workload.rows,
-                "candidates": candidates,
+                "queries": spec.workload.rows,
+                "candidates": [_candidate_json(candidate) for candidate in candidates],
                 "not_comparable": list(BY_NAME),
             }
         )
         return
-    usable = [(candidate, candidate.plan) for candidate in tried if candidate.plan is not None]
-    columns = [
-        ("strategy", "left"),
-        ("noise", "left"),
-        ("expected\nsquared error", "right"),
-        ("lower\nbound", "right"),
-    ]
-    columns += [("error / least\npossible", "right"), ("seconds", "right")]
-    rows = [
-        [
-            candidate.strategy,
-            noise(candidate.noise.value),
-            number(candidate.total),
-            number(made.lower_bound()),
-            _ratio(made.expected_error().times_least),
-            f"{candidate.seconds:.2f}",
-        ]
-        for candidate, made in usable
-    ]
-    queries = pluralize(what.workload.rows, "query", "queries")
-    show_table(f"{queries}, {amounts(usable[0][1].privacy.budget, up=True)}", columns, rows, bold=0)
-    early = [
-        [
-            candidate.strategy,
-            noise(candidate.noise.value),
-            "stopped early" if candidate.plan else "left out",
-            f"{candidate.more:.2g}",
-        ]
-        for candidate in tried
-        if candidate.more
-    ]
-    if early:
-        heads = [
-            ("more time", "left"),
-            ("noise", "left"),
-            (f"within {what.seconds:g} s", "left"),
-            ("needs\nCPU seconds", "right"),
-        ]
-        show_table("", heads, early)
-        click.echo(
-            click.wrap_text("It may find less error: give planning more seconds under [plan].", 78)
-            + "\n"
-        )
-    unusable = [candidate for candidate in tried if candidate.plan is None and not candidate.more]
-    if unusable:
-        reasons = [
-            [candidate.strategy, noise(candidate.noise.value), candidate.reason]
-            for candidate in unusable
-        ]
-        show_table(
-            "", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], reasons
-        )
+    _print_usable(spec, candidates)
+    _print_unfinished(spec, candidates)
+    _print_unusable(candidates)
     click.echo(
         click.wrap_text(
             f"Not comparable, because their errors depend on the data: {', '.join(BY_NAME)}.", 78
@@ -766,103 +873,150 @@ def compare(spec: Path, as_json: bool, by_name: bool) -> None:  # noqa: FBT001 -
     )
 
 
+def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
+    """Print the errors of the strategies that have a plan."""
+    usable = [(candidate, candidate.plan) for candidate in candidates if candidate.plan is not None]
+    columns = [
+        ("strategy", "left"),
+        ("noise", "left"),
+        ("expected\nsquared error", "right"),
+        ("lower\nbound", "right"),
+        ("error / least\npossible", "right"),
+        ("seconds", "right"),
+    ]
+    rows = [
+        [
+            candidate.strategy,
+            format_noise(candidate.noise.value),
+            format_number(candidate.total),
+            format_number(plan.lower_bound()),
+            _format_ratio(plan.expected_error().times_least),
+            f"{candidate.seconds:.2f}",
+        ]
+        for candidate, plan in usable
+    ]
+    queries = pluralize(spec.workload.rows, "query", "queries")
+    budget = format_amounts(usable[0][1].privacy.budget, up=True)
+    print_table(f"{queries}, {budget}", columns, rows, bold=0)
+
+
+def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
+    """Print the strategies that need more planning time, if there are any."""
+    unfinished = [candidate for candidate in candidates if candidate.more]
+    if not unfinished:
+        return
+    columns = [
+        ("more time", "left"),
+        ("noise", "left"),
+        (f"within {spec.seconds:g} s", "left"),
+        ("needs\nCPU seconds", "right"),
+    ]
+    rows = [
+        [
+            candidate.strategy,
+            format_noise(candidate.noise.value),
+            "stopped early" if candidate.plan else "left out",
+            f"{candidate.more:.2g}",
+        ]
+        for candidate in unfinished
+    ]
+    print_table("", columns, rows)
+    advice = "These may have less error: increase seconds under [plan]."
+    click.echo(click.wrap_text(advice, 78) + "\n")
+
+
+def _print_unusable(candidates: Sequence[Candidate]) -> None:
+    """Print the strategies that do not apply, with the reasons."""
+    unusable = [
+        candidate for candidate in candidates if candidate.plan is None and not candidate.more
+    ]
+    if not unusable:
+        return
+    rows = [
+        [candidate.strategy, format_noise(candidate.noise.value), candidate.reason]
+        for candidate in unusable
+    ]
+    print_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
+
+
 def _candidate_json(candidate: Candidate) -> dict[str, Any]:
-    made = candidate.plan
+    """Return a strategy and its errors as a JSON object with stable keys."""
+    plan = candidate.plan
     return {
         "strategy": candidate.strategy,
         "mechanism": candidate.noise.value,
-        "usable": made is not None,
+        "usable": plan is not None,
         "reason": candidate.reason,
-        "expected_total_squared_error": made and candidate.total,
-        "lower_bound": made and made.lower_bound(),
-        "error_over_least_possible": made and made.expected_error().times_least,
+        "expected_total_squared_error": plan and candidate.total,
+        "lower_bound": plan and plan.lower_bound(),
+        "error_over_least_possible": plan and plan.expected_error().times_least,
         "seconds": round(candidate.seconds, 3),
         "more_seconds": candidate.more or None,
     }
 
 
 @click.command()
-@click.argument("spec", type=FILE)
+@spec_argument
 @click.option(
     "--trials",
     type=int,
-    help="How often each of two tables is measured; otherwise as often as the seconds allow.",
+    help="How often to measure each of two tables.  [default: as often as --seconds allows]",
 )
 @click.option("--seconds", type=float, default=20.0, show_default=True, help="How long to measure.")
-@as_json
-def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
+@json_option
+def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None:  # noqa: FBT001 - click passes flags by name
     """Bound the privacy loss from below: try the installed program.
 
-    Reads the spec file alone. Rows are made up from its domain; the data are not read and nothing
-    is spent. The exit code is 70 if a bound is above what the plan claims.
+    Reads only the spec file. The program generates rows from its domain; it does not read the data
+    and spends nothing. The exit code is 70 if a lower bound exceeds the claim of the plan.
     """
-    what = read_spec(spec)
-    each = seconds / (1 + len(what.searches))
-    with Progress("planning", about=spec_seconds(what) + seconds) as progress:
-        made = planned_spec(what, progress.trying)
-        progress.say("measuring made-up rows")
-        whole_plan = audited(made, guard=what.options.guard, trials=trials, seconds=each)
-        searches = {
-            name: audited(search, trials=trials, seconds=each)
-            for name, search in search_plans(what.searches, what.privacy).items()
+    spec = read_spec(path)
+    seconds_each = seconds / (1 + len(spec.searches))
+    with Progress("planning", about=spec_seconds(spec) + seconds) as progress:
+        plan = planned_spec(spec, progress.trying)
+        progress.say("measuring generated rows")
+        plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
+        search_audits = {
+            name: audit_plan(search_plan, trials=trials, seconds=seconds_each)
+            for name, search_plan in search_plans(spec.searches, spec.privacy).items()
         }
     if as_json:
-        show_json(
-            {
-                **asdict(whole_plan),
-                "searches": {name: asdict(search) for name, search in searches.items()},
-            }
-        )
+        searches = {name: asdict(search_audit) for name, search_audit in search_audits.items()}
+        print_json({**asdict(plan_audit), "searches": searches})
     else:
-        _show_audit(whole_plan)
-        for name, search in searches.items():
+        _print_audit(plan_audit)
+        for name, search_audit in search_audits.items():
             click.echo(f"\nThe search for categories of {name!r}")
-            _show_audit(search)
-    if not all(bounds.held for bounds in (whole_plan, *searches.values())):
+            _print_audit(search_audit)
+    if not all(result.held for result in (plan_audit, *search_audits.values())):
         click.echo(
-            "leastnoise: a bound is above the claim: this program, on this machine, does not keep "
-            "its promise; please report it.",
+            "leastnoise: a lower bound exceeds the claim: this program, on this machine, does not "
+            "keep its promise; please report it.",
             err=True,
         )
         click.get_current_context().exit(FAULT)
 
 
-def _show_audit(bounds: Audit) -> None:
-    epsilon = (
-        []
-        if bounds.epsilon is None
-        else [("as epsilon", f"at least {bounds.epsilon:.4g} at the plan's delta")]
-    )
-    show_facts(
-        [
-            ("claim", f"{_MEASURES[bounds.measure]}: at most {bounds.claim:.4g}"),
-            ("lower bound", f"at least {bounds.lower_bound:.4g}"),
-            *epsilon,
-            *(
-                (part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}")
-                for part in bounds.parts
-            ),
-            ("confidence", f"{100 * bounds.confidence:.4g}% for all bounds together"),
-            (
-                "trials",
-                (
-                    f"{bounds.trials:,} of each of two tables, which differ in "
-                    f"{pluralize(bounds.units, 'unit')}"
-                ),
-            ),
-            (
-                "statistic",
-                (
-                    "likelihood ratio, threshold chosen on one half of the trials, Clopper-Pearson on "
-                    "the other"
-                ),
-            ),
-            (
-                "verdict",
-                "no bound is above its claim" if bounds.held else "MORE IS LOST THAN IS CLAIMED",
-            ),
-        ]
-    )
+def _print_audit(result: Audit) -> None:
+    """Print the lower bounds of an audit and its verdict."""
+    facts = [
+        ("claim", f"{_MEASURES[result.measure]}: at most {result.claim:.4g}"),
+        ("lower bound", f"at least {result.lower_bound:.4g}"),
+    ]
+    if result.epsilon is not None:
+        facts.append(("as epsilon", f"at least {result.epsilon:.4g} at the plan's delta"))
+    facts += [
+        (part.name, f"claims {part.claim:.4g}, loses at least {part.lower_bound:.4g}")
+        for part in result.parts
+    ]
+    units = pluralize(result.units, "unit")
+    facts += [
+        ("confidence", f"{100 * result.confidence:.4g}% for all bounds together"),
+        ("trials", f"{result.trials:,} of each of two tables, which differ in {units}"),
+        ("statistic", _AUDIT_STATISTIC),
+        ("verdict", _HELD if result.held else _NOT_HELD),
+    ]
+    print_facts(facts)
 
 
 @click.command()
@@ -870,12 +1024,12 @@ def _show_audit(bounds: Audit) -> None:
 def studio(path: Path | None) -> None:
     """Make a spec, plan, or explore a release in the browser.
 
-    With a file of data, or nothing: forms that make a spec from names and types of columns alone.
-    With a spec: budget, targets, weights and tables, and what becomes of every margin. With the
-    directory that `leastnoise release` wrote: tables of any attributes, their charts, and the exact
-    error of any sum of their cells.
+    With a data file, or without an argument: forms that make a spec from the names and types of
+    columns. With a spec: budget, targets, weights and tables, and their effect on every margin.
+    With the directory that `leastnoise release` wrote: tables of any attributes, their charts, and
+    the exact error of any sum of their cells.
 
-    Prints the address of a page on this computer, which one browser can open once; ends with the
+    Prints the address of a page on this computer, which one browser can open once. Ends with the
     terminal or with Ctrl-C. Never reads a value of the data.
     """
     try:
@@ -884,7 +1038,7 @@ def studio(path: Path | None) -> None:
         if (error.name or "").partition(".")[0] not in {"starlette", "tomlkit", "uvicorn"}:
             raise
         raise InputError(
-            "The studio needs some more packages: pip install 'leastnoise[studio]'."
+            "The studio needs further packages. Install them: pip install 'leastnoise[studio]'."
         ) from None
     server = Studio(path)
     click.echo(f"The studio is at {server.address}\nOne browser can open it, once. Ctrl-C ends it.")

@@ -36,7 +36,7 @@ from leastnoise._planning._targets import (
     plan_least_budget,
     smallest_privacy,
 )
-from leastnoise._progress import planning_shown
+from leastnoise._progress import show_planning
 from leastnoise._strategies import OWN, PLANNERS, Own, user_planner
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
@@ -172,7 +172,7 @@ def plan(
         if isinstance(strategy, str)
         else Search(OWN, seconds, own=user_planner(strategy))
     )
-    with planning_shown(
+    with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
         return plan_workload(
@@ -416,7 +416,7 @@ def compare(
     _check_cell(workload, privacy)
     workload = with_hidden_cells(workload)
     search = Search(seconds=seconds)
-    with planning_shown(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
+    with show_planning(progress, lambda: expected_seconds(workload, privacy, search)) as tell:
         tried = [*cached_candidates(workload, privacy, replace(search, tell=tell))]
         for name in (
             planner.name for planner in PLANNERS.values() if by_name and not planner.automatic

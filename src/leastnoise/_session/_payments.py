@@ -17,7 +17,7 @@ from typing import Any
 
 from leastnoise._environment import check_environment
 from leastnoise._error import require_memory
-from leastnoise._interruption import cause, note_run
+from leastnoise._interruption import describe_error, note_run
 from leastnoise._plan import (
     CategoryPlan,
     Plan,
@@ -121,7 +121,9 @@ def paying(book: Ledger, room: int) -> Iterator[str]:
         payment = account(book.path, run) if run else Account("nothing", "")
         if payment.state == "nothing":
             raise
-        raise PaidError(f"{cause(error)[0]} {payment.words}", payment.state, error) from error
+        raise PaidError(
+            f"{describe_error(error)[0]} {payment.words}", payment.state, error
+        ) from error
     except BaseException as error:  # an interruption
         payment = account(book.path, run) if run else Account("nothing", "")
         if payment.words:

@@ -12,7 +12,7 @@ from leastnoise._environment import check_environment
 from leastnoise._frames import find_library
 from leastnoise._plan import CategoryPlan, Plan, guard_share, with_guard
 from leastnoise._planning import expected_seconds, series_of
-from leastnoise._progress import RowProgress, row_progress, rows_shown
+from leastnoise._progress import RowProgress, row_progress, show_rows
 from leastnoise._release import (
     FoundCategories,
     Options,
@@ -76,7 +76,7 @@ from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
 
 
 @one_thread()
-@rows_shown("finding categories")
+@show_rows("finding categories")
 def find_categories(
     plan: CategoryPlan,
     source: Any,
@@ -159,7 +159,7 @@ def spec_seconds(what: Spec) -> float:
 
 
 @one_thread()
-@rows_shown(
+@show_rows(
     "measuring, estimating and writing",
     lambda plan, source, *_, **given: _expected(plan, source, **given),
 )
@@ -473,7 +473,7 @@ def resume(
 
 
 @one_thread()
-@rows_shown("finishing")
+@show_rows("finishing")
 def finish_all(
     ledger: Any,
     source: Any = None,

@@ -1,3 +1,6 @@
-"""The studio: pages on this machine to begin, to plan without data, to explore a finished release. It never comes near private rows."""
+"""The studio: local pages to draft specs, plan and explore releases.
+
+It never reads private rows.
+"""
 
 from leastnoise._studio._server import Studio

@@ -1,6 +1,6 @@
-"""The pages to begin with: forms for the data, the values of columns, the tables and the budget, and the spec that they make.
+"""The first pages: forms for the data and contents of a new spec.
 
-They know the names and types of columns, and no value.
+They show the names and types of columns, and no value.
 """
 
 import os
@@ -20,17 +20,26 @@ from leastnoise._plan import Plan
 from leastnoise._release import LANGUAGES, Catalogue, load_catalogue, make_picture
 from leastnoise._session import CSV, DatabaseTable, file_endings, schema
 from leastnoise._spec import SourceColumn, SourceColumns, parse_spec, source_columns
-from leastnoise._studio._draft import lines, save
+from leastnoise._studio._draft import save_spec, to_toml
 from leastnoise._studio._explore_page import MOST_CELLS
-from leastnoise._studio._pages import Page, action, assets, chart, get, shown
-from leastnoise._studio._planning import Planning, margins, planning_page, view
+from leastnoise._studio._pages import (
+    Page,
+    action_route,
+    asset_routes,
+    chart_json,
+    page_route,
+    render_page,
+)
+from leastnoise._studio._planning import Planning, planning_page, state_json, table_margins
 from leastnoise._trusted.check import InputError, exact, message, one_of
+from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import apply
+from leastnoise._workload import Product
 
 Form = Mapping[str, str]
-"""The fields of the form by name, empty where nothing is filled in: ``c3.low`` belongs to column 3, ``a1.what`` to question 1."""
+"""The fields of the form by name: ``c3.low`` is of column 3, ``a1.what`` of question 1."""
 FORMS = {"text": "list", "whole": "whole", "number": "number", "date": "dates", "truth": "truth"}
-"""The form that is suggested for each kind of column."""
+"""The suggested form of each kind of column."""
 # The keys of [domain.NAME] for each form of a column, with $ before the names of fields.
 _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "list": {"categories": "$codes"},
@@ -41,9 +50,10 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "unknown": {"unknown": {"most": "$most"}},
     "truth": {"categories": [True, False]},
 }
-_BEYOND = ("clip", "drop", "other")  # what numbers beyond the bounds do; the first is the usual one
-# The part of the workload for each question: $groups are the columns that are ticked, $by the same
-# as a list.
+# The treatment of numbers beyond the bounds; the first is the default.
+_BEYOND = ("clip", "drop", "other")
+# The [[workload]] table of each kind of question: $groups are the ticked columns, $by the same as a
+# list.
 _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "counts": {"queries": "$groups"},
     "top": {"queries": "$groups"},
@@ -53,58 +63,48 @@ _QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "cdf": {"cdf": {"of": "$of", "by": "$by"}},
     "sums": {"queries": "$groups", "sum": "$of"},
 }
-_ALONG = (
-    "median",
-    "quartiles",
-    "cdf",
-)  # questions about the order of a column, which is an attribute then
-_SUMMED = ("means", "sums")  # questions that add up a column, which is a measure then
+_ORDERED = ("median", "quartiles", "cdf")  # questions whose column is an attribute
+_SUMMED = ("means", "sums")  # questions whose column is a measure
 WEIGHTED = ("counts", "top", "means", "sums")
-"""The questions in which rows may count as often as their weight says."""
+"""The questions in which rows may have weights."""
 PERIODS = ("year", "quarter", "month", "week", "day", "hour", "weekday")
 NUMBERS = {"1234.56": ("", ""), "1234,56": (",", ""), "1.234,56": (",", "."), "1,234.56": ("", ",")}
-"""The settings ``decimal`` and ``thousands`` of [source] for each way to write numbers in a text file."""
+"""``decimal`` and ``thousands`` of [source] for each format of numbers."""
 DAYS = {
     "2025-12-31": "",
     "31.12.2025": "%d.%m.%Y",
     "31/12/2025": "%d/%m/%Y",
     "12/31/2025": "%m/%d/%Y",
 }
-_NUMBERS = {
-    "low",
-    "high",
-    "step",
-    "epsilon",
-    "margin",
-    "delta",
-    "size",
-    "max_rows",
-    "most",
-}  # fields of numbers
+"""``format`` of dates for each format of days."""
+# The fields of numbers.
+_NUMBERS = {"low", "high", "step", "epsilon", "margin", "delta", "size", "max_rows", "most"}
 _HEAD = """\
 # A spec for leastnoise, filled in on the page of `leastnoise studio` from names and types of columns: it holds no value of the data.
 
 """
 _NO_STEPS = (
-    "The step of {name} must divide the way from {low} to {high} into whole steps; got {step}."
+    "The step of {name} must divide the range from {low} to {high} into whole steps; got {step}."
 )
 _TOO_MANY = "{name} would have {count} values here, and at most {most} are allowed. Take wider steps, or numbers in steps of a width."
-_MOST_DRAWN = 4
-_MOST_VALUES = 10**6
+_MOST_DRAWN = 4  # charts of invented counts
+_MOST_VALUES = 10**6  # of a column; the page could not show the groups of more without a wait
+_MOST_MARKS = 2000  # marks of a chart
+_HILL_CELLS = 12  # invented counts over more cells have the shape of a hill
 _INVENTED_ROWS = 10_000
-Lead = Callable[[Page], Mapping[str, str]]
-"""Shows another page, and returns the reply to the browser, which then asks for that page."""
+ShowPage = Callable[[Page], Mapping[str, str]]
+"""Shows another page; returns the reply to the browser, which then requests that page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The place of the data and the names and types of their columns.
+    """Where the data are, and the names and types of their columns.
 
     Args:
-        name: how pages call them.
-        folder: where the spec will be: beside a file, or the current folder.
-        table: the part ``[source]`` of the spec.
-        suggested: the columns, with what their names and types suggest.
+        name: the name of the data on pages.
+        folder: the folder of the new spec: the folder of the data file, or the current folder.
+        table: the table ``[source]`` of the spec.
+        suggested: the columns, with suggestions from their names and types.
     """
 
     name: str
@@ -118,125 +118,174 @@ class Data:
         return self.suggested.listed
 
 
-def looked_at(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
-    """Read the names and types of columns; no value is read."""
+def read_columns(source: Path | DatabaseTable, layout: Mapping[str, str]) -> Data:
+    """Read the names and types of columns, and no value."""
     if isinstance(source, DatabaseTable):
-        table, name, folder = (
-            {"table": source.table, "connection": source.connection},
-            source.table,
-            Path.cwd(),
-        )
-    else:
-        table, name, folder = {"path": source.name, **layout}, source.name, source.absolute().parent
-    known: Any = source
-    if layout and isinstance(source, Path):
-        known = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
-    return Data(name, folder, table, source_columns(schema(known)))
+        table = {"table": source.table, "connection": source.connection}
+        return Data(source.table, Path.cwd(), table, source_columns(schema(source)))
+    table = {"path": source.name, **layout}
+    file: Path | CSV = source
+    if layout:
+        file = CSV(source, layout.get("delimiter"), layout.get("encoding", "utf-8"))
+    return Data(source.name, source.absolute().parent, table, source_columns(schema(file)))
 
 
-def spec_of(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
-    """Return the text of the spec that a form describes, checked; numbers are written with a comma in German.
+def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = False) -> str:
+    """Return the text of the spec that a form describes.
 
-    If SQL is to ask in place of the form (``in_sql``), the form may ask nothing; the spec then
-    describes all columns.
+    The spec is checked.
+
+    Args:
+        data: the columns of the data.
+        form: the fields of the form.
+        language: the language of the page; German numbers have a decimal comma.
+        in_sql: whether the form may have no question, because SQL replaces the workload. The spec
+            then describes all columns.
     """
-    form = {
-        key: _with_point(text) if language == "de" and key.rpartition(".")[2] in _NUMBERS else text
-        for key, text in form.items()
-    }
-    questions = {
-        int(part.group(1))
-        for key in form
-        if (part := re.fullmatch(r"a(\d{1,3})\.what", key)) and form[key]
-    }
-    # the number of each column by its attribute, which has the name of the column and its unit of
-    # measure: "pay (EUR)"
-    numbers = {}
-    for number, column in enumerate(data.columns):
-        if kind := form.get(f"c{number}.kind"):
-            unit = (
-                form.get(f"c{number}.unit", "") if kind == "number" and questions else ""
-            )  # SQL calls a column by its name
-            numbers[f"{column.attribute} ({unit})" if unit else column.attribute] = number
-    kinds = {name: form[f"c{number}.kind"] for name, number in numbers.items()}
-    asked = [
-        _question(question, {number: name for name, number in numbers.items()}, form)
-        for question in sorted(questions)
-    ]
-    if not asked and (not in_sql or form.get("how") == "within"):
-        raise InputError("Nothing is asked yet: choose what to publish.")
-    within = form.get("margin", "") if form.get("how") == "within" else ""
-    if form.get("how") == "within" and not within:
+    if language == "de":
+        form = _replace_decimal_commas(form)
+    question_numbers = _question_numbers(form)
+    columns = _column_numbers(data, form, with_units=bool(question_numbers))
+    names = {number: name for name, number in columns.items()}
+    questions = [_read_question(number, names, form) for number in question_numbers]
+    is_within = form.get("how") == "within"
+    if not questions and (not in_sql or is_within):
+        raise InputError("No table is chosen yet; choose what to publish.")
+    margin = form.get("margin", "") if is_within else ""
+    if is_within and not margin:
         raise InputError(
-            "Say how far a number may be from the truth, such as 500; or give a budget."
+            "State how far a number may be from the truth, such as 500; or enter a budget."
         )
-    used = {name for question in asked for name in question.attributes} if asked else {*numbers}
-    weights = {question.weight for question in asked if question.weight}
-    measured = weights | {question.of for question in asked if question.kind in _SUMMED}
-    measured |= {
-        name for name, kind in kinds.items() if not asked and kind in ("whole", "number")
-    }  # for SQL, which may sum any
-    privacy: dict[str, Any] = {"epsilon": "least" if within else form.get("epsilon", "")}
-    if any(kinds[name] == "unknown" for name in used):  # finding categories privately needs a delta
-        privacy["delta"] = form.get("delta", "")
-    unit = form.get("unit", "")
-    if unit and not (unit.isdecimal() and int(unit) < len(data.columns)):
-        raise InputError(
-            "What is protected must be each row, or each value of a column; choose one."
-        )
-    privacy["unit"] = (
-        {"column": data.columns[int(unit)].name, "max_rows": _number(form.get("max_rows", ""))}
-        if unit
-        else "row"
-    )
-    decimal, thousands = NUMBERS[
-        one_of("how numbers are written", form.get("numbers") or "1234.56", NUMBERS)
-    ]
-    written = {
-        "encoding": form.get("encoding", "").replace("utf-8", ""),
-        "decimal": decimal,
-        "thousands": thousands,
-    }
+    attributes = _used_attributes(questions) if questions else set(columns)
+    measures = _used_measures(questions) if questions else _number_columns(columns, form)
+    has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
+    # A domain needs an attribute, even if no question is about one.
+    described = attributes or measures
     table: dict[str, Any] = {
-        "source": {**data.table, **{key: text for key, text in written.items() if text}},
-        "privacy": privacy,
+        "source": {**data.table, **_source_settings(form)},
+        "privacy": _privacy_table(data, form, margin, has_search=has_search),
     }
-    described = used or measured  # a domain has an attribute, even if none is asked about
     table["domain"] = {
-        name: _attribute(data.columns[number], number, name, form)
-        for name, number in numbers.items()
+        name: _attribute_table(data.columns[number], number, name, form)
+        for name, number in columns.items()
         if name in described
     }
-    for name in sorted(measured):
-        low, high, step = (
-            form.get(f"c{numbers[name]}.{field}", "") for field in ("low", "high", "step")
-        )
-        multiples = {"unit": step} if name in weights and kinds[name] == "number" else {}
-        clipped = {
-            "column": data.columns[numbers[name]].name,
-            "clip": [_number(low), _number(high)],
-            **multiples,
-        }
-        table.setdefault("measures", {})[name] = clipped
-    if asked:
-        table["workload"] = _workload(asked, within, table.get("measures", {}))
+    weights = {question.weight for question in questions}
+    for name in sorted(measures):
+        number = columns[name]
+        measure = _measure_table(data.columns[number], number, form, is_weight=name in weights)
+        table.setdefault("measures", {})[name] = measure
+    if questions:
+        table["workload"] = _workload_entries(questions, margin, table.get("measures", {}))
     table["plan"] = {"guard": "1/100"}
+    output = _output_table(form, language)
+    if output:
+        table["output"] = output
+    text = _HEAD + _format_toml(table)
+    parse_spec(text if questions else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
+    return text
+
+
+def _question_numbers(form: Form) -> list[int]:
+    """Return the numbers of the questions that have a kind, in order."""
+    numbers = set()
+    for key, text in form.items():
+        match = re.fullmatch(r"a(\d{1,3})\.what", key)
+        if match and text:
+            numbers.add(int(match.group(1)))
+    return sorted(numbers)
+
+
+def _column_numbers(data: Data, form: Form, *, with_units: bool) -> dict[str, int]:
+    """Return the numbers of the columns that the form describes, by attribute.
+
+    With units of measure, the attribute of a number is named such as "pay (EUR)". SQL uses the name
+    of the column.
+    """
+    numbers = {}
+    for number, column in enumerate(data.columns):
+        kind = form.get(f"c{number}.kind")
+        if not kind:
+            continue
+        unit = form.get(f"c{number}.unit", "")
+        has_unit = with_units and kind == "number" and unit
+        numbers[f"{column.attribute} ({unit})" if has_unit else column.attribute] = number
+    return numbers
+
+
+def _used_attributes(questions: Sequence["Question"]) -> set[str]:
+    """Return the attributes of the tables of questions."""
+    return {name for question in questions for name in question.attributes}
+
+
+def _used_measures(questions: Sequence["Question"]) -> set[str]:
+    """Return the columns that questions sum or use as weights."""
+    weights = {question.weight for question in questions if question.weight}
+    return weights | {question.of for question in questions if question.kind in _SUMMED}
+
+
+def _number_columns(columns: Mapping[str, int], form: Form) -> set[str]:
+    """Return the columns of numbers, which SQL may sum."""
+    return {
+        name for name, number in columns.items() if form[f"c{number}.kind"] in {"whole", "number"}
+    }
+
+
+def _privacy_table(data: Data, form: Form, margin: str, *, has_search: bool) -> dict[str, Any]:
+    """Return the table [privacy] of a spec."""
+    privacy: dict[str, Any] = {"epsilon": "least" if margin else form.get("epsilon", "")}
+    if has_search:  # finding categories privately needs a delta
+        privacy["delta"] = form.get("delta", "")
+    unit = form.get("unit", "")
+    if not unit:
+        return {**privacy, "unit": "row"}
+    if not unit.isdecimal() or int(unit) >= len(data.columns):
+        raise InputError(
+            "The protected unit must be each row, or each value of a column; choose one."
+        )
+    max_rows = _parse_number(form.get("max_rows", ""))
+    return {**privacy, "unit": {"column": data.columns[int(unit)].name, "max_rows": max_rows}}
+
+
+def _source_settings(form: Form) -> dict[str, str]:
+    """Return the keys of [source] for the encoding and for numbers in texts."""
+    number_format = form.get("numbers") or "1234.56"
+    decimal, thousands = NUMBERS[one_of("the format of numbers", number_format, NUMBERS)]
+    encoding = form.get("encoding", "").replace("utf-8", "")
+    settings = {"encoding": encoding, "decimal": decimal, "thousands": thousands}
+    return {key: text for key, text in settings.items() if text}
+
+
+def _measure_table(
+    column: SourceColumn, number: int, form: Form, *, is_weight: bool
+) -> dict[str, Any]:
+    """Return the table [measures.NAME] of a column."""
+    low, high = (_parse_number(form.get(f"c{number}.{field}", "")) for field in ("low", "high"))
+    measure: dict[str, Any] = {"column": column.name, "clip": [low, high]}
+    if is_weight and form[f"c{number}.kind"] == "number":
+        measure["unit"] = form.get(f"c{number}.step", "")
+    return measure
+
+
+def _output_table(form: Form, language: str) -> dict[str, str]:
+    """Return the keys of [output] that are filled in."""
     output = {
         "title": form.get("title", ""),
         "source": form.get("source", ""),
         "language": "" if language == "en" else language,
     }
-    table |= (
-        {"output": {key: text for key, text in output.items() if text}}
-        if any(output.values())
-        else {}
-    )
-    text = _HEAD + _written(table)
-    parse_spec(text if asked else f"{text}\n[[workload]]\nqueries = {{}}\n", data.folder)
-    return text
+    return {key: text for key, text in output.items() if text}
 
 
-def _with_point(text: str) -> str:
+def _replace_decimal_commas(form: Form) -> dict[str, str]:
+    """Replace the decimal commas in the fields of numbers by points."""
+    return {
+        key: _replace_decimal_comma(text) if key.rpartition(".")[2] in _NUMBERS else text
+        for key, text in form.items()
+    }
+
+
+def _replace_decimal_comma(text: str) -> str:
     """Replace the decimal comma of a number by the point of specs."""
     if re.search(r"\.\d{3}(\D|$)", text):
         raise InputError(
@@ -247,19 +296,27 @@ def _with_point(text: str) -> str:
     return text.replace(",", ".")
 
 
-def _filled(template: Any, fields: Mapping[str, Any]) -> Any:
-    """Fill the fields into a part of a spec."""
+def _fill_template(template: Any, fields: Mapping[str, Any]) -> Any:
+    """Replace the names of fields in a template by their values."""
     if isinstance(template, Mapping):
-        return {key: _filled(entry, fields) for key, entry in template.items()}
+        return {key: _fill_template(entry, fields) for key, entry in template.items()}
     if isinstance(template, list):
-        return [_filled(entry, fields) for entry in template]
-    return (
-        fields[template[1:]] if isinstance(template, str) and template.startswith("$") else template
-    )
+        return [_fill_template(entry, fields) for entry in template]
+    if isinstance(template, str) and template.startswith("$"):
+        return fields[template.removeprefix("$")]
+    return template
 
 
 class Question(NamedTuple):
-    """What a question of the page asks: the columns that split its table, the column that it is about, and the column of weights."""
+    """A question of the form: one or more tables, or a statistic.
+
+    Args:
+        kind: the kind of question.
+        groups: the columns that split its table, each with its query set.
+        of: the column whose sum or distribution is requested; empty for counts.
+        weight: the column of weights; empty without weights.
+        size: the public number of rows of a group; empty without one.
+    """
 
     kind: str
     groups: Mapping[str, Any]
@@ -269,202 +326,257 @@ class Question(NamedTuple):
 
     @property
     def attributes(self) -> set[str]:
-        """The columns that its tables have as attributes."""
-        return {*self.groups} | ({self.of} if self.kind in _ALONG else {*()})
+        """The columns that are attributes of its tables."""
+        names = set(self.groups)
+        if self.kind in _ORDERED:
+            names.add(self.of)
+        return names
 
-    def part(self) -> dict[str, Any]:
-        """Return its part of the workload."""
-        by = [name if sets == "identity" else {name: sets} for name, sets in self.groups.items()]
-        part = _filled(_QUESTIONS[self.kind], {"groups": self.groups, "by": by, "of": self.of})
-        part |= {"size": self.size} if self.size and "queries" not in part else {}
-        return {**part, **({"weighted_by": self.weight} if self.weight else {})}
+    def workload_entry(self) -> dict[str, Any]:
+        """Return its [[workload]] table."""
+        group_list = [
+            name if sets == "identity" else {name: sets} for name, sets in self.groups.items()
+        ]
+        fields = {"groups": self.groups, "by": group_list, "of": self.of}
+        entry: dict[str, Any] = {**_fill_template(_QUESTIONS[self.kind], fields)}
+        if self.size and "queries" not in entry:
+            entry["size"] = self.size
+        if self.weight:
+            entry["weighted_by"] = self.weight
+        return entry
 
 
-def _question(number: int, names: Mapping[int, str], form: Form) -> Question:
-    """Read a question of the form; each ticked column is split by its values or by the groups of a level."""
-    given = {
-        field: form.get(f"a{number}.{field}", "") for field in ("what", "of", "size", "weight")
-    }
-    kind = one_of("what is published", given["what"], _QUESTIONS)
+def _read_question(number: int, names: Mapping[int, str], form: Form) -> Question:
+    """Read a question of the form.
+
+    Args:
+        number: the number of the question.
+        names: the name of each column that the form describes, by its number.
+        form: the form.
+    """
+    kind = one_of("the kind of table", form.get(f"a{number}.what", ""), _QUESTIONS)
+    groups = _read_groups(number, names, form)
+    of = weight = ""
+    if kind in WEIGHTED and form.get(f"a{number}.weight"):
+        weight = _read_column(form[f"a{number}.weight"], names, "Weights")
+    if kind in (*_SUMMED, *_ORDERED):
+        subject = "Means, medians, distributions and sums"
+        of = _read_column(form.get(f"a{number}.of", ""), names, subject)
+    if kind == "top" and len(groups) != 1:
+        raise InputError("The largest groups must be of one column; tick one.")
+    return Question(kind, groups, of, weight, size=form.get(f"a{number}.size", ""))
+
+
+def _read_groups(number: int, names: Mapping[int, str], form: Form) -> dict[str, Any]:
+    """Return the query sets of the ticked columns: values or groups."""
     groups: dict[str, Any] = {}
     for column, name in names.items():
-        ways = [
-            way for way in ("cells", "group", "level") if form.get(f"a{number}.by.{column}.{way}")
+        splits = [
+            split
+            for split in ("cells", "group", "level")
+            if form.get(f"a{number}.by.{column}.{split}")
         ]
-        if len(ways) > 1:
+        if len(splits) > 1:
             raise InputError(
                 message(
-                    "A table must have the values of {name} or their groups, not both; ask for "
-                    "two tables.",
+                    "A table must have the values of {name} or their groups, not both; add two "
+                    "tables.",
                     name=name,
                 )
             )
-        if ways:
-            level = form.get(f"c{column}.level", "") if ways == ["level"] else "group"
-            groups[name] = "identity" if ways == ["cells"] else {"level": level}
-    columns_of = {"of": "", "weight": ""}
-    wanted = [("weight", "Weights")] if kind in WEIGHTED and given["weight"] else []
-    wanted += (
-        [("of", "Means, medians, distributions and sums")] if kind in (*_SUMMED, *_ALONG) else []
-    )
-    for field, words in wanted:
-        if not given[field].isdecimal() or int(given[field]) not in names:
-            raise InputError(
-                message(
-                    "{what} must be of a column of numbers that is published; choose one.",
-                    what=words,
-                )
+        if splits == ["cells"]:
+            groups[name] = "identity"
+        elif splits == ["group"]:
+            groups[name] = {"level": "group"}
+        elif splits:
+            groups[name] = {"level": form.get(f"c{column}.level", "")}
+    return groups
+
+
+def _read_column(text: str, names: Mapping[int, str], subject: str) -> str:
+    """Return the name of a column that the form selects by its number."""
+    if not text.isdecimal() or int(text) not in names:
+        raise InputError(
+            message(
+                "{what} must be of a column of numbers that is published; choose one.",
+                what=subject,
             )
-        columns_of[field] = names[int(given[field])]
-    if kind == "top" and len(groups) != 1:
-        raise InputError("The largest groups must be of one column; tick one.")
-    return Question(kind, groups, **columns_of, size=given["size"])
+        )
+    return names[int(text)]
 
 
-def _workload(
-    asked: Sequence[Question], margin: str, measures: Mapping[str, Any]
+def _workload_entries(
+    questions: Sequence[Question], margin: str, measures: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return the parts of the workload, with a margin as their target if one is given.
+    """Return the [[workload]] tables with a margin as target, if any.
 
-    A statistic has no such target, so the tables that it is made of are added with one; for a sum
-    it is the margin times the largest value.
+    A statistic cannot have this target. So the tables of counts and sums that it needs are added,
+    and have the target: for a sum, the margin times the largest value.
     """
-    parts = [question.part() for question in asked]
+    entries = [question.workload_entry() for question in questions]
     if not margin:
-        return parts
-    parts = [{**part, "margin": margin} if "queries" in part else part for part in parts]
-    for question in asked:
-        if question.kind in _ALONG:
-            parts.append({"queries": {**question.groups, question.of: "prefix"}, "margin": margin})
+        return entries
+    for entry in entries:
+        if "queries" in entry:
+            entry["margin"] = margin
+    for question in questions:
+        if question.kind in _ORDERED:
+            query_sets = {**question.groups, question.of: "prefix"}
+            entries.append({"queries": query_sets, "margin": margin})
         elif question.kind == "means":
-            weighted = {"weighted_by": question.weight} if question.weight else {}
-            parts.append(
-                {"queries": question.groups, "count": question.of, **weighted, "margin": margin}
-            )
-            total = {"queries": question.groups, "sum": question.of, **weighted}
-            if {**total, "margin": margin} not in parts:
-                ends = measures[question.of]["clip"]
-                most = max(
-                    abs(exact(message("a bound of {name}", name=question.of), end)) for end in ends
-                )
-                parts.append({**total, "margin": str(exact("the distance", margin) * most)})
-    return parts
+            weights = {"weighted_by": question.weight} if question.weight else {}
+            counts = {"queries": question.groups, "count": question.of, **weights}
+            entries.append({**counts, "margin": margin})
+            total = {"queries": question.groups, "sum": question.of, **weights}
+            if {**total, "margin": margin} not in entries:
+                bounds = measures[question.of]["clip"]
+                total["margin"] = _margin_of_sum(margin, question.of, bounds)
+                entries.append(total)
+    return entries
 
 
-def _attribute(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
+def _margin_of_sum(margin: str, name: str, bounds: Sequence[Any]) -> str:
+    """Return a margin of counts times the largest value of a measure."""
+    what = message("a bound of {name}", name=name)
+    largest_value = max(abs(exact(what, bound)) for bound in bounds)
+    return str(exact("the distance", margin) * largest_value)
+
+
+def _attribute_table(column: SourceColumn, number: int, name: str, form: Form) -> dict[str, Any]:
     """Return the table ``[domain.NAME]`` of a column."""
-    given = {
-        key.partition(".")[2]: text.strip()
-        for key, text in form.items()
-        if key.startswith(f"c{number}.")
-    }
+    prefix = f"c{number}."
     texts = {
-        field: given.get(field, "")
-        for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most")
+        key.removeprefix(prefix): text.strip()
+        for key, text in form.items()
+        if key.startswith(prefix)
     }
-    kind = one_of(
-        message("what {name} may hold", name=name),
-        given["kind"],
-        ("list", "file", *FORMS.values(), "unknown"),
-    )
-    fields: dict[str, Any] = {
-        key: _number(text) if key in _NUMBERS else text for key, text in texts.items()
-    }
-    codes, count = [code.strip() for code in given.get("list", "").splitlines() if code.strip()], 0
-    fields["codes"] = [*dict.fromkeys(map(_number, codes) if column.kind == "whole" else codes)]
+    kinds = ("list", "file", *FORMS.values(), "unknown")
+    kind = one_of(message("the kind of {name}", name=name), texts["kind"], kinds)
+    table: dict[str, Any] = {} if name == column.name else {"column": column.name}
+    fields = _attribute_fields(column, kind, name, texts)
+    table |= _fill_template(_COLUMNS[kind], fields)
+    if kind == "dates":
+        if texts.get("zone"):
+            table["dates"]["zone"] = texts["zone"]
+        day_format = DAYS[one_of("the format of days", form.get("days") or "2025-12-31", DAYS)]
+        if day_format:
+            table["dates"]["format"] = day_format
+    # Otherwise a row whose text is not found would be in no table.
+    if texts.get("other") or kind == "unknown":
+        table |= {"outside": "other", "null": "other"}
+    if kind in {"whole", "number"}:
+        what = message("values of {name} beyond the bounds", name=name)
+        table["outside"] = one_of(what, texts.get("beyond") or "clip", _BEYOND)
+    levels = _attribute_levels(kind, texts)
+    if levels:
+        table["levels"] = levels
+    return table
+
+
+def _attribute_fields(
+    column: SourceColumn, kind: str, name: str, texts: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the fields of the form that the table of an attribute needs.
+
+    Refuses an attribute with too many values.
+    """
+    fields: dict[str, Any] = {}
+    for field in ("file", "file_column", "low", "high", "step", "from", "to", "by", "most"):
+        text = texts.get(field, "")
+        fields[field] = _parse_number(text) if field in _NUMBERS else text
+    codes: list[Any] = [code.strip() for code in texts.get("list", "").splitlines() if code.strip()]
+    if column.kind == "whole":
+        codes = [_parse_number(code) for code in codes]
+    fields["codes"] = [*dict.fromkeys(codes)]
+    count = 0
     if kind == "whole" and isinstance(fields["low"], int) and isinstance(fields["high"], int):
         count = fields["high"] - fields["low"]
     if kind == "number":
-        what = message("a bound or the step of {name}", name=name)
-        low, high, step = (exact(what, texts[field]) for field in ("low", "high", "step"))
-        steps = (high - low) / step if step > 0 else Fraction(0)
-        if steps.denominator != 1 or steps < 1:
-            raise InputError(
-                message(
-                    _NO_STEPS, name=name, low=texts["low"], high=texts["high"], step=texts["step"]
-                )
-            )
-        count = fields["count"] = int(steps)
-    if count > _MOST_VALUES:  # their groups could not be shown without a wait
+        count = fields["count"] = _step_count(name, texts)
+    if count > _MOST_VALUES:
         raise InputError(message(_TOO_MANY, name=name, count=count, most=_MOST_VALUES))
-    table = {
-        **({} if name == column.name else {"column": column.name}),
-        **_filled(_COLUMNS[kind], fields),
-    }
-    if kind == "dates" and given.get("zone"):
-        table["dates"]["zone"] = given["zone"]
-    if kind == "dates" and (
-        days := DAYS[one_of("how days are written", form.get("days") or "2025-12-31", DAYS)]
-    ):
-        table["dates"]["format"] = days
-    if (
-        given.get("other") or kind == "unknown"
-    ):  # a row whose text is not found would be in no table otherwise
-        table |= {"outside": "other", "null": "other"}
-    if kind in ("whole", "number"):
-        what = message("values of {name} beyond the bounds", name=name)
-        table["outside"] = one_of(what, given.get("beyond") or "clip", _BEYOND)
+    return fields
+
+
+def _step_count(name: str, texts: Mapping[str, str]) -> int:
+    """Return the number of steps between the bounds of a column of numbers."""
+    what = message("a bound or the step of {name}", name=name)
+    bounds = {field: texts.get(field, "") for field in ("low", "high", "step")}
+    low, high, step = (exact(what, text) for text in bounds.values())
+    count = (high - low) / step if step > 0 else Fraction(0)
+    if count.denominator != 1 or count < 1:
+        raise InputError(message(_NO_STEPS, name=name, **bounds))
+    return int(count)
+
+
+def _attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the levels of an attribute."""
     levels: dict[str, Any] = {}
-    if given.get("edges") and kind in ("whole", "number"):
-        levels["group"] = {
-            "edges": [_number(edge) for edge in re.split(r"[\s,;]+", given["edges"])]
-        }
-    if (level := given.get("level")) and kind in ("list", "file", "whole"):
-        key = given.get("level_key") or texts["file_column"]
+    if texts.get("edges") and kind in {"whole", "number"}:
+        edges = re.split(r"[\s,;]+", texts["edges"])
+        levels["group"] = {"edges": [_parse_number(edge) for edge in edges]}
+    level = texts.get("level")
+    if level and kind in {"list", "file", "whole"}:
         levels[level] = {
-            "file": given.get("level_file") or texts["file"],
-            "key": key,
-            "value": given.get("level_value") or level,
+            "file": texts.get("level_file") or texts.get("file", ""),
+            "key": texts.get("level_key") or texts.get("file_column", ""),
+            "value": texts.get("level_value") or level,
         }
-    return {**table, **({"levels": levels} if levels else {})}
+    return levels
 
 
-def _number(text: str) -> int | str:
-    """Return a whole number as int, and any other text as it is, which is exact."""
-    return int(text) if re.fullmatch(r"-?\d{1,18}", text.strip()) else text.strip()
+def _parse_number(text: str) -> int | str:
+    """Return a whole number as int, and any other text unchanged, which is exact."""
+    text = text.strip()
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
 
 
-def _written(table: Mapping[str, Any]) -> str:
-    """Write a spec as TOML, with a line for each key."""
+def _format_toml(table: Mapping[str, Any]) -> str:
+    """Format a spec as TOML, with a line for each key."""
     document = tomlkit.document()
     for part, entry in table.items():
         if isinstance(entry, list):
             document[part] = tomlkit.aot()
             for row in entry:
-                document[part].append(lines(row))
+                document[part].append(to_toml(row))
         elif part in ("domain", "measures"):
             document[part] = tomlkit.table(is_super_table=True)
             for name, row in entry.items():
-                document[part][name] = lines(row)
+                document[part][name] = to_toml(row)
         else:
-            document[part] = lines(entry)
+            document[part] = to_toml(entry)
     return re.sub(r"(?<!\n)\n\[\[", "\n\n[[", tomlkit.dumps(document))
 
 
-def commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
-    """Return the commands that plan and release a saved spec, to be typed where the studio was started; ``in_sql`` adds a file of SQL."""
+def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
+    """Return the commands that plan and release a saved spec.
+
+    They are for the folder where the studio was started. With ``in_sql`` they name a file of SQL.
+    """
     import shlex
 
-    typed = shlex.quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))
-    asked = f"questions.sql --spec {typed}" if in_sql else typed
+    shown_path = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    arguments = shlex.quote(shown_path)
+    if in_sql:
+        arguments = f"questions.sql --spec {arguments}"
     return [
-        f"leastnoise plan {asked}",
-        f"leastnoise release {asked} --out {shlex.quote(path.stem)}-release",
+        f"leastnoise plan {arguments}",
+        f"leastnoise release {arguments} --out {shlex.quote(path.stem)}-release",
     ]
 
 
-def choosing_page(lead: Lead, language: str = "en") -> Page:
+def source_page(show_page: ShowPage, language: str = "en") -> Page:
     """Return the page that asks for the data: a file, or a table of a database."""
-    said = load_catalogue(language)
+    catalogue = load_catalogue(language)
 
     def page() -> str:
         files = sorted(
             file.name for file in Path.cwd().iterdir() if file.name.lower().endswith(file_endings())
         )
-        return shown("choosing.html", t=said, files=files, folder=Path.cwd())
+        return render_page("choosing.html", t=catalogue, files=files, folder=Path.cwd())
 
-    def choose(asked: dict[str, Any]) -> Any:
-        form = _form(asked)
+    def choose(arguments: dict[str, Any]) -> Any:
+        form = _read_form(arguments)
         if form.get("table") or form.get("connection"):
             source: Path | DatabaseTable = DatabaseTable(
                 form.get("table", ""), form.get("connection", "")
@@ -474,116 +586,132 @@ def choosing_page(lead: Lead, language: str = "en") -> Page:
         else:
             raise InputError("Name a file, or a table and its connection.")
         layout = {key: form[key] for key in ("delimiter", "encoding") if form.get(key)}
-        return lead(beginning_page(looked_at(source, layout), lead, language))
+        return show_page(form_page(read_columns(source, layout), show_page, language))
 
     return Page(
         [
-            get("/", page),
-            *assets("choosing.js"),
-            action("/choose", choose, said),
-            action("/language", lambda asked: lead(choosing_page(lead, _language(asked))), said),
+            page_route("/", page),
+            *asset_routes("choosing.js"),
+            action_route("/choose", choose, catalogue),
+            action_route(
+                "/language",
+                lambda arguments: show_page(source_page(show_page, _read_language(arguments))),
+                catalogue,
+            ),
         ]
     )
 
 
-def beginning_page(data: Data, lead: Lead, language: str = "en") -> Page:
+def form_page(data: Data, show_page: ShowPage, language: str = "en") -> Page:
     """Return the page that makes a spec from the names and types of columns."""
-    said = load_catalogue(language)
-    planned: list[Planning] = []  # the form that was planned last, if one was
+    catalogue = load_catalogue(language)
+    plannings: list[Planning] = []  # the last planned form, if there is one
 
-    def end() -> None:
-        while planned:
-            planned.pop().background.stop()
+    def stop_planning() -> None:
+        while plannings:
+            plannings.pop().background.stop()
 
-    def plan(asked: dict[str, Any]) -> Any:
-        text = spec_of(data, _form(asked), language)
-        end()
-        planned.append(Planning(data.folder / "draft.toml", text))
-        planned[0].begin()
-        return seen()
+    def plan(arguments: dict[str, Any]) -> Any:
+        text = spec_from_form(data, _read_form(arguments), language)
+        stop_planning()
+        plannings.append(Planning(data.folder / "draft.toml", text))
+        plannings[0].begin()
+        return current_state()
 
-    def seen() -> Any:
-        if not planned:
+    def current_state() -> Any:
+        if not plannings:
             return {"refused": "Nothing is planned yet."}
-        now = planned[0].seen
-        charts = (
-            [] if now.plan is None or not now.ready else _invented(now.plan, now.draft.level, said)
-        )
-        names = [row.name(said) for row in now.draft.rows]
+        state = plannings[0].state
+        charts = []
+        if state.plan is not None and state.ready:
+            charts = _invented_charts(state.plan, state.draft.level, catalogue)
+        names = [row.name(catalogue) for row in state.draft.rows]
         return {
-            **view(now),
+            **state_json(state),
             "names": names,
             "charts": charts,
-            "text": now.draft.text,
-            "ended": not now.doing,
+            "text": state.draft.text,
+            "ended": not state.doing,
         }
 
-    def write(asked: dict[str, Any]) -> Any:
-        name = str(asked.get("name", ""))
-        text = spec_of(data, _form(asked), language, in_sql=True)
-        path = save(data.folder / ".toml", "", name, text)
-        asks = "\n[[workload]]" in text
+    def save(arguments: dict[str, Any]) -> Any:
+        name = str(arguments.get("name", ""))
+        text = spec_from_form(data, _read_form(arguments), language, in_sql=True)
+        path = save_spec(data.folder / ".toml", "", name, text)
+        has_workload = "\n[[workload]]" in text
         return {
-            "done": said.say("st_saved", file=str(path)),
-            "commands": commands(path, in_sql=not asks),
+            "done": catalogue.say("st_saved", file=str(path)),
+            "commands": list_commands(path, in_sql=not has_workload),
             "name": name,
-            "asked": asks,
+            "asked": has_workload,
         }
 
-    def further(asked: dict[str, Any]) -> Any:
-        path = data.folder / Path(str(asked.get("name", ""))).name
+    def open_planning(arguments: dict[str, Any]) -> Any:
+        path = data.folder / Path(str(arguments.get("name", ""))).name
         if path.suffix != ".toml" or not path.is_file():
             raise InputError("Save the spec first.")
-        return lead(planning_page(path))
+        return show_page(planning_page(path))
 
     return Page(
         routes=[
-            get("/", lambda: shown("beginning.html", t=said, data=data, **_choices(data, said))),
-            *assets("beginning.js", charts=True),
-            get("/view", seen, JSONResponse),
-            *(
-                action(f"/{name}", do, said)
-                for name, do in (("plan", plan), ("save", write), ("further", further))
+            page_route(
+                "/",
+                lambda: render_page(
+                    "beginning.html", t=catalogue, data=data, **_template_choices(data, catalogue)
+                ),
             ),
-            action(
-                "/language", lambda asked: lead(beginning_page(data, lead, _language(asked))), said
+            *asset_routes("beginning.js", charts=True),
+            page_route("/view", current_state, JSONResponse),
+            action_route("/plan", plan, catalogue),
+            action_route("/save", save, catalogue),
+            action_route("/further", open_planning, catalogue),
+            action_route(
+                "/language",
+                lambda arguments: show_page(form_page(data, show_page, _read_language(arguments))),
+                catalogue,
             ),
         ],
-        close=end,
+        close=stop_planning,
     )
 
 
-def _form(asked: Mapping[str, Any]) -> Form:
-    form = asked.get("form")
+def _read_form(arguments: Mapping[str, Any]) -> Form:
+    """Return the form that a page sends."""
+    form = arguments.get("form")
     if not isinstance(form, dict) or not all(isinstance(text, str) for text in form.values()):
         raise InputError("A form must be an object of texts.")
     return {key: text.strip() for key, text in form.items()}
 
 
-def _language(asked: Mapping[str, Any]) -> str:
-    return one_of("the language", asked.get("language"), LANGUAGES)
+def _read_language(arguments: Mapping[str, Any]) -> str:
+    """Return the language that a page requests."""
+    return one_of("the language", arguments.get("language"), LANGUAGES)
 
 
-def _choices(data: Data, said: Catalogue) -> dict[str, Any]:
-    """Return what the template needs: the choices of the forms, and what names and types of columns suggest."""
+def _template_choices(data: Data, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the values of the template.
+
+    The choices of the forms, and suggestions from the names and types of columns.
+    """
+    suggested = {
+        number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
+    }
+    person_columns = [number for number, column in enumerate(data.columns) if column.names_person]
+    files = sorted(
+        file.name
+        for file in data.folder.iterdir()
+        if file.suffix.lower() == ".csv" and file.name != data.name
+    )
     return {
-        "forms": [(form, said.say(f"be_{form}")) for form in _COLUMNS],
-        "suggested": {
-            number: FORMS[column.kind] for number, column in enumerate(data.columns) if column.kind
-        },
-        "person": next(
-            (number for number, column in enumerate(data.columns) if column.names_person), None
-        ),
-        "candidates": said.join_names([*data.suggested.candidates]),
-        "asked": [(kind, said.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
+        "forms": [(form, catalogue.say(f"be_{form}")) for form in _COLUMNS],
+        "suggested": suggested,
+        "person": person_columns[0] if person_columns else None,
+        "candidates": catalogue.join_names([*data.suggested.candidates]),
+        "asked": [(kind, catalogue.say(f"be_ask_{kind}")) for kind in _QUESTIONS],
         "is_text": not any(column.typed for column in data.columns),
         "weighted": WEIGHTED,
-        "periods": [(period, said.say(f"by_{period}")) for period in PERIODS],
-        "files": sorted(
-            file.name
-            for file in data.folder.iterdir()
-            if file.suffix.lower() == ".csv" and file.name != data.name
-        ),
+        "periods": [(period, catalogue.say(f"by_{period}")) for period in PERIODS],
+        "files": files,
         "rows": _INVENTED_ROWS,
         "numbers": NUMBERS,
         "days": DAYS,
@@ -591,38 +719,43 @@ def _choices(data: Data, said: Catalogue) -> dict[str, Any]:
     }
 
 
-def _invented(plan: Plan, level: float, said: Catalogue) -> list[dict[str, Any]]:
-    """Return charts of the first tables with invented counts and the promised margins; counts are a hill over many values, else steps."""
-    promised = margins(plan, level)
+def _invented_charts(plan: Plan, level: float, catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return charts of the first tables with invented counts."""
+    margins = table_margins(plan, level)
     tables = [
         product
         for product in plan.workload
         if product.attributes and product.rows <= MOST_CELLS and not product.of_values
     ]
-    made = []
-    for product in [product for product in tables[:_MOST_DRAWN] if product.table_key in promised]:
-        answer = np.array(float(_INVENTED_ROWS))
-        for name, queries in zip(product.attributes, product.query_sets, strict=True):
-            kind = product.domain.kind(name)
-            cells = np.arange(kind.size)
-            shares = (
-                np.exp(-(((cells / kind.size - 0.4) / 0.25) ** 2))
-                if kind.size > 12
-                else 1.0 + (3 * cells + 2) % 5
-            )
-            answer = np.multiply.outer(
-                answer, apply(queries.operator(name, kind), shares / shares.sum())
-            )
-        margin = promised[product.table_key].typical
+    charts = []
+    for product in tables[:_MOST_DRAWN]:
+        if product.table_key not in margins:
+            continue
+        margin = margins[product.table_key].typical
+        counts = _invented_counts(product).round()
         picture = make_picture(
             product,
             product.labels,
-            answer.round(),
-            answer.round() - margin,
-            answer.round() + margin,
+            counts,
+            counts - margin,
+            counts + margin,
             plan.privacy,
-            said,
+            catalogue,
         )
-        alt = said.say("be_invented", name=picture.name, margin=said.format_error(margin))
-        made.append(chart(draw_chart(picture, 2000), said, alt))
-    return made
+        alt = catalogue.say("be_invented", name=picture.name, margin=catalogue.format_error(margin))
+        charts.append(chart_json(draw_chart(picture, _MOST_MARKS), catalogue, alt))
+    return charts
+
+
+def _invented_counts(product: Product) -> FloatArray:
+    """Return invented counts of a table: a hill over many cells, steps over few."""
+    counts = np.array(float(_INVENTED_ROWS))
+    for name, query_set in zip(product.attributes, product.query_sets, strict=True):
+        kind = product.domain.kind(name)
+        cells = np.arange(kind.size)
+        heights = 1.0 + (3 * cells + 2) % 5
+        if kind.size > _HILL_CELLS:
+            heights = np.exp(-(((cells / kind.size - 0.4) / 0.25) ** 2))
+        shares = heights / heights.sum()
+        counts = np.multiply.outer(counts, apply(query_set.operator(name, kind), shares))
+    return counts

@@ -1,8 +1,8 @@
-"""A draft of a spec, which the studio changes and saves, and the process that plans it.
+"""A draft of a spec in the studio, and its planning process.
 
 The process reads its request as one JSON line on standard input, and writes its results as JSON
-lines on standard output. It plans from the very text that would be saved, and ends when its input
-ends, so that it does not outlive the studio.
+lines on standard output. It plans from the text that would be saved, and ends when its input ends,
+so that it does not outlive the studio.
 """
 
 import json
@@ -34,14 +34,15 @@ from leastnoise._workload import Product, Statistic, Workload, groups_of
 OBJECTIVES = ("total", "worst", "relative")
 TARGETS = ("margin", "relative", "rmse")
 MOST_PERIODS = 3650
-SETTINGS = ("on", "weight", "target", "most", "size_of")  # the fields of a setting
-_SET = ("weight", "size", *TARGETS)  # keys of a part of the workload that its setting writes
-Question = tuple[object, ...]
+SETTINGS = ("on", "weight", "target", "most", "size_of")
+"""The fields of a setting."""
+_SETTING_KEYS = ("weight", "size", *TARGETS)  # keys of a [[workload]] that a setting writes
+TableKey = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a person can change in one row of the page, as it is typed."""
+    """The values of one row of the page that a user can change, as typed."""
 
     on: bool = True
     weight: str = "1"
@@ -52,13 +53,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the page: one table, or the tables of a part of the workload that can only be asked for together.
+    """A row of the page: one table, or tables that belong together.
 
     Args:
-        part: the number of the part of the workload.
-        entry: the part without the keys that a setting writes.
-        products: its tables.
-        statistic: the mean, quantiles or distribution function that they are for.
+        part: the number of the [[workload]] table in the spec.
+        entry: that table without the keys that a setting writes.
+        products: the tables of the row.
+        statistic: the mean, quantiles or distribution function that needs the tables.
     """
 
     part: int
@@ -66,34 +67,42 @@ class Row:
     products: tuple[Product, ...]
     statistic: Statistic | None = None
 
-    def name(self, said: Catalogue) -> str:
-        """Name the row: its tables, behind the statistic that they are for."""
-        tables = ", ".join(table_title(product, said) for product in self.products)
-        return (
-            tables
-            if self.statistic is None
-            else f"{statistic_title(self.statistic, said)} ({tables})"
-        )
+    def name(self, catalogue: Catalogue) -> str:
+        """Return the name of the row: its tables, after their statistic."""
+        tables = ", ".join(table_title(product, catalogue) for product in self.products)
+        if self.statistic is None:
+            return tables
+        return f"{statistic_title(self.statistic, catalogue)} ({tables})"
 
     @property
-    def questions(self) -> tuple[Question, ...]:
-        """The questions of its tables, by which these are found in another workload."""
+    def table_keys(self) -> tuple[TableKey, ...]:
+        """The keys of its tables, which are the same in every workload."""
         return tuple(product.table_key for product in self.products)
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A spec that is being worked on: the text that was opened, its rows, and the settings as they are now.
+    """A spec that a user is changing.
 
-    ``of`` is "epsilon" or "rho", ``size`` its amount, ``periods`` the number of periods of a series
-    (0 without one).
+    Args:
+        text: the text of the spec as it was opened.
+        folder: the folder of the spec.
+        rows: the rows of the page.
+        settings: the current setting of each row.
+        parameter: the parameter of the budget, "epsilon" or "rho".
+        size: the amount of that parameter.
+        delta: the delta of the budget; empty without one.
+        objective: the objective of planning.
+        level: the coverage of intervals.
+        dates: the periods of a series in the opened spec; None without one.
+        periods: the current number of periods of a series; 0 without one.
     """
 
     text: str
     folder: Path
     rows: tuple[Row, ...]
     settings: tuple[Setting, ...]
-    of: str
+    parameter: str
     size: str
     delta: str
     objective: str
@@ -104,98 +113,123 @@ class Draft:
     @cached_property
     def spec(self) -> Spec:
         """The spec with all settings."""
-        return parse_spec(spec_text(self), self.folder)
+        return parse_spec(format_spec(self), self.folder)
 
     @property
     def horizon(self) -> str:
         """The number of periods of a series and its last day; empty without a series."""
-        return (
-            "" if self.dates is None else f"{self.periods}, {self.dates.reaching(self.periods).end}"
-        )
+        if self.dates is None:
+            return ""
+        return f"{self.periods}, {self.dates.reaching(self.periods).end}"
 
 
-def drafted(text: str, folder: Path, name: str = "the spec") -> Draft:
+def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
     """Make a draft without changes from the text of a spec."""
     table = read_toml(text, name)
     spec = spec_from_table(table, folder, name)
-    rows, settings = [], []
+    rows: list[Row] = []
+    settings: list[Setting] = []
     for part, (entry, products) in enumerate(zip(table["workload"], spec.parts, strict=True)):
-        unset = {key: value for key, value in entry.items() if key not in _SET}
-        entries = [(unset, products)]
-        if "marginals" in unset:  # each marginal becomes a row
-            more = {key: value for key, value in unset.items() if key != "marginals"}
-            entries = [({"queries": product.spec, **more}, (product,)) for product in products]
-        statistic = _statistic(entry, spec.workload)
-        rows += [Row(part, of_row, asked, statistic) for of_row, asked in entries]
-        target = next((name for name in TARGETS if name in entry), "")
-        weight, most, size = (
-            str(entry.get(key, default))
-            for key, default in (("weight", "1"), (target, ""), ("size", ""))
-        )
-        settings += [Setting(True, weight, target, most, size)] * len(entries)
+        part_rows = _part_rows(part, entry, products, spec.workload)
+        rows += part_rows
+        settings += [_read_setting(entry) for _ in part_rows]
     privacy = table["privacy"]
-    of = "rho" if "rho" in privacy else "epsilon"
+    parameter = "rho" if "rho" in privacy else "epsilon"
     dates = None if spec.series is None else spec.series.dates(spec.domain)
-    budget = of, str(privacy[of]), str(privacy.get("delta", ""))
-    periods = 0 if dates is None else dates.size
     return Draft(
-        text,
-        folder,
-        tuple(rows),
-        tuple(settings),
-        *budget,
-        spec.objective,
-        spec.options.level,
-        dates,
-        periods,
+        text=text,
+        folder=folder,
+        rows=tuple(rows),
+        settings=tuple(settings),
+        parameter=parameter,
+        size=str(privacy[parameter]),
+        delta=str(privacy.get("delta", "")),
+        objective=spec.objective,
+        level=spec.options.level,
+        dates=dates,
+        periods=0 if dates is None else dates.size,
+    )
+
+
+def _part_rows(
+    part: int, entry: Mapping[str, Any], products: tuple[Product, ...], workload: Workload
+) -> list[Row]:
+    """Return the rows of a part of the workload: one, or one for each marginal."""
+    statistic = _statistic(entry, workload)
+    row_entry = {key: value for key, value in entry.items() if key not in _SETTING_KEYS}
+    if "marginals" not in row_entry:
+        return [Row(part, row_entry, products, statistic)]
+    del row_entry["marginals"]
+    return [
+        Row(part, {"queries": product.spec, **row_entry}, (product,), statistic)
+        for product in products
+    ]
+
+
+def _read_setting(entry: Mapping[str, Any]) -> Setting:
+    """Return the setting that a part of the workload has."""
+    target = next((name for name in TARGETS if name in entry), "")
+    return Setting(
+        on=True,
+        weight=str(entry.get("weight", "1")),
+        target=target,
+        most=str(entry.get(target, "")),
+        size_of=str(entry.get("size", "")),
     )
 
 
 def _statistic(entry: Mapping[str, Any], workload: Workload) -> Statistic | None:
-    """Return the statistic of the workload that one of its parts asks for; None for tables."""
+    """Return the statistic that a part of the workload requests; None for tables."""
     for statistic in workload.statistics:
-        part = entry.get(statistic.kind)
-        if isinstance(part, Mapping):
-            along = groups_of(workload.domain, part.get("by", ()), "by")
-            at = tuple(exact_positive("at", share) for share in part.get("at", ()))
-            if (statistic.of, statistic.along, statistic.at) == (part["of"], along, at):
+        request = entry.get(statistic.kind)
+        if isinstance(request, Mapping):
+            groups = groups_of(workload.domain, request.get("by", ()), "by")
+            shares = tuple(exact_positive("at", share) for share in request.get("at", ()))
+            if (statistic.of, statistic.along, statistic.at) == (request["of"], groups, shares):
                 return statistic
     return None
 
 
-def changed(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
-    """Return a draft with some values changed: fields of the whole draft, or of the settings of the rows with these numbers."""
+def change_draft(draft: Draft, changes: Mapping[str, object], rows: Sequence[int] = ()) -> Draft:
+    """Return a draft with other values.
+
+    Args:
+        draft: the draft.
+        changes: new values of fields, of the whole draft or of settings.
+        rows: the numbers of the rows whose settings change.
+    """
     values = {
-        field: _READ[one_of("what is changed", field, _READ)](value)
+        field: _READ[one_of("a changed field", field, _READ)](value)
         for field, value in changes.items()
     }
-    of_rows = {field: value for field, value in values.items() if field in SETTINGS}
+    row_values = {field: value for field, value in values.items() if field in SETTINGS}
     settings = list(draft.settings)
-    for row in rows if of_rows else ():
+    for row in rows if row_values else ():
         number = whole("a row", row, 0, len(settings) - 1)
-        settings[number] = replace(settings[number], **of_rows)
-    of_all: dict[str, Any] = {
-        field: value for field, value in values.items() if field not in of_rows
+        settings[number] = replace(settings[number], **row_values)
+    draft_values: dict[str, Any] = {
+        field: value for field, value in values.items() if field not in row_values
     }
-    new = replace(draft, **of_all, settings=tuple(settings))
-    new.spec  # noqa: B018 - making the spec refuses values that cannot be used
-    return new
+    changed_draft = replace(draft, **draft_values, settings=tuple(settings))
+    changed_draft.spec  # noqa: B018 - parsing refuses values that cannot be used
+    return changed_draft
 
 
 def _text(value: object) -> str:
+    """Return a text without blanks around it."""
     if not isinstance(value, str):
         raise refuse("a value", type(value).__name__, "a text")
     return value.strip()
 
 
 def _flag(value: object) -> bool:
+    """Return a truth value."""
     if not isinstance(value, bool):
         raise refuse("on", value, "true or false")
     return value
 
 
-# The fields that can be changed and how each is read: first those of the whole draft, then those of
-# a row.
+# The readers of the fields that can change: first those of the whole draft, then those of a row.
 _READ: Mapping[str, Callable[[object], Any]] = {
     "size": _text,
     "delta": _text,
@@ -210,12 +244,15 @@ _READ: Mapping[str, Callable[[object], Any]] = {
 }
 
 
-def spec_text(draft: Draft) -> str:
-    """Return the text of the spec with all settings: only what differs is changed, and the rest keeps its comments and form."""
+def format_spec(draft: Draft) -> str:
+    """Return the text of the spec with all settings.
+
+    Only lines with other values change; all others keep their comments and form.
+    """
     document: Any = tomlkit.parse(draft.text)
-    _put(document["privacy"], draft.of, draft.size)
+    _set_text(document["privacy"], draft.parameter, draft.size)
     if draft.delta or "delta" in document["privacy"]:
-        _put(document["privacy"], "delta", draft.delta)
+        _set_text(document["privacy"], "delta", draft.delta)
     for table, key, value, default in (
         ("plan", "objective", draft.objective, "total"),
         ("output", "level", draft.level, 0.95),
@@ -224,65 +261,81 @@ def spec_text(draft: Draft) -> str:
             document.setdefault(table, {})[key] = value
     if draft.dates is not None and draft.periods != draft.dates.size:
         last = draft.dates.reaching(draft.periods).end
-        _put(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
-    entries, all_stay = [], True
+        _set_text(document["domain"][document["series"]["along"]]["dates"], "to", str(last))
+    _set_workload(document, draft)
+    return tomlkit.dumps(document)
+
+
+def _set_workload(document: Any, draft: Draft) -> None:
+    """Apply the settings of all rows to the workload of a spec."""
+    entries = []
+    all_parts_stay = True
     for part, entry in enumerate(document["workload"]):
         rows = [
             (row.entry, setting)
             for row, setting in zip(draft.rows, draft.settings, strict=True)
             if row.part == part
         ]
-        whole = rows[0][1] if len({setting for _, setting in rows}) == 1 else None
-        if whole is None:  # each row of this part becomes a part of its own
-            entries += [
-                _with_setting(lines(of_row), setting) for of_row, setting in rows if setting.on
-            ]
-        elif whole.on:
-            entries.append(_with_setting(entry, whole))
-        all_stay = all_stay and whole is not None and whole.on
+        settings = {setting for _, setting in rows}
+        if len(settings) == 1 and rows[0][1].on:
+            entries.append(_apply_setting(entry, rows[0][1]))
+            continue
+        all_parts_stay = False
+        # Each row that is on becomes a separate [[workload]] table.
+        for row_entry, setting in rows:
+            if setting.on:
+                entries.append(_apply_setting(to_toml(row_entry), setting))
     if not entries:
-        raise InputError("No table is left to ask for; keep at least one.")
-    if not all_stay:
+        raise InputError("No table is left; keep at least one.")
+    if not all_parts_stay:
         document["workload"] = tomlkit.aot()
         for entry in entries:
             document["workload"].append(entry)
-    return tomlkit.dumps(document)
 
 
-def _with_setting(entry: Any, setting: Setting) -> Any:
-    """Write a setting into a part of the workload, and return the part."""
+def _apply_setting(entry: Any, setting: Setting) -> Any:
+    """Write a setting into a [[workload]] table, and return the table."""
     texts_by_key = {"size": setting.size_of, "weight": setting.weight, setting.target: setting.most}
     for key in (*TARGETS, "size", "weight"):
         text = texts_by_key.get(key, "")
         if not text:
             entry.pop(key, None)
         elif (key, text) != ("weight", "1") or key in entry:
-            _put(entry, key, text)
+            _set_text(entry, key, text)
     return entry
 
 
-def _put(table: Any, key: str, text: str) -> None:
-    """Write a number as a text, unless it is there already in any form."""
+def _set_text(table: Any, key: str, text: str) -> None:
+    """Write a number as a text, unless the table has it in another form."""
     if key not in table or text != str(table.unwrap()[key]):
         table[key] = text
 
 
-def lines(value: Any, *, inline: bool = False) -> Any:
-    """Make a table of TOML with a line for each key, where inner tables and lists are on one line."""
+def to_toml(value: Any, *, inline: bool = False) -> Any:
+    """Return a table of TOML with one line for each key.
+
+    Inner tables and lists are on one line.
+    """
     if isinstance(value, list):
-        return [lines(entry, inline=True) for entry in value]
+        return [to_toml(entry, inline=True) for entry in value]
     if not isinstance(value, Mapping):
         return value
     table: Any = tomlkit.inline_table() if inline else tomlkit.table()
     for key, entry in value.items():
-        table[key] = lines(entry, inline=True)
+        table[key] = to_toml(entry, inline=True)
     return table
 
 
-def save(opened: Path, before: str, name: str, text: str) -> Path:
-    """Write the text of a spec to a new file beside the one that was opened, or in its place if it still holds ``before``.
+def save_spec(opened: Path, text_before: str, name: str, text: str) -> Path:
+    """Write a spec to a new file, or replace the opened file if it is unchanged.
 
-    The file is written whole or not at all.
+    After an error, no part of the file is left.
+
+    Args:
+        opened: the file that was opened.
+        text_before: the text that it had then.
+        name: the name of the file to write, in the same folder.
+        text: the text of the spec.
     """
     if (
         not name.endswith(".toml")
@@ -302,15 +355,15 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
     path = opened.parent / name
     draft = path.with_name(f".{name}.{token_hex(4)}")
     try:
-        with draft.open("x", encoding="utf-8", newline="") as new:
-            new.write(text)
-            new.flush()
-            os.fsync(new.fileno())
+        with draft.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
         if path.name != opened.name:
-            os.link(draft, path)  # refuses a name that a file has
+            os.link(draft, path)  # fails if the file exists
             return path
-        with opened.open(encoding="utf-8", newline="") as there:
-            if there.read() != before:
+        with opened.open(encoding="utf-8", newline="") as file:
+            if file.read() != text_before:
                 raise InputError(
                     message(
                         "{path} was changed since it was opened here. Save under another name.",
@@ -321,7 +374,7 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
         draft.replace(path)
     except FileExistsError:
         raise InputError(
-            message("There is a file {path} already. Choose another name.", path=path)
+            message("The file {path} exists already. Choose another name.", path=path)
         ) from None
     except (OSError, UnicodeError) as error:
         name = type(error).__name__
@@ -336,36 +389,42 @@ def save(opened: Path, before: str, name: str, text: str) -> Path:
     return path
 
 
-Tell = Callable[[Mapping[str, Any]], None]
+SendMessage = Callable[[Mapping[str, Any]], None]
 
 
 @one_thread()
-def handle_request(asked: Mapping[str, Any], tell: Tell) -> None:
-    """Carry out a request: plan a spec, or find the price of some of its rows; tell why if that fails, in the language of the page."""
+def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
+    """Plan a spec, or compute the price of some of its rows.
+
+    Sends the results, or the reason why there are none in the language of the page.
+    """
     fault = ""
     try:
-        spec = parse_spec(asked["text"], Path(asked["folder"]))
-        if "price" not in asked:
-            plan = spec.plan(spec.search(lambda name: tell({"trying": name})))
-            tell({"plan": plan.to_json()})
+        spec = parse_spec(request["text"], Path(request["folder"]))
+        if "price" not in request:
+            plan = spec.plan(spec.search(lambda name: send({"trying": name})))
+            send({"plan": plan.to_json()})
             return
-        plan, search = Plan.from_json(asked["plan"]), spec.search()
-        known: dict[object, float] = {}
-        for row, products in asked["price"]:
-            priced = joint_price(plan, products, search, known)
-            tell({"price": row, "alone": priced.alone, "saved": priced.saved})
+        plan, search = Plan.from_json(request["plan"]), spec.search()
+        joint_prices: dict[object, float] = {}
+        for row, products in request["price"]:
+            price = joint_price(plan, products, search, joint_prices)
+            send({"price": row, "alone": price.alone, "saved": price.saved})
     except InputError as error:
         fault = error.args[0]
     except MemoryError:
-        fault = "Planning this needs more memory than there is. Ask for less."
+        fault = "This plan needs more memory than is available. Choose fewer or smaller tables."
     if fault:
-        tell({"error": load_catalogue(asked["language"]).translate(fault)})
+        send({"error": load_catalogue(request["language"]).translate(fault)})
 
 
 def plan_for_parent() -> None:
-    """Be the process that plans for the studio: carry out the request in the first line, and end early if the input ends."""
+    """Run the planning process of the studio.
 
-    def tell(message: Mapping[str, Any]) -> None:
+    Handles the request in the first line, and ends early if the input ends.
+    """
+
+    def send(message: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
 
@@ -373,7 +432,7 @@ def plan_for_parent() -> None:
         sys.stdin.read()
         signal.raise_signal(signal.SIGTERM)
 
-    asked = json.loads(sys.stdin.readline())
+    request = json.loads(sys.stdin.readline())
     threading.Thread(target=end_with_input, daemon=True).start()
     with memory_limit():
-        handle_request(asked, tell)
+        handle_request(request, send)

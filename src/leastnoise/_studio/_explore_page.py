@@ -1,4 +1,7 @@
-"""The page that explores a release: tables of any attributes and sums of their cells, computed from the measurements alone."""
+"""The page that explores a release.
+
+It shows tables of any attributes and sums of their cells, computed from the measurements.
+"""
 
 import math
 from collections.abc import Sequence
@@ -14,6 +17,7 @@ from leastnoise._charts import draw_chart
 from leastnoise._release import (
     Catalogue,
     Release,
+    StatisticTable,
     Table,
     describe_rounding,
     list_answer_notices,
@@ -23,225 +27,254 @@ from leastnoise._release import (
     table_title,
 )
 from leastnoise._session import read_release
-from leastnoise._studio._pages import Page, action, assets, chart, get, shown
+from leastnoise._studio._pages import (
+    Page,
+    action_route,
+    asset_routes,
+    chart_json,
+    page_route,
+    render_page,
+)
 from leastnoise._trusted.check import InputError, message, one_of, whole
 from leastnoise._workload import level, level_names, queries
 
-MOST_CELLS = 4096
+MOST_CELLS = 4096  # cells of a table that the page can show
 _TOO_LARGE = "A table here may have at most {most} cells; this one would have {cells}. Pick fewer attributes."
 _NO_ERROR = "No error is known for sums of cells from a release by {strategy!r}, which looked at the data. Use `leastnoise answer`."
-_MOST_MARKS = 2000
+_MOST_MARKS = 2000  # marks of a chart
 _MOST_LISTED = 200  # values of a statistic
 KINDS = ("identity", "prefix")
-Question = tuple[tuple[str, str], ...]
+TableRequest = tuple[tuple[str, str], ...]
+"""The attributes of a table, each with a kind of queries or a level."""
 
 
-class Exploring:
-    """Answers from one release; the last tables and covariances are kept."""
+class ReleaseExplorer:
+    """Answers from one release, with a cache of the last tables and covariances."""
 
     def __init__(self, release: Release) -> None:
         self.release = release
         self.table = lru_cache(maxsize=8)(self._table)
         self._covariances = lru_cache(maxsize=2)(release.covariances)
 
-    def first(self) -> tuple[Question, str | None]:
-        """Return the first table to show: one that the workload has if the page can show it, else one attribute, else the total."""
-        products, domain = self.release.workload.products, self.release.plan.domain
-        offered: list[tuple[Question, str | None]] = []
-        for product in products:
-            along = tuple(zip(product.attributes, product.query_sets, strict=True))
-            if along and all(sets.form.named or sets.kind in KINDS for _, sets in along):
-                offered.append((tuple((name, sets.word) for name, sets in along), product.measure))
-        alone = [
-            ((name, kind),)
-            for name in domain.names
-            for kind in (*KINDS, *level_names(domain.kind(name)))
-        ]
-        for measure in dict.fromkeys(product.measure for product in products):
-            offered += [(asked, measure) for asked in (*alone, ())]
-        for asked, measure in offered:
+    def first(self) -> tuple[TableRequest, str | None]:
+        """Return the first table to show, and its measure.
+
+        A table of the workload if the page can show one; otherwise a table of one attribute, or the
+        total.
+        """
+        for request, measure in [*self._workload_requests(), *self._simple_requests()]:
             with suppress(InputError):
-                self.table(asked, measure)
-                return asked, measure
+                self.table(request, measure)
+                return request, measure
         return (), None
 
-    def _table(self, asked: Question, measure: str | None) -> Table:
+    def _workload_requests(self) -> list[tuple[TableRequest, str | None]]:
+        """Return the tables of the workload whose queries the page knows."""
+        requests: list[tuple[TableRequest, str | None]] = []
+        for product in self.release.workload.products:
+            axes = tuple(zip(product.attributes, product.query_sets, strict=True))
+            if axes and all(sets.form.named or sets.kind in KINDS for _, sets in axes):
+                requests.append((tuple((name, sets.word) for name, sets in axes), product.measure))
+        return requests
+
+    def _simple_requests(self) -> list[tuple[TableRequest, str | None]]:
+        """Return the tables of one attribute and the total, of each measure."""
         domain = self.release.plan.domain
-        for name, kind in asked:
+        requests: list[TableRequest] = []
+        for name in domain.names:
+            kinds = (*KINDS, *level_names(domain.kind(name)))
+            requests += [((name, kind),) for kind in kinds]
+        requests.append(())
+        measures = dict.fromkeys(product.measure for product in self.release.workload.products)
+        return [(request, measure) for measure in measures for request in requests]
+
+    def _table(self, request: TableRequest, measure: str | None) -> Table:
+        """Return the answers to a table, in rows or in units of a measure."""
+        domain = self.release.plan.domain
+        for name, kind in request:
             one_of("an attribute", name, domain.names)
-            one_of(
-                message("what is asked of {name}", name=name),
-                kind,
-                (*KINDS, *level_names(domain.kind(name))),
-            )
-        questions = queries(
-            domain,
-            {name: kind if kind in KINDS else level(kind) for name, kind in asked},
-            sum=measure,
-        )
-        if questions.rows > MOST_CELLS:
-            raise InputError(message(_TOO_LARGE, most=MOST_CELLS, cells=questions.rows))
-        (table,) = self.release.answer(questions)
+            kinds = (*KINDS, *level_names(domain.kind(name)))
+            one_of(message("the query on {name}", name=name), kind, kinds)
+        query_sets = {name: kind if kind in KINDS else level(kind) for name, kind in request}
+        workload = queries(domain, query_sets, sum=measure)
+        if workload.rows > MOST_CELLS:
+            raise InputError(message(_TOO_LARGE, most=MOST_CELLS, cells=workload.rows))
+        (table,) = self.release.answer(workload)
         return table
 
-    def sum(self, asked: Question, measure: str | None, cells: Sequence[int]) -> Table:
-        """Return the sum of some cells of a table as a table of one answer with its exact error."""
-        table = self.table(asked, measure)
-        chosen = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
-        if not chosen:
+    def sum(self, request: TableRequest, measure: str | None, cells: Sequence[int]) -> Table:
+        """Return the sum of cells as a table of one answer with its exact error."""
+        table = self.table(request, measure)
+        positions = [whole("a cell", cell, 0, table.cells - 1) for cell in cells]
+        if not positions:
             raise InputError("Pick at least one cell.")
         if not self.release.finding.linear:
             raise InputError(message(_NO_ERROR, strategy=self.release.plan.strategy))
         weights = np.zeros(table.cells)
-        weights[chosen] = 1.0
+        weights[positions] = 1.0
         variance = np.array([weights @ self._covariances(table.product, table.product) @ weights])
-        answer, std = (
-            np.array([weights @ table.answer.reshape(-1)]),
-            self.release.least_squares().std(measure, variance),
-        )
+        std = self.release.least_squares().std(measure, variance)
         interval = self.release.interval
-        half = interval.multiplier * std + np.where(
-            std > 0, interval.half_step * table.product.unit, 0.0
-        )
-        total = replace(
+        half_step = np.where(std > 0, interval.half_step * table.product.unit, 0.0)
+        margin = interval.multiplier * std + half_step
+        answer = np.array([weights @ table.answer.reshape(-1)])
+        sum_table = replace(
             table,
             approximation_std=None,
             answer=answer,
             noise_std=std,
-            low=answer - half,
-            high=answer + half,
+            low=answer - margin,
+            high=answer + margin,
         )
-        return round_table(total, self.release.options)
+        return round_table(sum_table, self.release.options)
 
 
 def exploring_page(path: Path) -> Page:
     """Return the page for one release."""
-    exploring = Exploring(read_release(path))
-    release = exploring.release
-    said, names = load_catalogue(release.options.language), release.plan.domain.names
-
-    def asked(body: dict[str, Any]) -> tuple[Question, str | None]:
-        wanted, measure = body.get("asked"), body.get("measure") or None
-        if not isinstance(wanted, dict) or not (measure is None or isinstance(measure, str)):
-            raise InputError("A question must have an object of attributes, and a measure or none.")
-        for name in wanted:
-            one_of("an attribute", name, names)
-        return tuple((name, str(wanted[name])) for name in names if wanted.get(name)), measure
+    explorer = ReleaseExplorer(read_release(path))
+    release = explorer.release
+    catalogue = load_catalogue(release.options.language)
 
     def table(body: dict[str, Any]) -> Any:
-        made = round_table(exploring.table(*asked(body)), release.options)
-        numbers = zip(
-            *(
-                values.reshape(-1).tolist()
-                for values in (made.answer, made.margins, made.low, made.high)
-            ),
-            strict=True,
+        request, measure = _read_request(body, release)
+        return _table_json(
+            round_table(explorer.table(request, measure), release.options), catalogue
         )
-        rows = [
-            [
-                cell,
-                said.format_number(answer, margin),
-                said.format_error(margin),
-                said.format_number(low, margin),
-                said.format_number(high, margin),
-            ]
-            for cell, (answer, margin, low, high) in zip(made.cell_names(), numbers, strict=True)
-        ]
-        name = table_title(made.product, said)
-        drawn = chart(
-            draw_chart(made.picture(said), _MOST_MARKS), said, said.say("st_chart", name=name)
-        )
-        return {"name": name, "rows": rows, **drawn}
 
     def total(body: dict[str, Any]) -> Any:
         cells = body.get("cells")
         if not isinstance(cells, list):
             raise InputError("A sum must have a list of cells.")
-        added = exploring.sum(*asked(body), cells)
-        numbers, margin = (
-            {name: float(values.item()) for name, values in added.numbers().items()},
-            float(added.margins.item()),
-        )
-        low, high = (said.format_number(numbers[end], margin) for end in ("low", "high"))
-        count = said.say_count("st_cells", len(set(cells)))
-        words = said.say(
-            "st_sum_is",
-            cells=count,
-            value=said.format_answer(numbers["answer"], margin),
-            low=low,
-            high=high,
-        )
-        kept = {name: numbers[name] for name in ("answer", "noise_std", "low", "high")}
-        return {
-            "sum": words,
-            **{name: None if math.isnan(value) else value for name, value in kept.items()},
-        }
+        request, measure = _read_request(body, release)
+        return _sum_json(explorer.sum(request, measure, cells), len(set(cells)), catalogue)
 
     def statistic(body: dict[str, Any]) -> Any:
         key = body.get("statistic")
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
-        made = release.statistics[key]
-        return chart(
-            made.chart_spec(said),
-            said,
-            said.say("st_chart", name=statistic_title(made.statistic, said)),
+        table = release.statistics[key]
+        name = statistic_title(table.statistic, catalogue)
+        return chart_json(
+            table.chart_spec(catalogue), catalogue, catalogue.say("st_chart", name=name)
         )
 
-    # Made now, so that a release that cannot be shown is refused when it is opened.
-    page = shown("exploring.html", t=said, name=path.resolve().name, **_choices(exploring, said))
+    # Rendered now, so that a release that cannot be shown is refused when it is opened.
+    page = render_page(
+        "exploring.html",
+        t=catalogue,
+        name=path.resolve().name,
+        **_template_choices(explorer, catalogue),
+    )
     return Page(
         [
-            get("/", lambda: page),
-            *assets("exploring.js", charts=True),
-            *(
-                action(f"/{name}", do, said)
-                for name, do in (("table", table), ("sum", total), ("statistic", statistic))
-            ),
+            page_route("/", lambda: page),
+            *asset_routes("exploring.js", charts=True),
+            action_route("/table", table, catalogue),
+            action_route("/sum", total, catalogue),
+            action_route("/statistic", statistic, catalogue),
         ]
     )
 
 
-def _choices(exploring: Exploring, said: Catalogue) -> dict[str, Any]:
-    """Return what the template needs: the choices of the form, notices, and the statistics of the release as texts."""
-    release, domain = exploring.release, exploring.release.plan.domain
-    first, measure = exploring.first()
-    warnings = [] if release.private else [said.say("not_private")]
-    words = [
-        ("", said.say("st_left_out")),
-        *zip(KINDS, (said.say("st_values"), said.say("name_along_prefix")), strict=True),
+def _read_request(body: dict[str, Any], release: Release) -> tuple[TableRequest, str | None]:
+    """Read the attributes and the measure of a table that the page requests."""
+    query_kinds = body.get("asked")
+    measure = body.get("measure") or None
+    if not isinstance(query_kinds, dict) or not (measure is None or isinstance(measure, str)):
+        raise InputError("A question must have an object of attributes, and a measure or none.")
+    names = release.plan.domain.names
+    for name in query_kinds:
+        one_of("an attribute", name, names)
+    request = tuple((name, str(query_kinds[name])) for name in names if query_kinds.get(name))
+    return request, measure
+
+
+def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the name, the formatted rows and the chart of a table as JSON."""
+    columns = [
+        values.reshape(-1).tolist()
+        for values in (table.answer, table.margins, table.low, table.high)
     ]
-    percent = said.format_percent(release.level)
+    rows = [
+        [
+            cell,
+            catalogue.format_number(answer, margin),
+            catalogue.format_error(margin),
+            catalogue.format_number(low, margin),
+            catalogue.format_number(high, margin),
+        ]
+        for cell, answer, margin, low, high in zip(table.cell_names(), *columns, strict=True)
+    ]
+    name = table_title(table.product, catalogue)
+    spec = draw_chart(table.picture(catalogue), _MOST_MARKS)
+    chart = chart_json(spec, catalogue, catalogue.say("st_chart", name=name))
+    return {"name": name, "rows": rows, **chart}
+
+
+def _sum_json(table: Table, cell_count: int, catalogue: Catalogue) -> dict[str, Any]:
+    """Return a sum of cells as a sentence and as numbers, null where unknown."""
+    numbers = {name: float(values.item()) for name, values in table.numbers().items()}
+    margin = float(table.margins.item())
+    sentence = catalogue.say(
+        "st_sum_is",
+        cells=catalogue.say_count("st_cells", cell_count),
+        value=catalogue.format_answer(numbers["answer"], margin),
+        low=catalogue.format_number(numbers["low"], margin),
+        high=catalogue.format_number(numbers["high"], margin),
+    )
+    shown_numbers: dict[str, float | None] = {}
+    for name in ("answer", "noise_std", "low", "high"):
+        shown_numbers[name] = None if math.isnan(numbers[name]) else numbers[name]
+    return {"sum": sentence, **shown_numbers}
+
+
+def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the values of the template.
+
+    The choices of the form, notices, and the statistics of the release.
+    """
+    release = explorer.release
+    domain = release.plan.domain
+    first, measure = explorer.first()
+    notices = [] if release.private else [catalogue.say("not_private")]
+    rounding = describe_rounding(release.options, catalogue)
+    if rounding:
+        notices.append(rounding)
+    notices += list_answer_notices(release, catalogue)
+    common_choices = [
+        ("", catalogue.say("st_left_out")),
+        *zip(KINDS, (catalogue.say("st_values"), catalogue.say("name_along_prefix")), strict=True),
+    ]
+    percent = catalogue.format_percent(release.level)
     return {
         "kinds": {
-            name: [*words, *((level, level) for level in level_names(domain.kind(name)))]
+            name: [*common_choices, *((level, level) for level in level_names(domain.kind(name)))]
             for name in domain.names
         },
         "first": dict(first),
         "measures": [
-            ("", said.say("st_counts")),
+            ("", catalogue.say("st_counts")),
             *((measure, measure) for measure in release.workload.measures if measure is not None),
         ],
         "measure": measure or "",
-        "lead": said.say("st_explore", percent=percent),
-        "notices": [
-            *warnings,
-            *filter(None, [describe_rounding(release.options, said)]),
-            *list_answer_notices(release, said),
-        ],
+        "lead": catalogue.say("st_explore", percent=percent),
+        "notices": notices,
         "percent": percent,
-        "statistics": [
-            {
-                "id": made.id,
-                "name": statistic_title(made.statistic, said),
-                "meaning": said.say(made.meaning_key),
-                "keys": made.key_headings(said),
-                "value": said.say(f"col_{made.value_name}"),
-                "rows": made.format_rows(said, _MOST_LISTED),
-                "cut": said.say("rows_first", count=_MOST_LISTED, all=made.cells, file=made.id)
-                if made.cells > _MOST_LISTED
-                else "",
-            }
-            for made in release.statistics
-        ],
+        "statistics": [_statistic_texts(table, catalogue) for table in release.statistics],
+    }
+
+
+def _statistic_texts(table: StatisticTable, catalogue: Catalogue) -> dict[str, Any]:
+    """Return the texts of a mean, of quantiles or of a distribution function."""
+    remark = ""
+    if table.cells > _MOST_LISTED:
+        remark = catalogue.say("rows_first", count=_MOST_LISTED, all=table.cells, file=table.id)
+    return {
+        "id": table.id,
+        "name": statistic_title(table.statistic, catalogue),
+        "meaning": catalogue.say(table.meaning_key),
+        "keys": table.key_headings(catalogue),
+        "value": catalogue.say(f"col_{table.value_name}"),
+        "rows": table.format_rows(catalogue, _MOST_LISTED),
+        "cut": remark,
     }

@@ -1,16 +1,17 @@
-"""What all pages of the studio share: the guard of the server, templates and shipped files, actions, and their errors.
+"""The parts that all pages of the studio share.
+
+The guard of the server, templates, shipped files, actions and their errors.
 
 The server answers only the browser that brought the one-time token, and only requests from its own
 page:
 
-- Host must be this address, so that another name that was made to lead here (DNS rebinding) gets
-  nothing.
-- Origin must be this page where a browser sends it, and every request that changes something must
-  send it.
-- The token in the address is good for one visit. That visit gets a session in a cookie, which only
-  this browser has and sends from this page alone (HttpOnly, SameSite=Strict).
+- Host must be this address, so that another name that resolves to it (DNS rebinding) gets nothing.
+- Origin must be this page if a browser sends it, and every request that changes something must send
+  it.
+- The token in the address is valid for one visit. That visit gets a session in a cookie, which only
+  this browser has and which it sends only from this page (HttpOnly, SameSite=Strict).
 
-Everything else is refused with status 403 and an empty body.
+All other requests are refused with status 403 and an empty body.
 """
 
 import threading
@@ -45,11 +46,11 @@ _HEADERS = {
 }
 ASSETS = Path(__file__).with_name("assets")
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 1_000_000  # of a request
 
 
 class Guard:
-    """Stands before an application, and lets the requests of its own page through."""
+    """Passes the requests of its own page to an application, and refuses others."""
 
     def __init__(self, app: ASGIApp, port: int, token: str) -> None:
         self.app = app
@@ -60,89 +61,102 @@ class Guard:
         self._lock = threading.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request that is meant for this server, comes from its page, and brings the token or the session; refuse others."""
+        """Pass on a request from the own page with the token or the session.
+
+        Refuse all others.
+        """
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
             return
         request = Request(scope)
-        origins = request.headers.getlist("origin")
-        mine = origins == [f"http://{self.address}"] or (
-            not origins and request.method in {"GET", "HEAD"}
-        )
-        here = mine and request.headers.getlist("host") == [self.address]
-        new = here and self._visit(request)
-        known = here and compare_digest(
+        is_own_page = self._is_own_page(request)
+        is_first_visit = is_own_page and self._visit(request)
+        has_session = is_own_page and compare_digest(
             request.cookies.get(self.cookie, "").encode(), self.session.encode()
         )
-        if not new and not known:
+        if not is_first_visit and not has_session:
             await Response(status_code=403)(scope, receive, send)
             return
 
-        async def sent(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(_HEADERS)
-                if new:
+                if is_first_visit:
                     headers.append(
                         "Set-Cookie",
                         f"{self.cookie}={self.session}; HttpOnly; SameSite=Strict; Path=/",
                     )
             await send(message)
 
-        await self.app(scope, receive, sent)
+        await self.app(scope, receive, send_with_headers)
+
+    def _is_own_page(self, request: Request) -> bool:
+        """Return whether a request names this server and comes from its page."""
+        if request.headers.getlist("host") != [self.address]:
+            return False
+        origins = request.headers.getlist("origin")
+        if not origins:
+            return request.method in {"GET", "HEAD"}
+        return origins == [f"http://{self.address}"]
 
     def _visit(self, request: Request) -> bool:
-        """Return whether a request brings the token, which is used up then."""
-        given = request.query_params.get("token", "").encode()
+        """Return whether a request has the token, which is then used up."""
+        if request.url.path != "/" or request.method != "GET":
+            return False
+        token = request.query_params.get("token", "").encode()
         with self._lock:
-            good = self._token is not None and request.url.path == "/" and request.method == "GET"
-            good = good and compare_digest(given, str(self._token).encode())
-            self._token = None if good else self._token
-            return good
+            if self._token is None or not compare_digest(token, self._token.encode()):
+                return False
+            self._token = None
+            return True
 
 
 class Page(NamedTuple):
-    """One page of the studio with its addresses, and what is done when it is opened and left."""
+    """A page of the studio: its routes, and the functions that open and close it."""
 
     routes: Sequence[Route]
     begin: Callable[[], None] = lambda: None
     close: Callable[[], None] = lambda: None
 
 
-def shown(template: str, **values: Any) -> str:
-    """Render a page as HTML; every text is escaped."""
+def render_page(template: str, **values: Any) -> str:
+    """Render a page as HTML with escaped texts."""
     return str(load_templates(ASSETS).get_template(template).render(**values))
 
 
-def get(
-    path: str, make: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse
+def page_route(
+    path: str, render: Callable[[], Any], response: Callable[[Any], Response] = HTMLResponse
 ) -> Route:
-    """Return the route of an address that shows a page, or responds in another form."""
+    """Return the route of a page, or of a response in another form."""
 
-    async def answer(_: Request) -> Response:
-        return response(await run_in_threadpool(make))
+    async def respond(_: Request) -> Response:
+        return response(await run_in_threadpool(render))
 
-    return Route(path, answer)
+    return Route(path, respond)
 
 
-def assets(script: str, *, charts: bool = False) -> Iterator[Route]:
+def asset_routes(script: str, *, charts: bool = False) -> Iterator[Route]:
     """Yield the routes of the style sheet and the scripts that a page needs."""
     for name in ("studio.css", "asking.js", script):
         content = (ASSETS / name).read_text(encoding="utf-8")
-        yield get(
+        yield page_route(
             f"/{name}",
             partial(str, content),
             partial(Response, media_type=_TYPES[Path(name).suffix]),
         )
     if charts:
-        yield get("/vega.js", _vega_script, partial(Response, media_type=_TYPES[".js"]))
+        yield page_route("/vega.js", _vega_script, partial(Response, media_type=_TYPES[".js"]))
 
 
 @cache
 def _vega_script() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; it comes with the package that draws the report's pictures."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script.
+
+    It comes with the package that draws the pictures of reports.
+    """
     import vl_convert
 
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
@@ -151,35 +165,35 @@ def _vega_script() -> str:
     return script
 
 
-def chart(spec: dict[str, Any] | None, said: Catalogue, alt: str) -> dict[str, Any]:
-    """Return a chart in the language of a page with its alternative text."""
-    return {"chart": spec and set_locale(spec, said.language), "alt": alt}
+def chart_json(spec: dict[str, Any] | None, catalogue: Catalogue, alt: str) -> dict[str, Any]:
+    """Return a chart in the language of a page, and its alternative text."""
+    return {"chart": spec and set_locale(spec, catalogue.language), "alt": alt}
 
 
-def action(path: str, do: Callable[[dict[str, Any]], Any], said: Catalogue) -> Route:
-    """Return the route of an action, which takes a JSON object and answers with a JSON value.
+def action_route(path: str, handle: Callable[[dict[str, Any]], Any], catalogue: Catalogue) -> Route:
+    """Return the route of an action, which takes and returns JSON.
 
-    If the action cannot be done, the answer is ``refused`` with a sentence, and its status is 200,
-    because browsers report others on their consoles.
+    If the action cannot be done, the response is ``refused`` with a sentence. Its status is 200,
+    because browsers report other codes on their consoles.
     """
 
-    async def answer(request: Request) -> Response:
+    async def respond(request: Request) -> Response:
         body = b""
-        async for part in request.stream():
-            body += part
+        async for chunk in request.stream():
+            body += chunk
             if len(body) > _MOST_BYTES:
                 return JSONResponse(
                     {"refused": "A request must have at most a million bytes."}, status_code=400
                 )
         try:
-            asked = read_json(body.decode())
+            arguments = read_json(body.decode())
         except ValueError:
-            asked = None
-        if not isinstance(asked, dict):
+            arguments = None
+        if not isinstance(arguments, dict):
             return JSONResponse({"refused": "A request must be a JSON object."}, status_code=400)
         try:
-            return JSONResponse(await run_in_threadpool(do, asked))
+            return JSONResponse(await run_in_threadpool(handle, arguments))
         except LeastNoiseError as error:
-            return JSONResponse({"refused": said.translate(error.args[0])})
+            return JSONResponse({"refused": catalogue.translate(error.args[0])})
 
-    return Route(path, answer, methods=["POST"])
+    return Route(path, respond, methods=["POST"])

@@ -1,11 +1,14 @@
-"""The page that plans: a draft of a spec, the plan that a background process makes for it, and a kept plan to compare it with."""
+"""The page that plans a draft of a spec, and compares two plans.
+
+A process in the background makes the plan.
+"""
 
 import json
 import math
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,15 +42,15 @@ from leastnoise._studio._draft import (
     OBJECTIVES,
     TARGETS,
     Draft,
-    Question,
     Row,
     Setting,
-    changed,
-    drafted,
-    save,
-    spec_text,
+    TableKey,
+    change_draft,
+    draft_from_text,
+    format_spec,
+    save_spec,
 )
-from leastnoise._studio._pages import Page, action, assets, get, shown
+from leastnoise._studio._pages import Page, action_route, asset_routes, page_route, render_page
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload, with_hidden_cells
 
@@ -58,31 +61,31 @@ _LEVELS = (0.8, 0.9, 0.95, 0.99, 0.999)
 
 
 class Background:
-    """Runs one request at a time in another process; a new request ends the one before.
+    """Runs one request at a time in another process; a new request ends the last.
 
     Args:
-        hear: called with the number of a request and each message of its process, and with None
+        receive: called with the number of a request and each message of its process, and with None
             when the process has ended.
     """
 
-    def __init__(self, hear: Callable[[int, Mapping[str, Any] | None], None]) -> None:
-        self._hear = hear
+    def __init__(self, receive: Callable[[int, Mapping[str, Any] | None], None]) -> None:
+        self._receive = receive
         self._process: subprocess.Popen[str] | None = None
         self._waiting: threading.Timer | None = None
         self._lock = threading.Lock()
 
     def start(
-        self, number: int, request: Callable[[], Mapping[str, Any]], after: float = 0.0
+        self, number: int, request: Callable[[], Mapping[str, Any]], delay: float = 0.0
     ) -> None:
-        """End the request that runs, and begin another one after so many seconds."""
+        """End the running request, and start another after ``delay`` seconds."""
         self.stop()
         with self._lock:
-            self._waiting = threading.Timer(after, self._run, (number, request))
+            self._waiting = threading.Timer(delay, self._run, (number, request))
             self._waiting.daemon = True
             self._waiting.start()
 
     def stop(self) -> None:
-        """End the request that runs."""
+        """End the running request."""
         with self._lock:
             if self._waiting is not None:
                 self._waiting.cancel()
@@ -93,7 +96,7 @@ class Background:
     def _run(self, number: int, request: Callable[[], Mapping[str, Any]]) -> None:
         with self._lock:
             if self._waiting is not threading.current_thread():
-                return  # stopped at the last moment
+                return  # stopped before it could start
             process = subprocess.Popen(  # noqa: S603 - this Python and a module of this package
                 [sys.executable, *_COMMAND],
                 stdin=subprocess.PIPE,
@@ -101,20 +104,19 @@ class Background:
                 encoding="utf-8",
             )
             self._process = process
-        # A process that ended before it read its request leaves a pipe that can neither be written
-        # nor closed without an error.
+        # If the process ends before it reads its request, writing and closing the pipe both fail.
         with suppress(OSError, ValueError), process:
             process.stdin.write(json.dumps(request()) + "\n")  # type: ignore[union-attr]
             process.stdin.flush()  # type: ignore[union-attr]
             for line in process.stdout or ():
-                self._hear(number, json.loads(line))
-        self._hear(number, None)
+                self._receive(number, json.loads(line))
+        self._receive(number, None)
 
 
 class Margin(NamedTuple):
-    """The margins that a plan promises for one table, in rows or in amounts of its measure.
+    """The margins that a plan promises for one table.
 
-    ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
+    In rows, or in the unit of its measure. ``share`` is the typical margin over the public size of the table; ``is_bound`` says that
     ``largest`` is only a bound.
     """
 
@@ -125,21 +127,22 @@ class Margin(NamedTuple):
     target: TargetStatus | None
 
 
-def scaled(plan: Plan, spec: Spec) -> Plan | None:
-    """Return a plan with the measurements of ``plan`` at the budget of ``spec``, for those tables of the spec that they answer.
+def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
+    """Return a plan for a changed spec with the same measurements.
 
-    None if there is no such plan. Its errors are exact: the noise is fitted to the new budget, and
-    they are computed anew.
+    It is for the tables of the spec that the measurements answer, at the budget of the spec. Its
+    errors are exact, because they are computed again with the noise for that budget. None if there
+    is no such plan.
     """
     if plan.measurements is None or plan.promise is None:
         return None
     privacy = stated_privacy(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):
         return None
-    known = {product.table_key for product in plan.workload}
+    planned_keys = {product.table_key for product in plan.workload}
     for products in (
         spec.workload.products,
-        tuple(product for product in spec.workload if product.table_key in known),
+        tuple(product for product in spec.workload if product.table_key in planned_keys),
     ):
         if not products:
             return None
@@ -150,46 +153,57 @@ def scaled(plan: Plan, spec: Spec) -> Plan | None:
             continue
         try:
             return plan_for_workload(workload, plan, privacy)
-        # these measurements do not determine one of the tables, or the budget is too small for them
         except InputError:
-            continue
+            continue  # the measurements do not determine a table, or the budget is too small
     return None
 
 
-def margins(plan: Plan | None, level: float) -> dict[Question, Margin]:
-    """Return the margins of each table of a plan by its question; empty where the errors depend on the data."""
+def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
+    """Return the margins of each table of a plan by its key.
+
+    Empty if the errors depend on the data.
+    """
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    times, half = interval_multiplier(measured.noise, level), 0.5 / measured.grid
-    by_question = {}
+    multiplier = interval_multiplier(measured.noise, level)
+    half_step = 0.5 / measured.grid
+    margins = {}
     for product, table, target in zip(
         plan.workload, plan.promise.tables, target_statuses(plan, level), strict=True
     ):
         typical, largest = (
-            (times * error + half) * product.unit for error in (table.rmse, table.largest_std)
+            (multiplier * error + half_step) * product.unit
+            for error in (table.rmse, table.largest_std)
         )
         share = None if product.size is None else typical / float(product.size)
-        by_question[product.table_key] = Margin(
-            typical, largest, table.largest_is_bound, share, target
-        )
-    return by_question
+        margins[product.table_key] = Margin(typical, largest, table.largest_is_bound, share, target)
+    return margins
 
 
-class Kept(NamedTuple):
-    """A plan to compare others with, and the draft that it was made for."""
+class ReferencePlan(NamedTuple):
+    """A plan to compare others with, and its draft."""
 
     draft: Draft
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PlanningState:
     """The state that a page shows.
 
-    ``number`` counts the requests to the background, ``version`` the changes of the draft.
-    ``ready`` says that the plan is for exactly this draft, ``prices`` has the shares of the budget
-    that a row needs alone and that leaving it out saves.
+    Args:
+        number: the number of requests to the background.
+        draft: the draft.
+        plan: its plan, or a rescaled plan until it is planned; None before that.
+        ready: whether the plan is for exactly this draft.
+        doing: what the background does, "planning" or "pricing"; empty if it does nothing.
+        trying: the strategy that is being planned.
+        error: why the last request failed.
+        prices: for a row, the share of the budget that it needs on its own, and the share that
+            leaving it out saves.
+        reference: the plan to compare with.
+        version: the number of changes of the draft.
     """
 
     number: int
@@ -200,148 +214,161 @@ class Seen:
     trying: str = ""
     error: str = ""
     prices: Mapping[int, tuple[float, float]] = field(default_factory=dict)
-    kept: Kept | None = None
+    reference: ReferencePlan | None = None
     version: int = 0
 
     @property
     def promised(self) -> Plan | None:
         """The plan if it is for exactly this draft and its error is known."""
-        return (
-            self.plan
-            if self.ready and self.plan is not None and self.plan.promise is not None
-            else None
-        )
+        if self.ready and self.plan is not None and self.plan.promise is not None:
+            return self.plan
+        return None
 
 
 class Planning:
-    """The work of one person on one spec; pages and the background call it from several threads. `seen` is the state to show."""
+    """The work of one user on one spec; `state` is the state to show.
+
+    Pages and the background process call it from several threads.
+    """
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
-        self.seen = Seen(0, drafted(text, path.parent, str(path)))
+        self.state = PlanningState(0, draft_from_text(text, path.parent, str(path)))
         self._saved = text
         self._lock = threading.RLock()
-        self._base: Plan | None = (
-            None  # the measurements that a changed draft is shown with until it is planned
-        )
-        self.background = Background(self._hear)
+        # The plan whose measurements a changed draft is shown with until it is planned.
+        self._base: Plan | None = None
+        self.background = Background(self._update)
 
     def begin(self) -> None:
-        """Plan the draft as it is."""
+        """Start to plan the current draft."""
         with self._lock:
-            self._plan_for(self.seen.draft)
+            self._plan_for(self.state.draft)
 
-    def act(self, name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out an action of a page that shows the newest version of the settings; return the new view and a message."""
+    def act(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Do an action of a page that shows the newest version of the settings.
+
+        Returns:
+            The new state and a message as JSON.
+        """
         with self._lock:
-            if asked.get("version") != self.seen.version:
+            if arguments.get("version") != self.state.version:
                 raise InputError(
                     "These settings were changed on another page of this studio, and nothing was "
-                    "done. They are shown here as they are "
-                    "now; look at them, and do it again."
+                    "done. This page now shows the new settings; check them, and try again."
                 )
-            done = _ACTIONS[name](self, asked)
-            return {**view(self.seen), "done": done}
+            message = _ACTIONS[name](self, arguments)
+            return {**state_json(self.state), "done": message}
 
-    def change(self, asked: Mapping[str, Any]) -> None:
-        """Change the draft as `changed` does, and begin to plan it."""
-        rows, changes = asked.get("rows", []), asked.get("changes")
+    def change(self, arguments: Mapping[str, Any]) -> None:
+        """Change the draft as `change_draft` does, and start to plan it."""
+        rows = arguments.get("rows", [])
+        changes = arguments.get("changes")
         if not isinstance(rows, list) or not isinstance(changes, dict):
             raise InputError("A change must have an object of changes, and a list of rows.")
-        self._plan_for(changed(self.seen.draft, changes, rows))
+        self._plan_for(change_draft(self.state.draft, changes, rows))
 
-    def price(self, asked: Mapping[str, Any]) -> None:
-        """Begin to compute the prices of rows, one after the other."""
-        rows, seen = asked.get("rows"), self.seen
+    def price(self, arguments: Mapping[str, Any]) -> None:
+        """Start to compute the prices of rows, one after the other."""
+        rows = arguments.get("rows")
+        state = self.state
         if not isinstance(rows, list) or not all(isinstance(row, int) for row in rows):
             raise InputError("A price must have a list of rows.")
-        if seen.promised is None:
+        if state.promised is None:
             raise InputError(
-                "Tables have a price when there is a plan for them whose error is known; wait for "
-                "it."
+                "Prices need a plan for these tables whose error is known; wait for it."
             )
-        numbers = {
-            product.table_key: number for number, product in enumerate(seen.promised.workload)
+        product_numbers = {
+            product.table_key: number for number, product in enumerate(state.promised.workload)
         }
-        known = [
+        unpriced = [
             row
             for row in rows
-            if 0 <= row < len(seen.draft.rows)
-            and seen.draft.settings[row].on
-            and row not in seen.prices
+            if 0 <= row < len(state.draft.rows)
+            and state.draft.settings[row].on
+            and row not in state.prices
         ]
-        priced = [
-            (row, [numbers[question] for question in seen.draft.rows[row].questions])
-            for row in known
+        priced_products = [
+            (row, [product_numbers[key] for key in state.draft.rows[row].table_keys])
+            for row in unpriced
         ]
-        request = {"plan": seen.promised.to_json(), "price": priced}
-        self.seen = replace(seen, number=seen.number + 1, doing="pricing", trying="", error="")
-        self.background.start(self.seen.number, lambda: {**_request(seen.draft), **request})
+        request = {"plan": state.promised.to_json(), "price": priced_products}
+        self.state = replace(state, number=state.number + 1, doing="pricing", trying="", error="")
+        self.background.start(self.state.number, lambda: {**_request(state.draft), **request})
 
     def keep(self, _: Mapping[str, Any] | None = None) -> None:
-        """Keep the plan that is ready, to compare others with it; if none is ready, forget the kept one."""
-        plan = self.seen.promised
-        self.seen = replace(self.seen, kept=None if plan is None else Kept(self.seen.draft, plan))
-
-    def swap(self, _: Mapping[str, Any]) -> None:
-        """Go back to the draft of the plan that is kept, and keep the one that was here."""
-        kept, seen = self.seen.kept, self.seen
-        if kept is None:
-            raise InputError("No plan is kept to go back to.")
-        self.background.stop()
-        self.keep()
-        self._base = kept.plan
-        other = self.seen.kept or kept
-        self.seen = Seen(
-            seen.number + 1, kept.draft, kept.plan, ready=True, kept=other, version=seen.version + 1
+        """Keep the current plan as the reference; without one, forget the reference."""
+        plan = self.state.promised
+        self.state = replace(
+            self.state, reference=None if plan is None else ReferencePlan(self.state.draft, plan)
         )
 
-    def save(self, asked: Mapping[str, Any]) -> str:
-        """Write the spec as `save` does."""
-        text = spec_text(self.seen.draft)
-        written = save(self.path, self._saved, str(asked.get("name", "")), text)
-        if written.name == self.path.name:
+    def swap(self, _: Mapping[str, Any]) -> None:
+        """Swap the current plan and draft with the reference."""
+        reference, state = self.state.reference, self.state
+        if reference is None:
+            raise InputError("There is no kept plan to go back to.")
+        self.background.stop()
+        self.keep()
+        self._base = reference.plan
+        new_reference = self.state.reference or reference
+        self.state = PlanningState(
+            state.number + 1,
+            reference.draft,
+            reference.plan,
+            ready=True,
+            reference=new_reference,
+            version=state.version + 1,
+        )
+
+    def save(self, arguments: Mapping[str, Any]) -> str:
+        """Save the spec as `save_spec` does, and return a message."""
+        text = format_spec(self.state.draft)
+        path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
+        if path.name == self.path.name:
             self._saved = text
-        return load_catalogue(self.seen.draft.spec.options.language).say(
-            "st_saved", file=written.name
+        return load_catalogue(self.state.draft.spec.options.language).say(
+            "st_saved", file=path.name
         )
 
     def _plan_for(self, draft: Draft) -> None:
-        plan = None if self._base is None else scaled(self._base, draft.spec)
-        before = self.seen
-        self.seen = Seen(
-            before.number + 1,
+        plan = None if self._base is None else rescale_plan(self._base, draft.spec)
+        previous = self.state
+        self.state = PlanningState(
+            previous.number + 1,
             draft,
             plan,
             doing="planning",
-            kept=before.kept,
-            version=before.version + 1,
+            reference=previous.reference,
+            version=previous.version + 1,
         )
         self.background.start(
-            self.seen.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
+            self.state.number, lambda: _request(draft), 0.0 if self._base is None else _PATIENCE
         )
 
-    def _hear(self, number: int, message: Mapping[str, Any] | None) -> None:
-        """Take over a message of the background into the state."""
+    def _update(self, number: int, message: Mapping[str, Any] | None) -> None:
+        """Update the state with a message of the background."""
         with self._lock:
-            seen = self.seen
-            if number != seen.number:
+            state = self.state
+            if number != state.number:
                 return
             if message is None:
-                stopped = seen.doing == "planning" and not seen.ready and not seen.error
-                self.seen = replace(
-                    seen, doing="", trying="", error=_ENDED if stopped else seen.error
+                is_failed = state.doing == "planning" and not state.ready and not state.error
+                self.state = replace(
+                    state, doing="", trying="", error=_ENDED if is_failed else state.error
                 )
             elif "price" in message:
-                self.seen = replace(
-                    seen,
-                    prices={**seen.prices, message["price"]: (message["alone"], message["saved"])},
+                self.state = replace(
+                    state,
+                    prices={**state.prices, message["price"]: (message["alone"], message["saved"])},
                 )
             elif "plan" in message:
                 self._base = Plan.from_json(message["plan"])
-                self.seen = replace(seen, plan=self._base, ready=True)
+                self.state = replace(state, plan=self._base, ready=True)
             else:
-                self.seen = replace(seen, **message)  # the strategy that is tried, or an error
+                self.state = replace(
+                    state, **message
+                )  # the strategy that is being planned, or an error
 
 
 _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
@@ -354,239 +381,277 @@ _ACTIONS: Mapping[str, Callable[[Planning, Mapping[str, Any]], str | None]] = {
 
 
 def _request(draft: Draft) -> dict[str, Any]:
+    """Return the request to the planning process for a draft."""
     return {
-        "text": spec_text(draft),
+        "text": format_spec(draft),
         "folder": str(draft.folder),
         "language": draft.spec.options.language,
     }
 
 
-def view(seen: Seen) -> dict[str, Any]:
-    """Return a state as the JSON object that the page shows."""
-    draft, said = seen.draft, load_catalogue(seen.draft.spec.options.language)
-    now, planned = margins(seen.plan, draft.level), seen.plan if seen.ready else None
-    before = {} if seen.kept is None else margins(seen.kept.plan, seen.kept.draft.level)
-    statistics: list[Any] = []
-    if seen.plan is not None and seen.plan.promise is not None:
-        statistics = [
-            *zip(
-                statistic_errors(seen.plan),
-                mean_target_statuses(seen.plan, draft.level),
-                strict=True,
-            )
-        ]
-    times = (
-        interval_multiplier(seen.plan.measured().noise, draft.level)
-        if seen.plan is not None and statistics
-        else 0.0
-    )
-    rows = []
-    for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
-        price, promised = (
-            seen.prices.get(number),
-            _promised(row, statistics, times, said) if setting.on else {},
-        )
-        rows.append({**_row_texts(row, setting, now, before, price, said), **promised})
+def state_json(state: PlanningState) -> dict[str, Any]:
+    """Return a state as the JSON object that a page shows."""
+    draft = state.draft
+    catalogue = load_catalogue(draft.spec.options.language)
+    warnings = [*spec_warnings(draft.spec, catalogue)]
+    if state.plan is not None and state.ready:
+        warnings += plan_warnings(draft.spec, state.plan, catalogue)
     return {
-        "version": seen.version,
-        "busy": bool(seen.doing),
-        "lead": said.say("st_lead", percent=said.format_percent(draft.level)),
-        "status": _status(seen, said),
-        "error": said.translate(seen.error) if seen.error == _ENDED else seen.error,
+        "version": state.version,
+        "busy": bool(state.doing),
+        "lead": catalogue.say("st_lead", percent=catalogue.format_percent(draft.level)),
+        "status": _describe_status(state, catalogue),
+        "error": catalogue.translate(state.error) if state.error == _ENDED else state.error,
         "size": draft.size,
         "delta": draft.delta,
         "objective": draft.objective,
         "level": draft.level,
         "periods": draft.periods,
         "horizon": draft.horizon,
-        "facts": _facts(draft, seen.plan, said),
-        "kept": None if seen.kept is None else _facts(*seen.kept, said),
-        "warnings": [
-            *spec_warnings(draft.spec, said),
-            *(plan_warnings(draft.spec, planned, said) if planned else ()),
-        ],
-        "ready": seen.ready,
-        "rows": rows,
+        "facts": _draft_facts(draft, state.plan, catalogue),
+        "kept": None if state.reference is None else _draft_facts(*state.reference, catalogue),
+        "warnings": warnings,
+        "ready": state.ready,
+        "rows": _rows_json(state, catalogue),
     }
 
 
-def _status(seen: Seen, said: Catalogue) -> str:
-    trying = " " + said.say("st_trying", strategy=seen.trying) if seen.trying else ""
-    if seen.doing == "pricing":
-        return said.say("st_pricing")
-    if seen.plan is None or not seen.ready:
-        known = "" if seen.plan is None else said.say("st_before_now")
-        return f"{known} {said.say('st_planning') + trying if seen.doing else said.say('st_stopped')}".strip()
-    return said.say(
-        "st_aware" if seen.plan.promise is None else "st_ready", strategy=seen.plan.strategy
-    )
+def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return the texts of all rows of the page."""
+    draft, plan, reference = state.draft, state.plan, state.reference
+    margins = table_margins(plan, draft.level)
+    reference_margins: dict[TableKey, Margin] = {}
+    if reference is not None:
+        reference_margins = table_margins(reference.plan, reference.draft.level)
+    statistics: list[Any] = []
+    multiplier = 0.0
+    if plan is not None and plan.promise is not None:
+        targets = mean_target_statuses(plan, draft.level)
+        statistics = [*zip(statistic_errors(plan), targets, strict=True)]
+        multiplier = interval_multiplier(plan.measured().noise, draft.level)
+    rows = []
+    for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
+        price = state.prices.get(number)
+        row_json = _row_texts(row, setting, margins, reference_margins, price, catalogue)
+        if setting.on:
+            row_json |= _statistic_verdict(row, statistics, multiplier, catalogue)
+        rows.append(row_json)
+    return rows
 
 
-def _facts(draft: Draft, plan: Plan | None, said: Catalogue) -> list[tuple[str, str]]:
+def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
+    """Describe the state of planning in one line."""
+    if state.doing == "pricing":
+        return catalogue.say("st_pricing")
+    if state.plan is not None and state.ready:
+        key = "st_aware" if state.plan.promise is None else "st_ready"
+        return catalogue.say(key, strategy=state.plan.strategy)
+    sentences = []
+    if state.plan is not None:
+        sentences.append(catalogue.say("st_before_now"))
+    sentences.append(catalogue.say("st_planning" if state.doing else "st_stopped"))
+    if state.doing and state.trying:
+        sentences.append(catalogue.say("st_trying", strategy=state.trying))
+    return " ".join(sentences)
+
+
+def _draft_facts(draft: Draft, plan: Plan | None, catalogue: Catalogue) -> list[tuple[str, str]]:
+    """Return the facts about a draft and its plan: names and values."""
     spec = draft.spec
     privacy = stated_privacy(spec.privacy) or (None if plan is None else plan.privacy)
-    answers, tables = (
-        said.say_count("answers", spec.workload.rows),
-        said.say_count("tables", len(spec.workload.products)),
-    )
     ratio = None if plan is None else error_over_bound(plan)
-    return [
-        *([] if privacy is None else [(said.say("budget"), format_budget(privacy, said))]),
-        (said.say("st_asked"), f"{answers}, {tables}"),
-        *(
-            []
-            if ratio is None
-            else [
-                (
-                    said.say("error_ratio"),
-                    said.say("error_ratio_value", ratio=said.localize(f"{ratio:.2f}")),
-                )
-            ]
-        ),
-        (said.say("st_objective"), said.say(f"st_{draft.objective}")),
-        *_of_periods(draft, plan, said),
-        *(
-            (said.say("st_of_values"), sentence)
-            for sentence in list_sum_contributions(spec.workload, said)
-        ),
-        *(
-            []
-            if privacy is None
-            else [(said.say("h_protects"), describe_guessing_chance(privacy, said))]
-        ),
-    ]
+    facts = []
+    if privacy is not None:
+        facts.append((catalogue.say("budget"), format_budget(privacy, catalogue)))
+    answers = catalogue.say_count("answers", spec.workload.rows)
+    tables = catalogue.say_count("tables", len(spec.workload.products))
+    facts.append((catalogue.say("st_asked"), f"{answers}, {tables}"))
+    if ratio is not None:
+        value = catalogue.say("error_ratio_value", ratio=catalogue.localize(f"{ratio:.2f}"))
+        facts.append((catalogue.say("error_ratio"), value))
+    facts.append((catalogue.say("st_objective"), catalogue.say(f"st_{draft.objective}")))
+    facts += _period_facts(draft, plan, catalogue)
+    for sentence in list_sum_contributions(spec.workload, catalogue):
+        facts.append((catalogue.say("st_of_values"), sentence))
+    if privacy is not None:
+        facts.append((catalogue.say("h_protects"), describe_guessing_chance(privacy, catalogue)))
+    return facts
 
 
-def _of_periods(draft: Draft, plan: Plan | None, said: Catalogue) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a series: its length, the margins of answers that end in some of its periods, and the error of all answers."""
+def _period_facts(
+    draft: Draft, plan: Plan | None, catalogue: Catalogue
+) -> Iterator[tuple[str, str]]:
+    """Yield the facts about a series.
+
+    Its length, the margins of answers that end in some of its periods, and the error of all answers.
+    """
     if draft.dates is None:
         return
-    yield said.say("st_periods"), draft.horizon
+    yield catalogue.say("st_periods"), draft.horizon
     errors = [] if plan is None else [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
-    times = interval_multiplier(plan.measured().noise, draft.level)
+    multiplier = interval_multiplier(plan.measured().noise, draft.level)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
-        known = [
-            (product.name, times * error)
+        margins = [
+            (product.name, multiplier * error)
             for product, error in zip(plan.workload, row, strict=True)
             if error is not None
         ]
         yield (
-            said.say("st_ending", period=label),
-            "; ".join(f"{name} ± {said.format_error(margin)}" for name, margin in known),
+            catalogue.say("st_ending", period=label),
+            "; ".join(f"{name} ± {catalogue.format_error(margin)}" for name, margin in margins),
         )
     total, least = (
         math.sqrt(squares / plan.workload.rows)
         for squares in (plan.promise.total_squared_error, plan.promise.lower_bound)
     )
     yield (
-        said.say("st_all_periods"),
-        said.say("st_total_least", total=said.format_error(total), least=said.format_error(least)),
+        catalogue.say("st_all_periods"),
+        catalogue.say(
+            "st_total_least",
+            total=catalogue.format_error(total),
+            least=catalogue.format_error(least),
+        ),
     )
 
 
 def _row_texts(
     row: Row,
     setting: Setting,
-    now: Mapping[Question, Margin],
-    before: Mapping[Question, Margin],
+    margins: Mapping[TableKey, Margin],
+    reference_margins: Mapping[TableKey, Margin],
     price: tuple[float, float] | None,
-    said: Catalogue,
+    catalogue: Catalogue,
 ) -> dict[str, Any]:
-    """Return the settings of a row of the page, and a text for each of its columns."""
-    known = [now[question] for question in row.questions if question in now] if setting.on else []
-    kept = [before[question] for question in row.questions if question in before]
-    ratio = known[0].typical / kept[0].typical if known and kept else None
-    targets = [margin.target for margin in known if margin.target is not None]
-    several = {
-        "typical": [said.format_error(margin.typical) for margin in known],
-        "largest": [
-            ("≤ " if margin.is_bound else "") + said.format_error(margin.largest)
-            for margin in known
-        ],
-        "share": [
-            said.format_percent(margin.share, 2) for margin in known if margin.share is not None
-        ],
-        "verdict": [
-            said.say("st_kept")
-            if target.kept
-            else said.say("st_missed", error=said.format_error(target.error))
-            for target in targets
-        ],
-        "before": [said.format_error(margin.typical) for margin in kept],
+    """Return the setting of a row of the page, and a text for each column."""
+    row_margins = [margins[key] for key in row.table_keys if key in margins] if setting.on else []
+    old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
+    targets = [margin.target for margin in row_margins if margin.target is not None]
+    columns = {
+        "typical": _join_cells(catalogue.format_error(margin.typical) for margin in row_margins),
+        "largest": _join_cells(
+            ("≤ " if margin.is_bound else "") + catalogue.format_error(margin.largest)
+            for margin in row_margins
+        ),
+        "share": _join_cells(
+            catalogue.format_percent(margin.share, 2)
+            for margin in row_margins
+            if margin.share is not None
+        ),
+        "verdict": _join_cells(_target_verdict(target, catalogue) for target in targets),
+        "before": _join_cells(catalogue.format_error(margin.typical) for margin in old_margins),
     }
-    columns = {name: " / ".join(dict.fromkeys(cells)) for name, cells in several.items()}
-    alone, saved = (said.format_percent(share, 2) for share in price or (0.0, 0.0))
+    if not columns["typical"]:
+        columns["typical"] = catalogue.say("st_unknown" if setting.on else "st_off")
+    price_text = ""
+    if price is not None:
+        alone, saved = (catalogue.format_percent(share, 2) for share in price)
+        price_text = catalogue.say("st_price", alone=alone, saved=saved)
+    change = ""
+    if row_margins and old_margins:
+        change = _format_change(row_margins[0].typical / old_margins[0].typical, catalogue)
     return {
         "set": [setting.on, setting.weight, setting.target, setting.most, setting.size_of],
         **columns,
-        "typical": columns["typical"] or said.say("st_unknown" if setting.on else "st_off"),
         "missed": not all(target.kept for target in targets),
-        "price": "" if price is None else said.say("st_price", alone=alone, saved=saved),
-        "change": ""
-        if ratio is None
-        else f"{'+' if ratio > 1 else ''}{said.format_percent(round(ratio - 1, 3) + 0.0, 3)}",
+        "price": price_text,
+        "change": change,
     }
 
 
-def _promised(row: Row, statistics: list[Any], times: float, said: Catalogue) -> dict[str, Any]:
-    """Return the verdict on a mean, quantiles or a distribution function, which says the promised margin; nothing for tables."""
+def _join_cells(cells: Iterable[str]) -> str:
+    """Join the texts of the tables of a row, without repetitions."""
+    return " / ".join(dict.fromkeys(cells))
+
+
+def _target_verdict(target: TargetStatus, catalogue: Catalogue) -> str:
+    """Say whether a target is kept."""
+    if target.kept:
+        return catalogue.say("st_kept")
+    return catalogue.say("st_missed", error=catalogue.format_error(target.error))
+
+
+def _format_change(ratio: float, catalogue: Catalogue) -> str:
+    """Format the ratio of two margins as a change in percent, with its sign."""
+    sign = "+" if ratio > 1 else ""
+    change = round(ratio - 1, 3) + 0.0  # no negative zero
+    return f"{sign}{catalogue.format_percent(change, 3)}"
+
+
+def _statistic_verdict(
+    row: Row, statistics: list[Any], multiplier: float, catalogue: Catalogue
+) -> dict[str, Any]:
+    """Return the verdict on a statistic with its promised margin.
+
+    Empty for tables.
+    """
     if row.statistic is None:
         return {}
-    asked = replace(row.statistic, size=None, target=None)
+    statistic = replace(row.statistic, size=None, target=None)
     for error, target in statistics:
-        if replace(error.statistic, size=None, target=None) == asked:
-            if error.std_error is None:
-                return {"verdict": said.say("st_needs_size")}
-            margin = times * error.std_error
-            if not asked.form.of_measure:
-                return {
-                    "verdict": said.say("st_margin_of_share", margin=said.format_percent(margin, 2))
-                }
-            margin = target.error if target is not None and target.kind == "margin" else margin
-            words = said.say("st_margin_of_mean", margin=said.format_error(margin), of=asked.of)
-            return {"verdict": words, "missed": target is not None and not target.kept}
+        if replace(error.statistic, size=None, target=None) != statistic:
+            continue
+        if error.std_error is None:
+            return {"verdict": catalogue.say("st_needs_size")}
+        margin = multiplier * error.std_error
+        if not statistic.form.of_measure:
+            share = catalogue.format_percent(margin, 2)
+            return {"verdict": catalogue.say("st_margin_of_share", margin=share)}
+        if target is not None and target.kind == "margin":
+            margin = target.error
+        verdict = catalogue.say(
+            "st_margin_of_mean", margin=catalogue.format_error(margin), of=statistic.of
+        )
+        return {"verdict": verdict, "missed": target is not None and not target.kept}
     return {}
 
 
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
-    said = load_catalogue(planning.seen.draft.spec.options.language)
+    catalogue = load_catalogue(planning.state.draft.spec.options.language)
 
     def page() -> str:
-        draft = planning.seen.draft
+        draft = planning.state.draft
         targets = [
-            (name, said.say(f"st_{'share' if name == 'relative' else name}")) for name in TARGETS
+            (name, catalogue.say(f"st_{'share' if name == 'relative' else name}"))
+            for name in TARGETS
         ]
-        return shown(
+        return render_page(
             "planning.html",
-            t=said,
+            t=catalogue,
             name=path.name,
-            lead=view(planning.seen)["lead"],
+            lead=state_json(planning.state)["lead"],
             rows=[
-                (row.name(said), said.format_value(sum(product.rows for product in row.products)))
+                (
+                    row.name(catalogue),
+                    catalogue.format_value(sum(product.rows for product in row.products)),
+                )
                 for row in draft.rows
             ],
-            of=draft.of,
+            of=draft.parameter,
             delta=bool(draft.delta),
             horizon=min(4 * draft.periods, MOST_PERIODS),
             levels=[
-                (level, said.format_percent(level)) for level in sorted({*_LEVELS, draft.level})
+                (level, catalogue.format_percent(level))
+                for level in sorted({*_LEVELS, draft.level})
             ],
-            objectives=[(name, said.say(f"st_{name}")) for name in OBJECTIVES],
-            targets=[("", said.say("st_none")), *targets],
+            objectives=[(name, catalogue.say(f"st_{name}")) for name in OBJECTIVES],
+            targets=[("", catalogue.say("st_none")), *targets],
         )
 
     return Page(
         routes=[
-            get("/", page),
-            *assets("planning.js"),
-            get("/view", lambda: view(planning.seen), JSONResponse),
-            get("/spec", lambda: spec_text(planning.seen.draft), PlainTextResponse),
-            *(action(f"/{name}", partial(planning.act, name), said) for name in _ACTIONS),
+            page_route("/", page),
+            *asset_routes("planning.js"),
+            page_route("/view", lambda: state_json(planning.state), JSONResponse),
+            page_route("/spec", lambda: format_spec(planning.state.draft), PlainTextResponse),
+            *(
+                action_route(f"/{name}", partial(planning.act, name), catalogue)
+                for name in _ACTIONS
+            ),
         ],
         begin=planning.begin,
         close=planning.background.stop,

@@ -1,4 +1,4 @@
-"""The server: on this machine alone, on a free port, for one browser, until the terminal ends it."""
+"""The server of the studio, on a local port and for one browser."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -8,7 +8,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from leastnoise._studio._begin_page import beginning_page, choosing_page, looked_at
+from leastnoise._studio._begin_page import form_page, read_columns, source_page
 from leastnoise._studio._explore_page import exploring_page
 from leastnoise._studio._pages import HOST, Guard, Page
 from leastnoise._studio._planning import planning_page
@@ -18,7 +18,8 @@ class Studio:
     """A server on a free port of 127.0.0.1 that shows one page at a time.
 
     Args:
-        path: a spec, the directory of a release, or data for a new spec; None asks for the data.
+        path: a spec, the directory of a release, or data for a new spec. None shows a form that
+            asks for the data.
 
     Guarantees: reads the spec and the public files that it names, the release, or names and types
         of columns; never a value of the data.
@@ -26,14 +27,15 @@ class Studio:
 
     def __init__(self, path: Path | None) -> None:
         if path is None:
-            self._page = choosing_page(self.show)
+            self._page = source_page(self.show)
         elif path.is_dir():
             self._page = exploring_page(path)
         elif path.suffix == ".toml" or not path.exists():
             self._page = planning_page(path)
         else:
-            self._page = beginning_page(looked_at(path, {}), self.show)
-        token, self.app = token_urlsafe(32), Starlette()
+            self._page = form_page(read_columns(path, {}), self.show)
+        token = token_urlsafe(32)
+        self.app = Starlette()
         config = uvicorn.Config(
             self,
             HOST,
@@ -47,26 +49,32 @@ class Studio:
         )
         config.timeout_graceful_shutdown = 1
         self._listening = config.bind_socket()
-        self._listening.listen()  # a browser that is quicker than the server waits
+        self._listening.listen()  # so that a browser that is quicker than the server waits
         port = self._listening.getsockname()[1]
         config.app = Guard(self, port, token)
         self._server = uvicorn.Server(config)
         self.address = f"http://{HOST}:{port}/?token={token}"
 
     def show(self, page: Page) -> dict[str, str]:
-        """Show a page in place of the one before, which is closed; return the empty reply to the browser, which then asks again."""
-        before, self._page, self.app = self._page, page, Starlette(routes=page.routes)
+        """Replace the shown page, and close the previous one.
+
+        Returns:
+            The empty reply to the browser, which then requests the new page.
+        """
+        previous = self._page
+        self._page = page
+        self.app = Starlette(routes=page.routes)
         page.begin()
-        if before is not page:
-            before.close()
+        if previous is not page:
+            previous.close()
         return {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the page that is shown answer."""
+        """Pass a request to the shown page."""
         await self.app(scope, receive, send)
 
     def run(self) -> None:
-        """Serve until it is stopped."""
+        """Serve until the server is stopped."""
         self.show(self._page)
         try:
             with suppress(KeyboardInterrupt):
@@ -76,5 +84,5 @@ class Studio:
             self._listening.close()
 
     def stop(self) -> None:
-        """Let the server end."""
+        """Stop the server."""
         self._server.should_exit = True

@@ -88,12 +88,9 @@ class Domain(Immutable):
             checked_kind = kind_of(kind)
             if type(checked_kind) not in rule_of.registry or type(checked_kind) is object:
                 allowed = "a list of categories, Categories, Integers, Decimals, Bins, Edges, Dates, Coded or Unknown"
-                advice = (
-                    "Name the measure in measures={...}."
-                    if isinstance(checked_kind, Measure)
-                    else ""
+                raise refuse(
+                    f"the attribute {name!r}", checked_kind, allowed, _kind_advice(checked_kind)
                 )
-                raise refuse(f"the attribute {name!r}", checked_kind, allowed, advice)
             checked[name] = cast(Kind, checked_kind)
         if measures is not None and not isinstance(measures, Mapping):
             raise refuse("measures", measures, "a mapping from a name to a Measure")
@@ -354,3 +351,12 @@ class Domain(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Domain.from_json, (self.to_json(),)
+
+
+def _kind_advice(value: object) -> str:
+    """Return advice for a value that is no kind of attribute; empty without any."""
+    if isinstance(value, Measure):
+        return "Name the measure in measures={...}."
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return f"For the codes 0 to {value - 1} write ln.Coded({value})."
+    return ""
