@@ -7,8 +7,8 @@ import pytest
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import mean_target_statuses
-from leastnoise._release import load_catalogue
-from leastnoise._session import planned_spec
+from leastnoise._release import texts
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text
 from leastnoise._studio._planning import Seen, margins, scaled, view
@@ -23,7 +23,7 @@ def draft():
 
 @pytest.fixture(scope="module")
 def plan(draft):
-    return planned_spec(draft.spec)
+    return plan_spec(draft.spec)
 
 
 def test_a_draft_without_changes_is_the_text_as_it_was(draft):
@@ -207,7 +207,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
         "cdf",
     ]
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
-    plan = planned_spec(draft.spec)
+    plan = plan_spec(draft.spec)
     times = interval_multiplier(plan.measured().noise, 0.95)
     words, share = (
         verdicts(draft, plan),
@@ -216,7 +216,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = changed(draft, {"size_of": "300"}, [2])
-    plan = planned_spec(sized.spec)
+    plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
     assert (
         verdicts(sized, plan)[2]
@@ -232,7 +232,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
         with pytest.raises(InputError, match=message):
             changed(draft, {"target": "margin", "most": "5"}, [row])
     strict = changed(sized, {"target": "margin", "most": str(mean / 2)}, [2])
-    plan = planned_spec(strict.spec)
+    plan = plan_spec(strict.spec)
     row = view(Seen(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
     assert (

@@ -12,7 +12,7 @@ from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
 from leastnoise._holder import check as checked
 from leastnoise._progress import Progress
-from leastnoise._session import CSV, reading_seconds, schema
+from leastnoise._session import CSV, estimate_reading_seconds, schema
 from leastnoise._spec import BLANK, read_spec, source_columns
 from leastnoise._trusted.check import InputError
 
@@ -104,7 +104,8 @@ def check(spec: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     path = source or what.source
     data = None if path is None else what.data(path)
     with Progress(
-        f"reading {what.data_name if source is None else source.name}", about=reading_seconds(data)
+        f"reading {what.data_name if source is None else source.name}",
+        about=estimate_reading_seconds(data),
     ):
         counts = checked(what, data, values=10 if values else 0)
     for line in counts.lines():

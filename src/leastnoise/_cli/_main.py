@@ -58,9 +58,9 @@ def what_was_paid(since: int) -> tuple[str, str]:
     if len(runs()) == since:
         return "nothing", "Nothing was spent."
     try:
-        from leastnoise._session import account
+        from leastnoise._session import read_payment_state
 
-        asked = [account(ledger, run) for ledger, run in runs()[since:]]
+        asked = [read_payment_state(ledger, run) for ledger, run in runs()[since:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",

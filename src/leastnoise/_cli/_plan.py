@@ -59,9 +59,9 @@ from leastnoise._release import (
 from leastnoise._session import (
     GuardForecast,
     check_writable,
-    guard_forecast,
-    planned_spec,
-    spec_seconds,
+    estimate_planning_seconds,
+    forecast_guard,
+    plan_spec,
 )
 from leastnoise._session import audit as audited
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
@@ -176,7 +176,7 @@ def plan(spec: Path, as_json: bool, out: Path | None, epsilon: str | None, **fur
     warn(late)
     complete_gain = error_over_complete(made, what.search())
     share = guard_share(what.options.guard)
-    guard = None if share is None else guard_forecast(made.privacy, share, what.options.rows)
+    guard = None if share is None else forecast_guard(made.privacy, share, what.options.rows)
     by_budget, by_rows, priced = _compared(made, what, **further)
     searches = _search_facts(what)
     if as_json:
@@ -242,11 +242,13 @@ def _compared(
         }
         with (
             memory_limit(),
-            Progress("planning", about=sum(map(spec_seconds, specs.values()))) as progress,
+            Progress(
+                "planning", about=sum(map(estimate_planning_seconds, specs.values()))
+            ) as progress,
         ):
             for size, spec in specs.items():
                 progress.step(f"planning for {size} row{'s' * (size != '1')} of a unit", len(specs))
-                by_rows[size] = planned_spec(spec)
+                by_rows[size] = plan_spec(spec)
         _check_promised("--max-rows", *by_rows.values())
     if budgets is not None:
         _check_promised("--budgets", made)
@@ -257,7 +259,10 @@ def _compared(
     if prices:
         _check_promised("--prices", made)
         count = len(made.workload.products)
-        with memory_limit(), Progress("pricing", about=count * spec_seconds(what)) as progress:
+        with (
+            memory_limit(),
+            Progress("pricing", about=count * estimate_planning_seconds(what)) as progress,
+        ):
             priced = prices_of(
                 made, what.search(lambda name: progress.step(f"pricing {name}", count))
             )
@@ -798,8 +803,8 @@ def audit(spec: Path, trials: int | None, seconds: float, as_json: bool) -> None
     """
     what = read_spec(spec)
     each = seconds / (1 + len(what.searches))
-    with Progress("planning", about=spec_seconds(what) + seconds) as progress:
-        made = planned_spec(what, progress.trying)
+    with Progress("planning", about=estimate_planning_seconds(what) + seconds) as progress:
+        made = plan_spec(what, progress.trying)
         progress.say("measuring made-up rows")
         whole_plan = audited(made, guard=what.options.guard, trials=trials, seconds=each)
         searches = {

@@ -38,18 +38,18 @@ from leastnoise._session import (
     Entry,
     Ledger,
     PeriodState,
-    check_before,
-    csv_blocks,
+    check_before_planning,
+    count_csv_blocks,
+    estimate_resuming_seconds,
     find_categories,
-    finish_all,
+    finish_releases,
     guard_warning,
     is_resumable,
     is_unfinished,
     ledger_beside,
     plan_budget_left,
+    publish_due_periods,
     reconcile_ledger,
-    release_due,
-    resuming_seconds,
 )
 from leastnoise._session import release as released
 from leastnoise._spec import Spec, plan_warnings, read_plan, search_plans, spec_warnings
@@ -104,7 +104,7 @@ def categories(spec: Path, **payment: Any) -> None:
                 f"{len(search.found.texts):,}, in {where}."
             )
     if any(search.found is None for search in what.searches):
-        check_before(ledger, what, spec.parent.absolute())
+        check_before_planning(ledger, what, spec.parent.absolute())
         _find_categories(what, spec, ledger)
 
 
@@ -167,7 +167,7 @@ def release(
         return
     target = check_target(out)
     known = settle_earlier(ledger) if seed is None else frozenset[str]()
-    check_before(ledger if seed is None else None, what, target.parent)
+    check_before_planning(ledger if seed is None else None, what, target.parent)
     warn(spec_warnings(what))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
@@ -268,7 +268,7 @@ def _reading(what: Spec, then: str, about: float = 0.0) -> Iterator[tuple[Any, R
     data = what.source and what.data(what.source)
     doing = f"reading {what.data_name}"
     with Progress(f"{doing}, {then}") as progress:
-        yield data, RowProgress(progress, doing, then, blocks=csv_blocks(data), about=about)
+        yield data, RowProgress(progress, doing, then, blocks=count_csv_blocks(data), about=about)
 
 
 def _terms(what: Spec, ledger: Path, seed: int | None) -> dict[str, Any]:
@@ -388,7 +388,7 @@ def _publish_due_periods(
 ) -> None:
     """Pay for a series if that was not done before, publish the periods that became due, and print where everything is."""
     with _reading(what, "drawing, estimating and writing") as (data, report):
-        done = release_due(what, data, out, ledger, plan, through=through, progress=report)
+        done = publish_due_periods(what, data, out, ledger, plan, through=through, progress=report)
     book = Ledger.open(ledger)
     paid = amounts(book.privacy.budget, done.entry.charge, up=True)
     spent = (
@@ -513,13 +513,13 @@ def _finish(
     book: Ledger, number: int, source: Path | None, out: Path | None, *, alone: bool
 ) -> int:
     """Finish a release and return 0; if it cannot be finished, raise if it is alone, else print why and return the exit code."""
-    about, doing = resuming_seconds(book, number), f"finishing release {number}"
+    about, doing = estimate_resuming_seconds(book, number), f"finishing release {number}"
     try:
         with Progress(doing, about=about) as progress:
             report = RowProgress(
                 progress, f"reading the data of release {number}", doing, about=about
             )
-            (finished,) = finish_all(book, source, number=number, out=out, progress=report)
+            (finished,) = finish_releases(book, source, number=number, out=out, progress=report)
     except LeastNoiseError as error:  # the others do not depend on it
         if alone:
             raise
