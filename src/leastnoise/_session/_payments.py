@@ -30,7 +30,7 @@ from leastnoise._plan import (
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
 from leastnoise._release import Options, check_formats, finishing_seconds, tables_to_write
 from leastnoise._sources import has_text_rows
-from leastnoise._spec import Spec, asked_about
+from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._trusted.check import (
@@ -208,7 +208,9 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
     check_writable(spec)
     data = None if spec.source is None else spec.data(spec.source)
     unit = smallest_privacy(spec.privacy)
-    reading.check_source(data, spec.domain, *asked_about(spec), unit.unit_column, unit.unit_reading)
+    reading.check_source(
+        data, spec.domain, *columns_to_read(spec), unit.unit_column, unit.unit_reading
+    )
     if ledger_path is None:
         return
     ledger = ledger_for(ledger_path, data, spec.dataset, [folder], share=spec.share)

@@ -38,7 +38,7 @@ from leastnoise._session._release_job import (
     read_table,
     receipt_facts,
 )
-from leastnoise._spec import Spec, other_parts
+from leastnoise._spec import Spec, differing_parts
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
@@ -236,7 +236,7 @@ def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
     """Read a paid series; refuse a spec that differs from its own."""
     pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
-    if differences := other_parts(plan, spec):
+    if differences := differing_parts(plan, spec):
         raise InputError(
             f"The directory {entry.output} belongs to a series of another spec (its "
             f"{', '.join(differences)} differ), release {entry.number} "

@@ -1,4 +1,4 @@
-"""What the name of a column says, in several languages: a person, a record, a day, an age, a flag.
+"""Guess a column's content from its name, in several languages.
 
 Only names are looked at. A name is cut into words (``BENE_ID``, ``beneId`` and ``bene id`` are
 ``bene`` and ``id``) without accents and capitals, and words that are written as one are parted
@@ -220,7 +220,7 @@ def words_in(name: str) -> tuple[str, ...]:
 
 
 def _parted(word: str) -> tuple[str, ...]:
-    """Part a word such as ``patientid`` or ``kundennummer`` into what is identified and ``id``."""
+    """Split a word such as ``patientid`` into what it identifies and ``id``."""
     known = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
     if word in known | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
@@ -258,7 +258,7 @@ def names_person(name: str) -> bool:
 
 
 def names_staff(name: str) -> bool:
-    """Whether the person that a name says serves others: an employee beside a customer.
+    """Return whether a name denotes staff, such as an employee.
 
     >>> names_staff("employee_id"), names_staff("customer_id")
     (True, False)
@@ -294,7 +294,7 @@ def looks_like_identifier(name: str) -> bool:
 
 
 def tells_rows_apart(name: str) -> bool:
-    """Whether a name says that a column has a value a row: an encounter, a claim, an order, an id.
+    """Return whether a name denotes one value per row, such as an order id.
 
     >>> [tells_rows_apart(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
     [True, True, True, False, False]
@@ -375,7 +375,7 @@ def names_whole_number(name: str) -> bool:
 
 
 def starts_at_zero(name: str) -> bool:
-    """Whether a name says that a column holds counts, lengths of time or amounts from 0 on.
+    """Return whether a name denotes amounts, counts or durations from 0 on.
 
     >>> [starts_at_zero(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
     [True, True, False, False]
@@ -412,7 +412,7 @@ def names_flag(name: str) -> bool:
 
 
 def names_few_codes(name: str) -> bool:
-    """Whether a name says that a column of whole numbers holds codes of few classes.
+    """Return whether a name denotes whole numbers that code few classes.
 
     >>> [names_few_codes(name) for name in ("payment_type", "VendorID", "zip_code")]
     [True, True, False]
@@ -448,7 +448,7 @@ _RANGES = (
 
 
 def range_of_name(name: str) -> tuple[int, int] | None:
-    """Return the range of numbers that a name stands for everywhere; None if it stands for none.
+    """Return the range of numbers that a name implies everywhere, or None.
 
     >>> range_of_name("month"), range_of_name("hours-per-week"), range_of_name("pay")
     ((1, 12), (0, 168), None)

@@ -1,4 +1,7 @@
-"""Warnings for valid but probably mistaken settings: budgets that protect hardly anybody, and errors above the answers."""
+"""Warn of valid but probably mistaken settings.
+
+Examples are budgets that protect hardly anybody, and errors above the answers.
+"""
 
 import math
 import re
@@ -28,7 +31,7 @@ from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Catalogue, table_title
 from leastnoise._sources import has_text_rows
 from leastnoise._spec._column_names import names_person, words_in
-from leastnoise._spec._spec import Spec, asked_about
+from leastnoise._spec._spec import Spec, columns_to_read
 from leastnoise._trusted.accounting import Privacy, PureDP
 from leastnoise._trusted.check import readable
 from leastnoise._trusted.measurements import MOST_ROWS, cost
@@ -45,7 +48,10 @@ _LISTED = 3
 def budget_warnings(
     privacy: Privacy, rows: int | None, said: Catalogue, *, of_targets: bool = False
 ) -> Iterator[str]:
-    """Warn of each part of a budget that protects hardly anybody; a budget that follows from targets is warned of at a lower epsilon."""
+    """Warn of each part of a budget that protects hardly anybody.
+
+    A budget that follows from targets gets its warning at a lower epsilon.
+    """
     most = MOST_OF_TARGETS if of_targets else MOST_EPSILON
     advice = said.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
@@ -87,15 +93,18 @@ def crowded_warnings(plan: Plan, said: Catalogue = ENGLISH) -> Iterator[str]:
         yield said.say("st_crowded", listed=", ".join(times))
 
 
-def _called(product: Product, said: Catalogue) -> str:
-    """Name a table as commands and files do, and on pages in another language in that language."""
-    return product.name if said is ENGLISH else table_title(product, said)
+def _called(product: Product, said: Texts) -> str:
+    """Return the name of a table in the language of the page."""
+    return product.name if said is ENGLISH else table_words(product, said)
 
 
 def error_warnings(
     plan: Plan, level: float, rows: int | None = None, said: Catalogue = ENGLISH
 ) -> Iterator[str]:
-    """Warn of tables whose answers are probably smaller than their margins: public sizes and numbers of rows bound the answers."""
+    """Warn of tables whose answers are probably below their margins.
+
+    Public sizes and numbers of rows bound the answers.
+    """
     if plan.promise is None:
         return
     measured, warnings = plan.measured(), []
@@ -148,7 +157,7 @@ _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", 
 
 def spec_warnings(what: Spec, said: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each part of a spec that is likely wrong."""
-    attributes, measures = asked_about(what)
+    attributes, measures = columns_to_read(what)
     warnings = [
         sentence
         for name in attributes
@@ -178,8 +187,8 @@ def spec_warnings(what: Spec, said: Catalogue = ENGLISH) -> tuple[str, ...]:
     return *(() if privacy is None else budget_warnings(privacy, what.rows, said)), *warnings
 
 
-def _of_measure(name: str, measure: Measure, said: Catalogue) -> Iterator[str]:
-    """Warn of bounds so narrow that in whole units nearly nothing is left of values.
+def _of_measure(name: str, measure: Measure, said: Texts) -> Iterator[str]:
+    """Warn of bounds so narrow that whole units leave nearly no values.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
     doubtful where the name is that of an amount, or that of values between 0 and 1.
@@ -196,8 +205,8 @@ def _of_measure(name: str, measure: Measure, said: Catalogue) -> Iterator[str]:
     yield said.say("st_w_clipped", name=name, low=low, high=high)
 
 
-def plan_warnings(what: Spec, made: Plan, said: Catalogue = ENGLISH) -> tuple[str, ...]:
-    """Return a warning for each mistake that only the plan of a spec shows: large errors, and a large least budget."""
+def plan_warnings(what: Spec, made: Plan, said: Texts = ENGLISH) -> tuple[str, ...]:
+    """Return the warnings that need a plan: large errors or a large budget."""
     least, pure = stated_privacy(what.privacy) is None, isinstance(made.privacy.budget, PureDP)
     noise = (
         noise_kinds(made.privacy)[0] if made.measurements is None else made.measurements.noise
@@ -217,7 +226,7 @@ def plan_warnings(what: Spec, made: Plan, said: Catalogue = ENGLISH) -> tuple[st
 
 
 def _limits_rows_by_cell(plan: Plan) -> bool:
-    """Whether max_per_cell takes rows or units away from some table and makes nothing cheaper."""
+    """Return whether max_per_cell cuts rows from a table at no gain."""
     bound, measured = plan.privacy.max_per_cell, plan.measurements
     if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
         return False
@@ -228,7 +237,7 @@ def _limits_rows_by_cell(plan: Plan) -> bool:
 
 
 def _is_cut(product: Product, bound: PerCellBound) -> bool:
-    """Whether a bound on the rows of a unit in a cell can take something away from a table."""
+    """Return whether a bound on rows per cell can cut rows from a table."""
     if not product.of_units or product.measure is None:
         return True
     counted = product.domain.measure(product.measure)
@@ -239,8 +248,11 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
     return not ({*bound.attributes} <= {*attributes} and math.prod(others) <= bound.rows)
 
 
-def _untargeted(what: Spec, said: Catalogue) -> Iterator[str]:
-    """Warn of tables without a target where the budget is the least that keeps the targets: their errors are whatever that leaves."""
+def _untargeted(what: Spec, said: Texts) -> Iterator[str]:
+    """Warn of tables without a target under a least budget.
+
+    The targets of other tables then decide their errors.
+    """
     goals = table_goals(what.workload, what.options.level)
     without = [
         product.name
@@ -255,14 +267,14 @@ def _untargeted(what: Spec, said: Catalogue) -> Iterator[str]:
         )
 
 
-def _of_decimal_marks(what: Spec, said: Catalogue) -> Iterator[str]:
-    """Warn of numbers with a decimal point in files whose fields are cut at semicolons."""
+def _of_decimal_marks(what: Spec, said: Texts) -> Iterator[str]:
+    """Warn of decimal points in files whose fields end at semicolons."""
     delimiter = what.layout.get("delimiter")
     if delimiter is None and isinstance(what.source, Path):
         delimiter = csv_delimiter(what.data(what.source))
     if delimiter != ";":
         return
-    attributes, measures = asked_about(what)
+    attributes, measures = columns_to_read(what)
     for name in attributes:
         kind = what.domain.kind(name)
         if isinstance(kind, (Bins, Edges, Decimals)) and kind.reading.decimal == ".":
