@@ -62,27 +62,32 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
         the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
         were cut, so that the cost is that of a sum.
     """
-    budget, part = privacy.budget, share / (1 - share)
-    paid, noise = (
-        (ZCDP(budget.rho * part), Noise.DISCRETE_GAUSSIAN)
-        if isinstance(budget, ZCDP)
-        else (PureDP(budget.epsilon * part), Noise.DISCRETE_LAPLACE)
-    )
+    budget = privacy.budget
+    ratio = share / (1 - share)  # of the guard's budget and the plan's
+    guard_budget: ZCDP | PureDP
+    if isinstance(budget, ZCDP):
+        guard_budget, noise = ZCDP(budget.rho * ratio), Noise.DISCRETE_GAUSSIAN
+    else:
+        guard_budget, noise = PureDP(budget.epsilon * ratio), Noise.DISCRETE_LAPLACE
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit_noise_scales(usage_domain(), without_cell_bound(privacy).within(paid), noise, blocks)
+    return fit_noise_scales(
+        usage_domain(), without_cell_bound(privacy).within(guard_budget), noise, blocks
+    )
 
 
 def noise_difference_bound(noise: Noise, scale: float) -> int:
     """Return the least q with P(M - N > q) <= ``WRONG`` (see module)."""
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
-    low, high = 0, math.ceil(20 * scale) + 20
+    low = 0
+    high = math.ceil(20 * scale) + 20
     while low < high:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if difference_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
-        )
+        if difference_tail(middle + 1, scale) <= WRONG:
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
@@ -100,7 +105,8 @@ def single_draw_bound(noise: Noise, scale: float, chance: float) -> int:
 
 def difference_tail(least: int, scale: float) -> float:
     """Return P(M - N >= least) for discrete Laplace noise and least >= 1."""
-    p, complement = math.exp(-1 / scale), -math.expm1(-1 / scale)
+    p = math.exp(-1 / scale)
+    complement = -math.expm1(-1 / scale)
     return (
         math.exp(-least / scale) / (1 + p) ** 2 * (least * complement + (1 + p * p) / (1 + p) + p)
     )
@@ -184,10 +190,8 @@ def pay_for_guard(
         GuardError: the release is stopped, for a reason of `judge_counts`.
     """
     measured = guard_measurements(plan.privacy, share)
-    terms, waiting_entry = (
-        guard_terms(measured, _guard_text(plan, share)),
-        find_waiting_guard(ledger, plan, share),
-    )
+    terms = guard_terms(measured, _guard_text(plan, share))
+    waiting_entry = find_waiting_guard(ledger, plan, share)
     with payment_run(ledger, _LEDGER_BYTES) as run:
         if waiting_entry is None:
             description = "guard: rows read and used"
@@ -196,7 +200,8 @@ def pay_for_guard(
             )
         else:
             series = Series.resumed(terms, None, ledger, ledger.take_over(waiting_entry, run))
-        observation, receipt = series.measure(measured), require_receipt(series)
+        observation = series.measure(measured)
+        receipt = require_receipt(series)
     payment = GuardPayment(share, str(receipt.charge), receipt.number, str(ledger.left()))
     try:
         facts = judge_counts(measured, observation, payment, public_rows)

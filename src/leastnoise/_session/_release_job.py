@@ -314,7 +314,8 @@ def finish_paid(
         nullcontext() if target is None else draft(target) as folder,
         payment_run(ledger, job.room) as process,
     ):
-        receipt, outcome = ledger.take_over(entry, process), None
+        receipt = ledger.take_over(entry, process)
+        outcome = None
         with suppress(NeedsData):
             outcome = job.draw(Series.resumed(job.terms, None, ledger, receipt))
         if outcome is None:

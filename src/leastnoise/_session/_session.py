@@ -284,7 +284,9 @@ def _simulate_release(
     progress: RowProgress | None,
 ) -> Any:
     """Carry out a release or search with seeded noise that protects nobody."""
-    plan, share, guard = job.plan, guard_share(options.guard), dict[str, Any]()
+    plan = job.plan
+    share = guard_share(options.guard)
+    guard: dict[str, Any] = {}
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
@@ -529,7 +531,8 @@ def finish_releases(
         raise InputError(
             f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
         )
-    finished, failures = [], []
+    finished = []
+    failures = []
     for entry in entries:
         try:
             finished.append(_finish_entry(ledger, entry, source, out, row_progress(progress)))

@@ -641,7 +641,7 @@ def _read_privacy(
     if budget_keys not in _BUDGETS:
         raise InputError(
             "[privacy] must have epsilon, or epsilon and delta, or rho; got "
-            f"{', '.join(budget_keys) or 'none least_parameter them'}."
+            f"{', '.join(budget_keys) or 'none of them'}."
         )
     return Privacy(_BUDGETS[budget_keys](**{key: table[key] for key in budget_keys}), *protected)
 
