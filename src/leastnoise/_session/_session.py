@@ -128,11 +128,9 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    target, job, options = (
-        None if out is None else check_target(out),
-        build_release_job(plan),
-        Options(),
-    )
+    target = None if out is None else check_target(out)
+    job = build_release_job(plan)
+    options = Options()
     categories: FoundCategories
     if seed is not None:
         categories = _simulate_release(
@@ -241,9 +239,9 @@ def release(
     check_options(plan, options)
     target = None if out is None else check_target(out)
     check_memory(plan, in_files=target is not None)
-    release_made: Release
+    result: Release
     if seed is not None:
-        release_made = _simulate_release(
+        result = _simulate_release(
             job,
             source,
             _seeded_entropy(seed, ledger, "release"),
@@ -253,7 +251,7 @@ def release(
         )
     else:
         whole = with_guard(plan.privacy, guard_share(options.guard))
-        release_made = _pay_and_release(
+        result = _pay_and_release(
             job,
             source,
             ledger,
@@ -263,7 +261,7 @@ def release(
             dataset=dataset,
             progress=row_progress(progress),
         )
-    return release_made
+    return result
 
 
 def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
@@ -343,41 +341,46 @@ def _pay_and_release(
             "releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
-    reduced = {} if plan is job.plan else {"reduced_from": _size_of(job.plan.privacy, share)}
-    job = job if plan is job.plan else build_release_job(plan)
-    name = dataset or reading.dataset_name(source) or "data" if ledger is None else ledger.dataset
-    check_search_datasets(options.searches, name)
+    reduction = {}
+    if plan is not job.plan:
+        reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
+        job = build_release_job(plan)
+    if ledger is None:
+        dataset_name = dataset or reading.dataset_name(source) or "data"
+    else:
+        dataset_name = ledger.dataset
+    check_search_datasets(options.searches, dataset_name)
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if ledger is None:  # another process may have made it meanwhile
-            ledger = ledger_made(ledger_source, name, cast(Privacy, whole))
+            ledger = ledger_made(ledger_source, dataset_name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
             guard = pay_for_guard(ledger, table, plan, share, options.rows)
         request = ReleaseRequest(
             options,
             reading.source_location(source),
-            ({} if guard is None else guard.facts) | reduced,
+            ({} if guard is None else guard.facts) | reduction,
             reading.join_facts(source),
             find_library(type(source)),
         )
-        with payment_run(ledger, job.room) as process:
+        with payment_run(ledger, job.room) as run:
             facts = {
                 "output": IN_MEMORY if target is None else str(target),
                 "description": job.description,
             }
             series = Series.paid(
-                job.terms, table, ledger, options=request.to_json(), run=process, **facts
+                job.terms, table, ledger, options=request.to_json(), run=run, **facts
             )
             receipt = require_receipt(series)
             if guard is not None:
                 guard.seal(ledger)
-            release_made = publish(
+            result = publish(
                 plan, request, job.draw(series), folder, receipt_facts(ledger, receipt)
             )
             ledger.seal(receipt)
-            return release_made
+            return result
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:
