@@ -14,6 +14,7 @@ from typing import Any
 from leastnoise._descriptions import BLANK
 from leastnoise._sources import SchemaField
 from leastnoise._spec._column_names import (
+    implied_range,
     looks_like_identifier,
     names_amount,
     names_birth,
@@ -21,13 +22,12 @@ from leastnoise._spec._column_names import (
     names_few_codes,
     names_flag,
     names_free_text,
+    names_nonnegative_number,
     names_person,
+    names_row_identifier,
     names_small_count,
     names_staff,
     names_whole_number,
-    range_of_name,
-    starts_at_zero,
-    tells_rows_apart,
 )
 
 _SAME_NAME = "several columns are called so; give them names of their own"
@@ -113,7 +113,7 @@ class SourceColumns:
             return ()
         named = [column.name for column in self.listed if _may_name_person(column)]
         return tuple(
-            sorted(named, key=lambda name: (not names_person(name), tells_rows_apart(name)))
+            sorted(named, key=lambda name: (not names_person(name), names_row_identifier(name)))
         )
 
 
@@ -162,7 +162,7 @@ def _left_out(name: str, kind: str) -> str:
     if kind in {"text", "whole"}:
         if names_person(name):
             return _A_PERSON
-        if tells_rows_apart(name):
+        if names_row_identifier(name):
             return _ROWS_APART
     return _FREE_TEXT if kind == "text" and names_free_text(name) else ""
 
@@ -217,7 +217,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         }
     if kind not in {"whole", "number"}:
         return {}
-    if ends := range_of_name(name):
+    if ends := implied_range(name):
         return {**_numbers(kind, *ends), "outside": "clip"}
     if kind == "whole" and names_small_count(name):
         return {"integers": [0, 9], "outside": "clip"}
@@ -230,7 +230,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         return {"categories": [BLANK]}
     if of_type := _range_of_type(column):
         return of_type
-    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if starts_at_zero(name) else {}
+    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if names_nonnegative_number(name) else {}
 
 
 def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
