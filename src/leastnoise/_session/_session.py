@@ -392,7 +392,7 @@ def _size_of(privacy: Privacy, share: Fraction | None) -> str:
 
 
 def release_series(
-    what: Spec,
+    spec: Spec,
     source: Any,
     *,
     out: str | Path,
@@ -404,8 +404,8 @@ def release_series(
     The first call pays for all periods; later calls publish what is not published yet.
 
     Args:
-        what: a spec with ``[series]``, from `read_spec`.
-        source: the data, as for `release`; those of the spec are ``what.data(what.source)``.
+        spec: a spec with ``[series]``, from `read_spec`.
+        source: the data, as for `release`; those of the spec are ``spec.data(spec.source)``.
         out: the directory of the series; each period has one of its own in it.
         ledger: the file of the ledger, made if it does not exist; None for that of the spec.
         through: the last period to publish, such as ``"2026-03"``; None for the last one that is
@@ -424,17 +424,17 @@ def release_series(
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
+    leastnoise._trusted.check._errors.InputError: spec must be a spec, from leastnoise.read_spec; got 'str'.
     """
-    if not isinstance(what, Spec):
-        raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")
-    payment_run = ledger or what.ledger
-    if payment_run is None:
+    if not isinstance(spec, Spec):
+        raise refuse("spec", type(spec).__name__, "a spec, from leastnoise.read_spec")
+    ledger_path = ledger or spec.ledger
+    if ledger_path is None:
         raise InputError(
             "A series must have a ledger: give its file, or name it in [ledger] of the spec."
         )
     return publish_due_periods(
-        what, source, Path(out), Path(payment_run), lambda: plan_spec(what), through=through
+        spec, source, Path(out), Path(ledger_path), lambda: plan_spec(spec), through=through
     ).releases
 
 
