@@ -341,9 +341,12 @@ class _Tally:
         }
         if of_measure:
             counts |= {"dropped": 0, "other": counts["dropped"]}
-        forms, often = [*self._forms], self._seen.most_common(self._values)
+        value_texts = list(self._forms)
+        most_frequent = self._seen.most_common(self._values)
         return ColumnFit(
-            name=self._name, values=tuple((forms[number], rows) for number, rows in often), **counts
+            name=self._name,
+            values=tuple((value_texts[number], rows) for number, rows in most_frequent),
+            **counts,
         )
 
 

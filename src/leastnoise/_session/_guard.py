@@ -256,45 +256,49 @@ def judge_counts(
         float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
         for block in measured.blocks
     )
-    used, unused, *cut = (
+    used_rows, unused_rows, *cut_rows = (
         int(value) // measured.grid for block in observation.values for value in block
     )
-    kept = used + unused
-    reason = _reason_to_stop(measured, used, unused, std, public_rows)
+    kept_rows = used_rows + unused_rows
+    reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_what_to_do(payment)}")
-    facts = {
+    facts: dict[str, Any] = {
         "share": str(payment.share),
         "charge": payment.charge,
         "number": payment.number,
-        "used": used,
-        "kept": kept,
+        "used": used_rows,
+        "kept": kept_rows,
         "noise_std": std,
     }
-    return {**facts, **({"cut": cut[0], "cut_std": cut_stds[0]} if cut else {})}
+    if cut_rows:
+        facts |= {"cut": cut_rows[0], "cut_std": cut_stds[0]}
+    return facts
 
 
 def _reason_to_stop(
-    measured: Measurements, used: int, unused: int, std: float, public_rows: int | None
+    measured: Measurements, used_rows: int, unused_rows: int, std: float, public_rows: int | None
 ) -> str:
     """Return why noisy counts stop a release; an empty text if they do not."""
     noise, scale = measured.noise, float(measured.blocks[0].scale)
     bound = noise_difference_bound(noise, scale)
-    kept = used + unused
+    kept_rows = used_rows + unused_rows
     has_units = measured.privacy.unit_column is not None
-    rows = f"{pluralize(max(kept, 0), 'row')}{' that count for their unit' * has_units}"
-    counts_text = f"of about {rows} about {max(used, 0):,} are used"
+    rows = pluralize(max(kept_rows, 0), "row")
+    if has_units:
+        rows += " that count for their unit"
+    counts_text = f"of about {rows} about {max(used_rows, 0):,} are used"
     error_text = f"(each with a standard error of about {std:,.0f})"
-    if unused - used > bound:
+    if unused_rows - used_rows > bound:
         return f"{counts_text} {error_text}, with confidence fewer than half."
     if public_rows is not None and not has_units:
-        if 2 * (kept + bound) < public_rows:
+        if 2 * (kept_rows + bound) < public_rows:
             return (
                 f"about {rows} were read {error_text}, with confidence fewer than half of the "
                 f"{public_rows:,} that [privacy] rows says."
             )
         return ""
-    if used <= single_draw_bound(noise, scale, MISSED):
+    if used_rows <= single_draw_bound(noise, scale, MISSED):
         return (
             f"{counts_text} {error_text}, no more than is counted by chance where no row is used. If the "
             "data have so few rows, give the guard a larger share, such as 1/10, or none."
