@@ -2,9 +2,9 @@
 
 The kernel as built runs on synthetic tables. No data is read and nothing is paid.
 
-What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps
+What a mechanism does between its steps is public, so it loses privacy only by its steps. The steps
 of a run are carried out many times on two tables that differ in some units. First the likelihood
-ratio of all steps together tells the tables apart, then each step by itself.
+ratio of all steps together tells the tables apart, then each step is tested separately.
 
 The distribution of a private choice is written here a second time, from its definition, for tables
 whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests compare it
@@ -255,7 +255,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
                 ratio += [
                     pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
                 ]
-            else:  # for replace the difference of both rows' ratios beside none tells the tables
+            else:  # under replace the difference of both ratios to an empty table tells them
                 signed = [
                     (sign, LeastCostDistribution(plan, step, unit_pair))
                     for sign, unit_pair in zip((1, -1), best, strict=True)
@@ -476,7 +476,7 @@ def audit_plan(
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
         raise InputError(
-            "A plan that counts units cannot be audited yet: the made-up rows of an audit have no "
+            "A plan that counts units cannot be audited yet: the synthetic rows of an audit have no "
             "units. Audit one of rows."
         )
     tests = [*_plan_tests(plan, entropy)]

@@ -245,8 +245,8 @@ def rehearse(
     With the kernel's own noise and, by default, the system's randomness.
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
-        measured by itself, so that each has its own noise of the block's scales. The series is one
-        of added or removed rows, whatever the measurements': no row is in two trials.
+        measured separately, so that each has its own noise of the block's scales. The series is one
+        of added or removed rows under either kind of neighbours: no row is in two trials.
     """
     trial = "trial" + "'" * max(
         map(len, measurements.domain.names)

@@ -114,7 +114,7 @@ def find_categories(
             search.
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
-        unit and neighbours, however many of its ``max_rows`` categories a unit has alone. The
+        unit and neighbours, however many of its ``max_rows`` categories only that unit has. The
         charge is on the ledger's disk before any noise is drawn. Killed at any instant, the search
         is paid and absent, paid and resumable, or paid and whole.
 
@@ -190,7 +190,7 @@ def release(
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file
             does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        options: the level of the intervals, answers beside the unbiased ones, what is written and
+        options: the level of the intervals, further answers, what is written and
             how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
@@ -417,9 +417,9 @@ def release_series(
     Raises:
         InputError: no spec of a series, no ledger, or no period that is over; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger or the private file beside it cannot be used.
+        LedgerError: the ledger or the private file in its folder cannot be used.
 
-    Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and
+    Guarantees: as `release`; after any stop, the same call publishes each period once, and
         pays nothing again.
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
@@ -539,7 +539,7 @@ def finish_releases(
     for entry in entries:
         try:
             finished.append(_finish_entry(ledger, entry, source, out, row_progress(progress)))
-        # the others do not depend on it, and one that is in memory alone would be lost with it
+        # the others do not depend on it, and one that is only in memory would be lost with it
         except LeastNoiseError as error:
             failures.append((entry, error))
     if failures and not finished:
@@ -589,7 +589,7 @@ def audit(
         entropy: for tests; by default the system's randomness.
 
     Returns:
-        The bounds beside the claims. A bound above its claim is, at the given confidence, a fault
+        The bounds and the claims. A bound above its claim is, at the given confidence, a fault
         of the program or of the machine.
 
     Raises:

@@ -239,7 +239,7 @@ def _positions(sets: QuerySet, kind: Kind) -> Callable[[str], int | None]:
     return {str(label): position for position, label in enumerate(labels)}.get
 
 
-# How values are read, said in [source] for all columns or beside one attribute or measure.
+# How values are read, set in [source] for all columns, or for one attribute or measure.
 READING_KEYS = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
 _NO_FILES = PublicFiles(Path())
 
