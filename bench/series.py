@@ -19,7 +19,7 @@ import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
-from leastnoise._release import build
+from leastnoise._release import build_release
 from leastnoise._session._periods import build_outcome_through
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
@@ -54,7 +54,7 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
     return (
         pd.DataFrame()
         if part is None
-        else build(build_outcome_through(plan, part, values, "")).answers
+        else build_release(build_outcome_through(plan, part, values, "")).answers
     )
 
 

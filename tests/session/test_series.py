@@ -12,7 +12,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
-from leastnoise._release import build
+from leastnoise._release import build_release
 from leastnoise._session import _periods, _release_job, plan_spec, publish_due_periods
 from leastnoise._session._periods import build_outcome_through
 from leastnoise._session._release_job import read_table
@@ -554,7 +554,9 @@ def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
                 values.append(series.period(folder / f"{seed}.private"))
             yield (
                 periods,
-                build(build_outcome_through(plan, truncate_plan(plan, periods), values, "")),
+                build_release(
+                    build_outcome_through(plan, truncate_plan(plan, periods), values, "")
+                ),
             )
 
 

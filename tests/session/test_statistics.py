@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import Options, check_options, texts
+from leastnoise._release import Options, check_options, load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError

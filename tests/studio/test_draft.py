@@ -7,7 +7,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import mean_target_statuses
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import changed, drafted, save, spec_text

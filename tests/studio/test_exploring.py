@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import rounding_words, texts
+from leastnoise._release import describe_rounding, load_catalogue
 from leastnoise._session._session import plan_spec
 from leastnoise._studio._explore_page import Exploring
 from leastnoise._trusted.check import InputError

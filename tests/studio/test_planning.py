@@ -14,7 +14,7 @@ import leastnoise as ln
 from leastnoise import _studio
 from leastnoise._cli._main import program as command
 from leastnoise._planning import joint_price
-from leastnoise._release import texts
+from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio import _planning

@@ -213,7 +213,7 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
     )
     if ledger_path is None:
         return
-    ledger = ledger_for(ledger_path, data, spec.dataset, [folder], share=spec.share)
+    ledger = find_ledger(ledger_path, data, spec.dataset, [folder], share=spec.share)
     if ledger is not None and not any(is_resumable(entry) for entry in ledger.entries()):
         request = smallest_privacy(spec.unpaid_privacy)
         budget = request.budget
@@ -252,7 +252,7 @@ def check_writable(spec: Spec) -> None:
     check_environment()
     has_all_categories = all(search.found is not None for search in spec.searches)
     check_formats(
-        spec.options.formats, written(spec.workload.products) if has_all_categories else ()
+        spec.options.formats, tables_to_write(spec.workload.products) if has_all_categories else ()
     )
 
 
@@ -475,7 +475,7 @@ def estimate_resuming_seconds(ledger: Ledger, number: int) -> float:
 def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
     """Estimate the bytes that a release needs in addition to its rows."""
     products, measurements = plan.workload.products, plan.measurements
-    written_tables = written(products)
+    written_tables = tables_to_write(products)
     answers, labels = (
         max(product.rows for product in written_tables),
         max(sum(operator.rows for operator in product.operators) for product in written_tables),

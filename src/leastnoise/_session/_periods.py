@@ -17,7 +17,7 @@ from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
-from leastnoise._release import check_target, draft, write_series_page
+from leastnoise._release import check_target, open_draft, write_series_page
 from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
@@ -186,7 +186,7 @@ def publish_due_periods(
     periods_due = _count_due_periods(dates, through)
     check_writable(spec)
     dataset = spec.dataset
-    ledger = ledger_for(ledger_path, source, dataset, [target.parent], share=spec.share)
+    ledger = find_ledger(ledger_path, source, dataset, [target.parent], share=spec.share)
     if ledger is not None:
         reconcile_ledger(ledger)
     entry = None if ledger is None else _find_series_entry(ledger, target)
@@ -205,7 +205,9 @@ def publish_due_periods(
         table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
-        ledger = ledger_made(ledger_path, name, with_guard(job.plan.privacy, job.guard_share))
+        ledger = open_or_create_ledger(
+            ledger_path, name, with_guard(job.plan.privacy, job.guard_share)
+        )
     return _draw_and_publish(job, table, ledger, target, periods_due)
 
 
@@ -267,9 +269,9 @@ def _draw_and_publish(
         series = Series.resumed(release_contract(plan), table, ledger, receipt)
         state = private_file_path(ledger, receipt)
         values = [series.period(state) for _ in range(max(job.drawn, periods_due))]
-        written = _publish(plan, values, ledger, request, receipt, target)
+        directories = _publish(plan, values, ledger, request, receipt, target)
     entry = ledger.entries()[receipt.number - 1]
-    return PublishedPeriods(entry, job.entry is None, written, period_state(ledger, entry))
+    return PublishedPeriods(entry, job.entry is None, directories, period_state(ledger, entry))
 
 
 def _pay(plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str) -> Receipt:
@@ -355,20 +357,20 @@ def _publish(
         target: the directory of the series.
     """
     dates, _ = _series_dates(plan)
-    written = []
+    directories = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
         period_plan = None if (target / label).exists() else truncate_plan(plan, periods)
         if period_plan is not None:
-            with draft(check_target(target / label)) as folder:
+            with open_draft(check_target(target / label)) as folder:
                 outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
                 publish(period_plan, request, outcome, folder, receipt_facts(ledger, receipt))
-            written.append(target / label)
+            directories.append(target / label)
     if target.is_dir():
         write_series_page(target, request.options, plan.workload.products, period_errors(plan))
     if len(values) == dates.size:
         ledger.seal(receipt)
         private_file_path(ledger, receipt).unlink(missing_ok=True)
-    return tuple(written)
+    return tuple(directories)
 
 
 def build_outcome_through(

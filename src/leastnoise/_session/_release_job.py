@@ -267,7 +267,7 @@ def publish(
         )
         write = write_categories
     else:
-        result, write = build(outcome, request.options, facts, request.library), fill_draft
+        result, write = build_release(outcome, request.options, facts, request.library), fill_draft
     if folder is not None:
         write(result, folder)
         folder.publish()
@@ -311,7 +311,7 @@ def finish_paid(
         None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     )
     with (
-        nullcontext() if target is None else draft(target) as folder,
+        nullcontext() if target is None else open_draft(target) as folder,
         payment_run(ledger, job.room) as process,
     ):
         receipt = ledger.take_over(entry, process)

@@ -294,7 +294,7 @@ def _simulate_release(
             payment = GuardPayment(share, "nothing")
             guard = judge_counts(measured, series.measure(measured), payment, options.rows)
         request = ReleaseRequest(
-            options, None, guard, reading.join_facts(source), library_of(type(source))
+            options, None, guard, reading.join_facts(source), find_library(type(source))
         )
         return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder, {})
 
@@ -324,7 +324,7 @@ def _pay_and_release(
     """
     check_environment()
     plan, share = job.plan, guard_share(options.guard)
-    ledger = ledger_for(ledger_source, source, dataset, [] if target is None else [target.parent])
+    ledger = find_ledger(ledger_source, source, dataset, [] if target is None else [target.parent])
     if ledger is not None:
         reconcile_ledger(ledger)
         if target is None:
@@ -354,7 +354,7 @@ def _pay_and_release(
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if ledger is None:  # another process may have made it meanwhile
-            ledger = ledger_made(ledger_source, dataset_name, cast(Privacy, whole))
+            ledger = open_or_create_ledger(ledger_source, dataset_name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
             guard = pay_for_guard(ledger, table, plan, share, options.rows)
@@ -560,9 +560,9 @@ def _finish_entry(
                 "The releases of a series are in the directory that it was paid for; leave out "
                 "the other one."
             )
-        written = finish_series(ledger, entry)
+        directories = finish_series(ledger, entry)
         return FinishedRelease(
-            entry, read_release(written[-1]) if written else None, Path(entry.output)
+            entry, read_release(directories[-1]) if directories else None, Path(entry.output)
         )
     return finish_paid(ledger, entry, source, out=out, progress=progress)
 

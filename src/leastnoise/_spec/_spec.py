@@ -447,7 +447,7 @@ def spec_from_table(
     )
     workload = together(workloads)
     paid_searches = tuple(
-        search.found.named()
+        search.found.search_facts()
         for search in searches
         if search.found is not None and search.found.private
     )

@@ -46,14 +46,14 @@ _MAX_LISTED_TABLES = 3
 
 
 def budget_warnings(
-    privacy: Privacy, rows: int | None, texts: Texts, *, of_targets: bool = False
+    privacy: Privacy, rows: int | None, catalogue: Catalogue, *, of_targets: bool = False
 ) -> Iterator[str]:
     """Warn of each part of a budget that protects hardly anybody.
 
     A budget that follows from targets gets its warning at a lower epsilon.
     """
     most = LARGEST_TARGET_EPSILON if of_targets else LARGEST_EPSILON
-    advice = texts.say("st_w_much" if of_targets else "st_w_hardly")
+    advice = catalogue.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
     epsilon, rho, delta = (
         getattr(budget, "epsilon", None),
@@ -62,13 +62,13 @@ def budget_warnings(
     )
     if epsilon is not None and epsilon > most:
         times = f"{math.exp(epsilon):.2g}" if epsilon < 700 else f"e^{readable(epsilon)}"
-        yield texts.say(
+        yield catalogue.say(
             "st_w_epsilon", epsilon=readable(epsilon), times=times, most=most, advice=advice
         )
     if rho is not None and rho > most:
-        yield texts.say("st_w_rho", rho=readable(rho), most=most, advice=advice)
+        yield catalogue.say("st_w_rho", rho=readable(rho), most=most, advice=advice)
     if delta is not None and delta > (LARGEST_DELTA if rows is None else Fraction(1, rows)):
-        yield texts.say(
+        yield catalogue.say(
             f"st_w_delta{'' if rows is None else '_rows'}",
             delta=readable(delta),
             most=readable(LARGEST_DELTA),
@@ -76,30 +76,34 @@ def budget_warnings(
         )
 
 
-def early_warnings(plan: Plan, texts: Texts = ENGLISH) -> Iterator[str]:
+def early_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
     """Warn if planning ran out of time before all strategies were tried."""
     if plan.details.ended_early:
-        yield texts.say("st_early", names=", ".join(plan.details.ended_early))
+        yield catalogue.say("st_early", names=", ".join(plan.details.ended_early))
 
 
-def crowded_warnings(plan: Plan, texts: Texts = ENGLISH) -> Iterator[str]:
+def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str]:
     """Warn if tables have much larger errors than they would have alone."""
     if public_size := sorted(plan.details.high_errors.items(), key=lambda pair: -pair[1]):
-        called = {product.name: _localised_table_name(product, texts) for product in plan.workload}
+        called = {
+            product.name: _localised_table_name(product, catalogue) for product in plan.workload
+        }
         times = (
-            texts.say("st_times", name=called.get(name, name), ratio=texts.local(f"{ratio:.2g}"))
+            catalogue.say(
+                "st_times", name=called.get(name, name), ratio=catalogue.localize(f"{ratio:.2g}")
+            )
             for name, ratio in public_size
         )
-        yield texts.say("st_crowded", listed=", ".join(times))
+        yield catalogue.say("st_crowded", listed=", ".join(times))
 
 
-def _localised_table_name(product: Product, texts: Texts) -> str:
+def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
     """Return the name of a table in the language of the page."""
-    return product.name if texts is ENGLISH else table_words(product, texts)
+    return product.name if catalogue is ENGLISH else table_title(product, catalogue)
 
 
 def error_warnings(
-    plan: Plan, level: float, rows: int | None = None, texts: Texts = ENGLISH
+    plan: Plan, level: float, rows: int | None = None, catalogue: Catalogue = ENGLISH
 ) -> Iterator[str]:
     """Warn of tables whose answers are probably below their margins.
 
@@ -135,19 +139,21 @@ def error_warnings(
         margin = times * table.largest_std + step
         if margin > size:
             values = {
-                "margin": texts.error(margin * product.unit),
-                "typical": texts.plain(size * product.unit),
+                "margin": catalogue.format_error(margin * product.unit),
+                "typical": catalogue.format_value(size * product.unit),
             }
             warnings.append(
-                f"{_localised_table_name(product, texts)} ({texts.say('exact_around', **values)})"
+                f"{_localised_table_name(product, catalogue)} ({catalogue.say('exact_around', **values)})"
             )
     if warnings:
         more = (
-            [texts.some("further", len(warnings) - _MAX_LISTED_TABLES)]
+            [catalogue.say_count("further", len(warnings) - _MAX_LISTED_TABLES)]
             if len(warnings) > _MAX_LISTED_TABLES
             else []
         )
-        yield texts.say("st_margins", listed=texts.listed([*warnings[:_MAX_LISTED_TABLES], *more]))
+        yield catalogue.say(
+            "st_margins", listed=catalogue.join_names([*warnings[:_MAX_LISTED_TABLES], *more])
+        )
 
 
 _DECIMAL_NAME = re.compile(
@@ -161,39 +167,43 @@ _AMOUNT_NAME = re.compile(
 _SHARE_NAME = re.compile(r"share|rate|ratio|fraction|probability|quote|anteil", flags=re.ASCII)
 
 
-def spec_warnings(spec: Spec, texts: Texts = ENGLISH) -> tuple[str, ...]:
+def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return a warning for each part of a spec that is likely wrong."""
     attributes, measures = columns_to_read(spec)
     warnings = [
         sentence
         for name in attributes
-        for sentence in _kind_warnings(name, spec.domain.kind(name), spec, texts)
+        for sentence in _kind_warnings(name, spec.domain.kind(name), spec, catalogue)
     ]
-    warnings += dict.fromkeys(_decimal_mark_warnings(spec, texts))
+    warnings += dict.fromkeys(_decimal_mark_warnings(spec, catalogue))
     for name in measures:
-        warnings += _measure_warnings(name, spec.domain.measure(name), texts)
+        warnings += _measure_warnings(name, spec.domain.measure(name), catalogue)
     warnings += [
-        texts.say("st_w_unasked", name=name) for name in spec.domain.names if name not in attributes
+        catalogue.say("st_w_unasked", name=name)
+        for name in spec.domain.names
+        if name not in attributes
     ]
     if spec.series is not None and spec.privacy.unit_column is None:
-        warnings.append(texts.say("st_w_series"))
+        warnings.append(catalogue.say("st_w_series"))
     if spec.options.round and any(
         product.target is not None and product.target.kind == "margin" for product in spec.workload
     ):
-        warnings.append(texts.say("st_w_round", half=readable(Fraction(spec.options.round) / 2)))
+        warnings.append(
+            catalogue.say("st_w_round", half=readable(Fraction(spec.options.round) / 2))
+        )
     if spec.join.get("public"):  # joined on the unit, it protects nothing more
         warnings.append(
-            texts.say(
+            catalogue.say(
                 "st_w_join_unit"
                 if spec.privacy.unit_column == Joined(None, **spec.join).own
                 else "st_w_join"
             )
         )
     privacy = stated_privacy(spec.privacy)
-    return *(() if privacy is None else budget_warnings(privacy, spec.rows, texts)), *warnings
+    return *(() if privacy is None else budget_warnings(privacy, spec.rows, catalogue)), *warnings
 
 
-def _measure_warnings(name: str, measure: Measure, texts: Texts) -> Iterator[str]:
+def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iterator[str]:
     """Warn of bounds so narrow that whole units leave nearly no values.
 
     Bounds of 0 and 1 are right for a column of zeros and ones, whose mean is a share. They are
@@ -202,32 +212,32 @@ def _measure_warnings(name: str, measure: Measure, texts: Texts) -> Iterator[str
     if type(measure) is not Measure or measure.unit != 1 or measure.high - measure.low > 1:
         return
     if _SHARE_NAME.search(name.lower()):
-        yield texts.say("st_w_unit", name=name)
+        yield catalogue.say("st_w_unit", name=name)
         return
     is_of_zeros_and_ones = measure.low == 0 and measure.high == 1
     if is_of_zeros_and_ones and not _AMOUNT_NAME.fullmatch(name.lower()):
         return
     low, high = f"{float(measure.low):g}", f"{float(measure.high):g}"
-    yield texts.say("st_w_clipped", name=name, low=low, high=high)
+    yield catalogue.say("st_w_clipped", name=name, low=low, high=high)
 
 
-def plan_warnings(spec: Spec, plan: Plan, texts: Texts = ENGLISH) -> tuple[str, ...]:
+def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return the warnings that need a plan: large errors or a large budget."""
     least, pure = stated_privacy(spec.privacy) is None, isinstance(plan.privacy.budget, PureDP)
     noise = (
         noise_kinds(plan.privacy)[0] if plan.measurements is None else plan.measurements.noise
     )  # without measurements, the usual noise
     return (
-        *(budget_warnings(plan.privacy, spec.rows, texts, of_targets=True) if least else ()),
-        *(_untargeted_table_warnings(spec, texts) if least else ()),
+        *(budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True) if least else ()),
+        *(_untargeted_table_warnings(spec, catalogue) if least else ()),
         *(
-            [texts.say("st_w_cells_pure" if pure else "st_w_cells")]
+            [catalogue.say("st_w_cells_pure" if pure else "st_w_cells")]
             if noise.norm == 1 and spec.series is None and _limits_rows_by_cell(plan)
             else ()
         ),
-        *early_warnings(plan, texts),
-        *crowded_warnings(plan, texts),
-        *error_warnings(plan, spec.options.level, spec.rows, texts),
+        *early_warnings(plan, catalogue),
+        *crowded_warnings(plan, catalogue),
+        *error_warnings(plan, spec.options.level, spec.rows, catalogue),
     )
 
 
@@ -254,7 +264,7 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
     return not ({*bound.attributes} <= {*attributes} and math.prod(others) <= bound.rows)
 
 
-def _untargeted_table_warnings(spec: Spec, texts: Texts) -> Iterator[str]:
+def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
     """Warn of tables without a target under a least budget.
 
     The targets of other tables then decide their errors.
@@ -267,17 +277,17 @@ def _untargeted_table_warnings(spec: Spec, texts: Texts) -> Iterator[str]:
     ]
     if without:
         more = (
-            [texts.some("further", len(without) - _MAX_LISTED_TABLES)]
+            [catalogue.say_count("further", len(without) - _MAX_LISTED_TABLES)]
             if len(without) > _MAX_LISTED_TABLES
             else []
         )
-        yield texts.say(
+        yield catalogue.say(
             f"st_w_without_{'many' if len(without) > 1 else 'one'}",
-            tables=texts.listed([*without[:_MAX_LISTED_TABLES], *more]),
+            tables=catalogue.join_names([*without[:_MAX_LISTED_TABLES], *more]),
         )
 
 
-def _decimal_mark_warnings(spec: Spec, texts: Texts) -> Iterator[str]:
+def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
     """Warn of decimal points in files whose fields end at semicolons."""
     delimiter = spec.layout.get("delimiter")
     if delimiter is None and isinstance(spec.source, Path):
@@ -288,27 +298,27 @@ def _decimal_mark_warnings(spec: Spec, texts: Texts) -> Iterator[str]:
     for name in attributes:
         kind = spec.domain.kind(name)
         if isinstance(kind, (Bins, Edges, Decimals)) and kind.reading.decimal == ".":
-            yield texts.say("st_w_comma", part=f"domain.{name}")
+            yield catalogue.say("st_w_comma", part=f"domain.{name}")
     for name in measures:
         for part in factor_measures(spec.domain.measure(name)):
             if part.reading.decimal == ".":
-                yield texts.say("st_w_comma", part=f"measures.{name}")
+                yield catalogue.say("st_w_comma", part=f"measures.{name}")
                 break
 
 
-def _kind_warnings(name: str, kind: Kind, spec: Spec, texts: Texts) -> Iterator[str]:
+def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:
     text = not isinstance(spec.source, DatabaseTable) and (
         spec.source is None or has_text_rows(spec.source)
     )
     if isinstance(kind, Categories):
-        yield from _category_warnings(name, kind, texts, text=text)
+        yield from _category_warnings(name, kind, catalogue, text=text)
     if (
         isinstance(kind, (Bins, Edges, Decimals))
         and kind.high - kind.low <= 1
         and not _SHARE_NAME.search(name.lower())
         and not (0 <= kind.low < kind.high <= 1 and not _AMOUNT_NAME.fullmatch(name.lower()))
     ):
-        yield texts.say(
+        yield catalogue.say(
             f"st_w_narrow_{'other' if kind.outside == 'cell' else kind.outside}",
             name=name,
             low=f"{float(kind.low):g}",
@@ -320,37 +330,39 @@ def _kind_warnings(name: str, kind: Kind, spec: Spec, texts: Texts) -> Iterator[
         and kind.outside != "clip"
         and _DECIMAL_NAME.search(name.lower())
     ):
-        yield texts.say("st_w_whole", name=name)
+        yield catalogue.say("st_w_whole", name=name)
     if isinstance(kind, Dates) and kind.regular == 1:
-        yield texts.say(
+        yield catalogue.say(
             "st_w_one_cell",
             name=name,
             start=kind.start,
             end=kind.end,
-            by=texts.say(f"by_{kind.by}"),
+            by=catalogue.say(f"by_{kind.by}"),
         )
     column = kind.reading.column or name
     is_bare_id = set(words_in(column)) <= {"id", "uuid", "guid", "key"}
     if spec.privacy.unit_column is None and (names_person(column) or is_bare_id):
-        yield texts.say("st_w_person", name=name, column=column)
+        yield catalogue.say("st_w_person", name=name, column=column)
     if isinstance(kind, Unknown) and kind.reading.ignore_case:
-        yield texts.say("st_w_case", name=name)
+        yield catalogue.say("st_w_case", name=name)
 
 
-def _category_warnings(name: str, kind: Categories, texts: Texts, *, text: bool) -> Iterator[str]:
+def _category_warnings(
+    name: str, kind: Categories, catalogue: Catalogue, *, text: bool
+) -> Iterator[str]:
     if (
         text
         and {*map(str, kind.values)} == {"true", "false"}
         and not kind.spellings
         and not kind.reading.ignore_case
     ):
-        yield texts.say("st_w_true", name=name)
+        yield catalogue.say("st_w_true", name=name)
     if not kind.reading.ignore_case or not kind.reading.trim:
         seen: dict[str, str] = {}
         for value in map(str, kind.values):
             before = seen.setdefault(value.strip().lower(), value)
             if before != value:
-                yield texts.say("st_w_alike", name=name, before=repr(before), value=repr(value))
+                yield catalogue.say("st_w_alike", name=name, before=repr(before), value=repr(value))
                 return
     if any(value != value.strip() for value in map(str, kind.values)) and not kind.reading.trim:
-        yield texts.say("st_w_blanks", name=name)
+        yield catalogue.say("st_w_blanks", name=name)
