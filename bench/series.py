@@ -20,7 +20,7 @@ from leastnoise._mechanisms import Search, release_contract
 from leastnoise._plan import Plan
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session._periods import outcome_up_to
+from leastnoise._session._periods import build_outcome_through
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries
 from leastnoise._trusted.kernel import _series as kernel
@@ -54,7 +54,7 @@ def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFr
     return (
         pd.DataFrame()
         if part is None
-        else build_release(outcome_up_to(plan, part, values, "")).answers
+        else build_release(build_outcome_through(plan, part, values, "")).answers
     )
 
 

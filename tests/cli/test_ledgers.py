@@ -278,7 +278,7 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
     (entry,) = Ledger.open(stopped).entries()
     several = tuple(replace(entry, number=number) for number, _ in enumerate(stops, 1))
     monkeypatch.setattr(Ledger, "entries", lambda _: several)
-    monkeypatch.setattr("leastnoise._cli._release.finish_all", fail)
+    monkeypatch.setattr("leastnoise._cli._release.finish_releases", fail)
     assert run("resume", "people.ledger").code == code
 
 

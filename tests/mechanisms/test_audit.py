@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from leastnoise._audit import audit_plan
-from leastnoise._audit._audit import audit_choice, enumerate_mechanism_runs, kinds_of_steps
-from leastnoise._audit._measurement_tests import Effort, measured_parts
+from leastnoise._audit._audit import audit_choice, distinct_steps, enumerate_mechanism_runs
+from leastnoise._audit._measurement_tests import Effort, audit_measurements
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import Plan
@@ -51,7 +51,7 @@ def steps_of(plan: Plan) -> list[LeastCost | Measurements]:
     return (
         [plan.measurements]
         if plan.measurements is not None
-        else list(kinds_of_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
+        else list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
     )
 
 
@@ -64,7 +64,7 @@ def sharpness_of(
         trials=trials or TRIALS[name], seconds=0.0, risk=SURE, entropy=SeededEntropy(seed)
     )
     part = (
-        measured_parts(step, effort)[1]
+        audit_measurements(step, effort)[1]
         if isinstance(step, Measurements)
         else audit_choice(plan, step, effort)
     )
@@ -169,7 +169,7 @@ def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(
             return ((name, np.repeat(by, len(told) // 2) * told) for name, told in ends(*given))
 
         monkeypatch.setattr(_measure, "_from_ends", wrong)
-        parts = measured_parts(
+        parts = audit_measurements(
             step, Effort(trials=8000, seconds=0.0, risk=SURE, entropy=SeededEntropy(1))
         )
         assert any(part.lower_bound > part.claim for part in parts)

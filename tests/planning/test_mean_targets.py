@@ -14,7 +14,7 @@ from leastnoise._planning._targets import (
     plan_for_workload,
     plan_least_budget,
 )
-from leastnoise._session import planned_spec
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._trusted.accounting import ZCDP, PureDP, parameters
 from leastnoise._trusted.check import InputError
@@ -196,9 +196,7 @@ def test_tables_without_a_target_are_named_where_the_budget_is_the_least() -> No
         (SPEC.replace('"least"', "1"), False),
     ):
         what = parse_spec(text, Path())
-        said = [
-            one for one in plan_warnings(what, planned_spec(what)) if "none: their errors" in one
-        ]
+        said = [one for one in plan_warnings(what, plan_spec(what)) if "none: their errors" in one]
         start = "The budget is the least that keeps the targets, and sex has none: their errors are whatever that leaves."
         assert [one.startswith(start) for one in said] == [True] * named
 

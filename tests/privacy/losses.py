@@ -327,7 +327,9 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
 
     The choices' own losses are tried over all neighbours in tests/trusted/kernel/test_selection_privacy.py.
     """
-    for (name, workload), (budget, (declared, noise)) in itertools.product(asked(), KINDS.items()):
+    for (name, workload), (budget, (declared, noise)) in itertools.product(
+        mechanism_workloads(), KINDS.items()
+    ):
         if budget == "(epsilon, delta), Laplace":
             continue
         ratios: dict[tuple[str, int], float] = {}
@@ -343,12 +345,14 @@ def mechanisms(units: list[tuple[str, int]] = UNITS) -> Iterator[Row]:
             )
 
 
-def asked() -> Iterator[tuple[str, Workload]]:
+def mechanism_workloads() -> Iterator[tuple[str, Workload]]:
     """What mechanisms that look at the data are asked by name."""
     for name in BY_NAME:
         if name == "truncated_sums":
             along, total = queries(PAID, pay="prefix", sum="wages"), queries(PAID, sum="wages")
-            yield from ((name, asked) for asked in (along, total, along + total))
+            yield from (
+                (name, mechanism_workloads) for mechanism_workloads in (along, total, along + total)
+            )
         elif name == "model":
             yield name, marginals(CUBE, ways=2)
         elif name in {"dawa", "dawa_levels"}:

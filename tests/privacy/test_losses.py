@@ -51,9 +51,11 @@ def stale(lines: Iterable[Line], rows: Iterable[Row]) -> list[str]:
 
 def test_everything_that_can_be_released_is_tried() -> None:
     assert set(losses.operator_examples()) >= CLASSES
-    mechanisms = {type(mechanism_for(name, workload)) for name, workload in losses.asked()}
+    mechanisms = {
+        type(mechanism_for(name, workload)) for name, workload in losses.mechanism_workloads()
+    }
     assert {type(mechanism) for mechanism in MECHANISMS} == {*mechanisms, Linear}
-    assert {name for name, _ in losses.asked()} == set(BY_NAME)
+    assert {name for name, _ in losses.mechanism_workloads()} == set(BY_NAME)
     assert {type(budget) for budget, _ in KINDS.values()} == set(get_args(Budget))
     assert {noise for _, noise in KINDS.values()} == set(Noise)
 

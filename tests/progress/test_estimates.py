@@ -6,7 +6,7 @@ import leastnoise as ln
 from leastnoise import _progress
 from leastnoise._release import finishing_seconds
 from leastnoise._session import _payments
-from leastnoise._session._payments import csv_blocks, csv_sizes, reading_seconds
+from leastnoise._session._payments import count_csv_blocks, csv_sizes, estimate_reading_seconds
 
 DOMAIN = ln.Domain(sex=["F", "M"])
 
@@ -28,7 +28,7 @@ def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch)
         lambda self, *text: (say(self, *text), told.append((line._text, line._share))),
     )
     plan = ln.plan(ln.marginals(DOMAIN, ways=1), ln.PureDP(1))
-    shown = _progress.RowProgress(line, "reading", "writing", blocks=csv_blocks(source))
+    shown = _progress.RowProgress(line, "reading", "writing", blocks=count_csv_blocks(source))
     ln.release(plan, source, seed=1, progress=shown)
     percents = [100 * place // 6 for place in range(1, 6)]
     assert told == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
@@ -51,7 +51,7 @@ def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_n
         == csv_sizes(None)
         == []
     )
-    assert reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
+    assert estimate_reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
 
 
 def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monkeypatch):

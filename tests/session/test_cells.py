@@ -10,7 +10,7 @@ import leastnoise as ln
 from leastnoise import Coded, Domain, InputError, PerCellBound, Privacy
 from leastnoise._error import lower_bound
 from leastnoise._mechanisms import release_contract, try_strategies
-from leastnoise._session import planned_spec
+from leastnoise._session import plan_spec
 from leastnoise._session._release_job import read_table
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._trusted.accounting import Noise
@@ -231,7 +231,7 @@ def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path)
         found.append(
             [
                 sentence
-                for sentence in plan_warnings(what, planned_spec(what))
+                for sentence in plan_warnings(what, plan_spec(what))
                 if "max_per_cell" in sentence
             ]
         )

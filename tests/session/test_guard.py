@@ -15,10 +15,10 @@ from leastnoise._session import enter_release
 from leastnoise._session._guard import (
     MISSED,
     WRONG,
+    difference_tail,
     guard_measurements,
-    laplace_tail,
-    most_by_chance,
-    most_by_one_draw,
+    noise_difference_bound,
+    single_draw_bound,
 )
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel._count import count
@@ -170,16 +170,16 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     one /= one.sum()
     both = np.convolve(one, one)
     for least in (1, 2, math.ceil(4 * scale), math.ceil(9 * scale)):
-        assert laplace_tail(least, scale) == pytest.approx(
+        assert difference_tail(least, scale) == pytest.approx(
             both[2 * reach + least :].sum(), rel=1e-9
         )
-    most = most_by_chance(Noise.DISCRETE_LAPLACE, scale)
+    most = noise_difference_bound(Noise.DISCRETE_LAPLACE, scale)
     assert both[2 * reach + most + 1 :].sum() <= WRONG < both[2 * reach + most :].sum()
     gaussian = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
     gaussian /= gaussian.sum()
     assert (
         np.convolve(gaussian, gaussian)[
-            2 * reach + most_by_chance(Noise.DISCRETE_GAUSSIAN, scale) + 1 :
+            2 * reach + noise_difference_bound(Noise.DISCRETE_GAUSSIAN, scale) + 1 :
         ].sum()
         <= WRONG
     )
@@ -192,7 +192,7 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
     )
     scale = float(measured.blocks[0].scale)
     assert scale == 1000
-    assert laplace_tail(most_by_chance(measured.noise, scale) + 1, scale) < 1 / 1000
+    assert difference_tail(noise_difference_bound(measured.noise, scale) + 1, scale) < 1 / 1000
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
@@ -409,6 +409,6 @@ def test_one_draw_is_above_the_bound_as_rarely_as_the_proof_says(
     chances = np.exp(-np.abs(values) / scale if laplace else -(values**2) / (2 * scale**2))
     chances /= chances.sum()
     for chance in (1 / 20, MISSED, WRONG):
-        most = most_by_one_draw(noise, scale, chance)
+        most = single_draw_bound(noise, scale, chance)
         assert chances[values > most].sum() <= chance
         assert chances[values > most - 2].sum() > chance or most == 0

@@ -13,8 +13,8 @@ import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session import _periods, _release_job, planned_spec, release_due
-from leastnoise._session._periods import outcome_up_to
+from leastnoise._session import _periods, _release_job, plan_spec, publish_due_periods
+from leastnoise._session._periods import build_outcome_through
 from leastnoise._session._release_job import read_table
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
@@ -79,12 +79,12 @@ class Office:
         (self.folder / "visits.csv").write_text("\n".join([names, *map(",".join, self.rows), ""]))
         self.on(day)
         what = self.asked
-        return release_due(
+        return publish_due_periods(
             what,
             what.source,
             self.folder / self.out,
             self.ledger,
-            lambda: planned_spec(what),
+            lambda: plan_spec(what),
             through=through,
         )
 
@@ -215,7 +215,7 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
         "strategy_of_a_period": "tilted",
         "through": "2024-03",
         "periods": 6,
-        "cost": planned_spec(office.asked).cost().to_json(),
+        "cost": plan_spec(office.asked).cost().to_json(),
     }
 
 
@@ -446,7 +446,7 @@ def test_periods_that_are_not_over_are_refused_before_anything_is_paid(office: O
 
 
 def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
-    plan = planned_spec(office.asked)
+    plan = plan_spec(office.asked)
     with pytest.raises(ln.InputError, match="published period by period"):
         ln.release(plan, pd.DataFrame({"day": ["2024-01-01"], "sex": ["F"]}), seed=1)
 
@@ -509,7 +509,7 @@ def test_what_a_series_cannot_be_is_refused(
 ) -> None:
     office.spec(change[:2], change[2:] or ("", ""))
     with pytest.raises(ln.InputError, match=words):
-        planned_spec(office.asked)
+        plan_spec(office.asked)
 
 
 def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(
@@ -554,7 +554,9 @@ def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
                 values.append(series.period(folder / f"{seed}.private"))
             yield (
                 periods,
-                build_release(outcome_up_to(plan, truncate_plan(plan, periods), values, "")),
+                build_release(
+                    build_outcome_through(plan, truncate_plan(plan, periods), values, "")
+                ),
             )
 
 
@@ -646,7 +648,7 @@ def test_enter_release_of_a_series_enters_the_whole(office: Office, declared: st
     (first,) = office.publish("2024-02-02").releases
     rho = ln.Ledger.create(office.folder / "rho", "visits", ln.Privacy(ln.ZCDP(5000)))
     entered = _release_job.enter_release(rho, first)
-    whole = planned_spec(office.asked).cost()
+    whole = plan_spec(office.asked).cost()
     charged = charge(ln.ZCDP(5000), office.asked.privacy.budget, whole)
     assert entered.charge == charged
     assert float(entered.charge.rho) == pytest.approx(1000 if declared == "rho" else 0.028, rel=0.1)

@@ -11,7 +11,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import Options, check_options, load_catalogue
-from leastnoise._session import planned_spec
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from session.releasing import manifest
@@ -70,7 +70,7 @@ PEOPLE = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def made() -> ln.Plan:
-    return planned_spec(spec(ASKED + '[plan]\nstrategy = "marginals"\n'))
+    return plan_spec(spec(ASKED + '[plan]\nstrategy = "marginals"\n'))
 
 
 @pytest.fixture(scope="module")
@@ -284,7 +284,7 @@ def test_charts_are_dots_and_lines(released: tuple[ln.Release, Path]) -> None:
     assert {row["group"] for row in lines} == {"north", "south"}
     assert lines[9]["x"] == 100
     single = ln.release(
-        planned_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
+        plan_spec(spec('[[workload]]\nmeans = { of = "pay" }')), PEOPLE, seed=1
     ).statistics[0]
     assert single.chart_name(said) == ""
     with pytest.raises(InputError, match="is a single number, or too many"):

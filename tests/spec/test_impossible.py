@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._session._session import planned_spec
+from leastnoise._session._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError
 
@@ -33,8 +33,8 @@ def test_intervals_of_numbers_and_dates_and_lists_of_cells():
     more = '[[impossible]]\nage = [0, 2]\njob = ["driver", "nurse"]\n[[impossible]]\njob = ["none"]\nseen = ["2024-02", "2024-04"]'
     spec = spec_of(more)
     assert spec.impossible == ({"age": (0, 1, 2), "job": (1, 2)}, {"job": (0,), "seen": (1, 2, 3)})
-    assert list(planned_spec(spec).details.impossible[0]["age"]) == [0, 1, 2]
-    assert planned_spec(spec_of("")).details.impossible == ()
+    assert list(plan_spec(spec).details.impossible[0]["age"]) == [0, 1, 2]
+    assert plan_spec(spec_of("")).details.impossible == ()
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_other_strategies_refuse_it():
     with pytest.raises(
         InputError, match=r"strategy must be 'model' for a spec with \[\[impossible\]\]; got 'auto'"
     ):
-        planned_spec(spec_of('[[impossible]]\nage = [0, 2]\njob = ["nurse"]', "auto"))
+        plan_spec(spec_of('[[impossible]]\nage = [0, 2]\njob = ["nurse"]', "auto"))

@@ -11,7 +11,7 @@ from leastnoise._estimation import public_counts_of_plan
 from leastnoise._plan import Plan
 from leastnoise._release import Options, check_options, make_records
 from leastnoise._release._sentences import list_uncovered_errors
-from leastnoise._session._session import planned_spec
+from leastnoise._session._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError
 from simulated import releases
@@ -79,7 +79,7 @@ def sums(answers: np.ndarray, product: ln.Workload) -> dict[str, np.ndarray]:
 )
 @pytest.mark.parametrize("strategy", ["marginals", "workload", "auto"])
 def test_every_kind_of_answer_holds_public_sums(strategy: str, budget: str):
-    plan = planned_spec(spec_of(BOTH, strategy, budget))
+    plan = plan_spec(spec_of(BOTH, strategy, budget))
     assert {
         len(one.sums.counts) for one in public_counts_of_plan(Plan.from_json(plan.to_json()))
     } == {2}
@@ -105,7 +105,7 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str):
     more = '[[workload]]\nqueries = { sex = "identity", store = { level = "region" } }'
     asked = f'queries = {{ sex = "identity", store = "identity" }}\n{more}'
     (release,) = releases(
-        planned_spec(spec_of(public, asked=asked)),
+        plan_spec(spec_of(public, asked=asked)),
         ROWS_OF,
         [5],
         Options(non_negative=True, integer=True),
@@ -132,8 +132,8 @@ def test_tables_of_levels_that_agree_hold_them_too(public: str):
 )
 def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, asked: str):
     public = BOTH if asked == PAIRS else f"[[public]]\ncounts = {ROWS}"
-    plan = planned_spec(spec_of(public, strategy, budget, asked))
-    without = planned_spec(spec_of("", strategy, budget, asked))
+    plan = plan_spec(spec_of(public, strategy, budget, asked))
+    without = plan_spec(spec_of("", strategy, budget, asked))
     assert (
         plan.expected_error().total_squared_error
         < 0.99 * without.expected_error().total_squared_error
@@ -143,9 +143,7 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
     truth = [
         table.answer
         for table in next(
-            iter(
-                releases(planned_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0])
-            )
+            iter(releases(plan_spec(spec_of("", strategy, 'epsilon = "60"', asked)), ROWS_OF, [0]))
         ).tables
     ]
     squares = np.zeros(len(truth))
@@ -162,7 +160,7 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
 
 @pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
 def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str):
-    plan = planned_spec(spec_of(of, "identity", 'epsilon = "1"'))
+    plan = plan_spec(spec_of(of, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
     for draws in (19, 199):  # as answers to noise, and by the matrix of the estimate
@@ -173,7 +171,7 @@ def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str):
 
 @pytest.mark.parametrize("budget", ['rho = "1/200"', 'epsilon = "20"'])
 def test_the_model_and_its_records_hold_public_sums(budget: str):
-    plan = planned_spec(spec_of(BOTH, "model", budget))
+    plan = plan_spec(spec_of(BOTH, "model", budget))
     assert [step.name for step in plan.details.adaptive.steps] in (
         ["alone", "pairs"],
         ["independent"],
@@ -201,7 +199,7 @@ def test_the_model_and_its_records_hold_public_sums(budget: str):
 
 def test_records_hold_public_counts_of_impossible_values_too():
     never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
-    plan = planned_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
+    plan = plan_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
     (release,) = releases(plan, ROWS_OF, [4])
     counts = make_records(release.outcome).counts(
         ln.marginals(plan.domain, ways=2, of=("sex", "age")).products[0]
@@ -218,7 +216,7 @@ def test_counts_of_a_file(tmp_path):
     assert spec_of(said, folder=tmp_path).public[0]["counts"] == [1, 3, 2, 4]
     # what follows from other counts is left out
     (one,) = public_counts_of_plan(
-        planned_spec(
+        plan_spec(
             spec_of(
                 said + SEX % "4, 6" + REGION % "3, 7" + "[[public]]\ncounts = 10", folder=tmp_path
             )
@@ -275,11 +273,11 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
 )
 def test_what_cannot_be_public_is_refused(public: str, strategy: str, message: str):
     with pytest.raises(InputError, match=message):
-        planned_spec(spec_of(public, strategy))
+        plan_spec(spec_of(public, strategy))
 
 
 def test_options_that_cannot_hold_them_are_refused_before_payment():
-    plan = planned_spec(spec_of(BOTH))
+    plan = plan_spec(spec_of(BOTH))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
         check_options(plan, Options(nnls=True))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
@@ -289,6 +287,6 @@ def test_options_that_cannot_hold_them_are_refused_before_payment():
         InputError, match="left out where a table has more than 2 tables of public counts"
     ):
         check_options(
-            planned_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")),
+            plan_spec(spec_of(BOTH + ages, asked="marginals = { ways = 3 }")),
             Options(integer=True),
         )

@@ -8,7 +8,7 @@ import leastnoise as ln
 from leastnoise._error import interval_multiplier, statistic_errors
 from leastnoise._planning import mean_target_statuses
 from leastnoise._release import load_catalogue
-from leastnoise._session import planned_spec
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._studio._draft import change_draft, draft_from_text, format_spec, save_spec
 from leastnoise._studio._planning import PlanningState, rescale_plan, state_json, table_margins
@@ -23,7 +23,7 @@ def draft():
 
 @pytest.fixture(scope="module")
 def plan(draft):
-    return planned_spec(draft.spec)
+    return plan_spec(draft.spec)
 
 
 def test_a_draft_without_changes_is_the_text_as_it_was(draft):
@@ -211,7 +211,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
         "cdf",
     ]
     assert [len(row.statistic.at) for row in draft.rows[3:5]] == [2, 1]
-    plan = planned_spec(draft.spec)
+    plan = plan_spec(draft.spec)
     times = interval_multiplier(plan.measured().noise, 0.95)
     words, share = (
         verdicts(draft, plan),
@@ -220,7 +220,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
     assert words[:3] == ["", "", "give a public size to see its margin"]
     assert words[5] == f"shares ± {share}, of that size"
     sized = change_draft(draft, {"size_of": "300"}, [2])
-    plan = planned_spec(sized.spec)
+    plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
     assert (
         verdicts(sized, plan)[2]
@@ -236,7 +236,7 @@ def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tm
         with pytest.raises(InputError, match=message):
             change_draft(draft, {"target": "margin", "most": "5"}, [row])
     strict = change_draft(sized, {"target": "margin", "most": str(mean / 2)}, [2])
-    plan = planned_spec(strict.spec)
+    plan = plan_spec(strict.spec)
     row = state_json(PlanningState(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
     assert (

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import describe_rounding, load_catalogue
-from leastnoise._session._session import planned_spec
+from leastnoise._session._session import plan_spec
 from leastnoise._studio._explore_page import ReleaseExplorer
 from leastnoise._trusted.check import InputError
 from simulated import releases
@@ -140,7 +140,7 @@ def test_what_cannot_be_answered_is_said(client, path, body, message):
     ],
 )
 def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells):
-    (release,) = releases(planned_spec(spec_of(BOTH)), ROWS_OF, [1])
+    (release,) = releases(plan_spec(spec_of(BOTH)), ROWS_OF, [1])
     seen = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells
     )

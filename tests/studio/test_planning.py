@@ -15,7 +15,7 @@ from leastnoise import _studio
 from leastnoise._cli._main import program as command
 from leastnoise._planning import joint_price
 from leastnoise._release import load_catalogue
-from leastnoise._session import planned_spec
+from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
 from leastnoise._studio import _planning
 from leastnoise._studio._planning import Background, Planning, state_json, table_margins
@@ -48,7 +48,7 @@ def promised(plan, level=0.95):
 def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
-    assert typical(first) == promised(planned_spec(read_spec(spec)))
+    assert typical(first) == promised(plan_spec(read_spec(spec)))
     assert (
         first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
@@ -68,7 +68,7 @@ def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     other = spec.with_name("other.toml")
     saved = read_spec(other)
     assert saved.workload.products[1].name == "region"
-    assert typical(found) == promised(planned_spec(saved), 0.9)
+    assert typical(found) == promised(plan_spec(saved), 0.9)
     assert client.ask("/spec")[2].decode() == other.read_text()
     assert spec.read_text() == SPEC
     reset = {"level": 0.95, "on": True, "weight": "1", "target": "", "most": "", "size_of": ""}
@@ -83,13 +83,13 @@ def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
-        assert typical(client.planned())[:2] == promised(planned_spec(read_spec(spec)))[:2]
+        assert typical(client.planned())[:2] == promised(plan_spec(read_spec(spec)))[:2]
         client.act("/change", changes={"periods": 6})
         longer = client.planned()
         assert longer["horizon"] == "6, 2024-06-30"
         client.act("/save", name="people.toml")
         assert 'to = "2024-06-30", by = "month" }  # a third of a year' in spec.read_text()
-        assert typical(longer)[:2] == promised(planned_spec(read_spec(spec)))[:2]
+        assert typical(longer)[:2] == promised(plan_spec(read_spec(spec)))[:2]
         for wrong in (1, 3651, "6", True):
             assert "periods must be" in client.act("/change", changes={"periods": wrong})["refused"]
         client.act("/change", changes={"on": False}, rows=[0])
@@ -113,7 +113,7 @@ def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
     client.act("/price", rows=[7, 99])
     prices = [row["price"] for row in client.idle()["rows"]]
     opened = read_spec(spec)
-    found = joint_price(planned_spec(opened), [7], opened.search())
+    found = joint_price(plan_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
         f"alone {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
     ]

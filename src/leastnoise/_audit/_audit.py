@@ -2,9 +2,9 @@
 
 The kernel as built runs on synthetic tables. No data is read and nothing is paid.
 
-What a mechanism does between its steps is public, so it loses privacy by its steps alone. The steps
+What a mechanism does between its steps is public, so it loses privacy only by its steps. The steps
 of a run are carried out many times on two tables that differ in some units. First the likelihood
-ratio of all steps together tells the tables apart, then each step by itself.
+ratio of all steps together tells the tables apart, then each step is tested separately.
 
 The distribution of a private choice is written here a second time, from its definition, for tables
 whose rows are all in one cell. The blocks come from the kernel's own tree, whose tests compare it
@@ -23,23 +23,23 @@ from leastnoise._audit._measurement_tests import (
     LEAST_TRIALS,
     AuditResult,
     Effort,
-    Held,
     Loss,
     Pairs,
-    approximate,
-    at_a_time,
+    UnitRows,
+    approximate_dp_loss,
+    audit_measurements,
+    batch_size,
+    build_columns,
     certify_loss,
     clopper_pearson_lower,
-    columns_of,
     divergence,
     draw,
-    epsilon_of,
+    epsilon_from_mu,
     log_ratio,
-    measured_parts,
+    noise_tail,
     pairs_of_units,
     sharpness,
-    tail_of,
-    unit_of,
+    unit_with_equal_rows,
 )
 from leastnoise._audit._synthetic_tables import (
     Source,
@@ -68,10 +68,11 @@ _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 class LeastCostDistribution:
     """The distribution of a private choice by least cost.
 
-    The least cost of any partition of a table of units with equal rows, with Laplace noise.
+    The choice is made by the least cost of any partition of a table, with Laplace noise. All
+    units of the table have equal rows.
     """
 
-    def __init__(self, plan: Plan, selection: LeastCost, held: Held) -> None:
+    def __init__(self, plan: Plan, selection: LeastCost, held: UnitRows) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
         (row, self._rows), privacy = held[0], plan.privacy
         tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
@@ -80,7 +81,7 @@ class LeastCostDistribution:
         path = [
             int(np.searchsorted(starts, position, side="right")) - 1 for starts in tree.starts[:-1]
         ]
-        self._beside = sum(
+        self._off_path_subtrees = sum(
             int(tree.broods(level)[block]) - 1 for level, block in enumerate(path)
         )  # subtrees without the cell
         self._penalty, self.scale = (
@@ -94,12 +95,13 @@ class LeastCostDistribution:
     def cost(self, units: int) -> float:
         """Return the exact least cost of a partition.
 
-        One bucket, or the cell by itself and one bucket for each subtree beside its path.
+        The partition has one bucket, or it has the cell as a bucket of its own and one bucket for
+        each subtree off the path to the cell.
         """
-        return self._penalty + min(units * self._rows, self._penalty * self._beside)
+        return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)
 
     def ratio(self, outcome: Any, units: int) -> float:
-        """Return the logarithm of the likelihood ratio of so many units and none."""
+        """Return the log likelihood ratio of ``units`` units and none."""
         return (
             abs(float(outcome) - self._penalty) - abs(float(outcome) - self.cost(units))
         ) / self.scale
@@ -107,7 +109,7 @@ class LeastCostDistribution:
 
 @dataclass
 class _Recorder:
-    """A series that records the steps that it is asked for."""
+    """A series that records the steps requested from it."""
 
     series: Series
     steps: list[LeastCost | Measurements] = field(default_factory=list)
@@ -127,7 +129,7 @@ Steps = Sequence[LeastCost | Measurements]
 def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     """Return, by regime, the steps of a mechanism on step functions.
 
-    Step functions over the cells with one step, few, many, and one at each cell.
+    The functions over the cells have one step, few, many, and one at each cell.
     """
     terms, run = release_contract(plan), mechanism_of(plan).prepare(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
@@ -154,8 +156,8 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     return steps_by_regime
 
 
-def kinds_of_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measurements]:
-    """Return each different choice and measurement once."""
+def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measurements]:
+    """Return the distinct choices and measurements of all runs."""
     kinds: dict[str, LeastCost | Measurements] = {}
     for step in (step for steps in steps_by_regime.values() for step in steps):
         kinds.setdefault(
@@ -165,10 +167,12 @@ def kinds_of_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measur
 
 
 def _repeat_choice(
-    plan: Plan, selection: LeastCost, unit_rows: Held, units: int, count: int, effort: Effort
+    plan: Plan, selection: LeastCost, unit_rows: UnitRows, units: int, count: int, effort: Effort
 ) -> list[Any]:
     """Make a private choice several times."""
-    table = synthetic_table(plan.domain, plan.privacy, *columns_of(plan.domain, unit_rows, units))
+    table = synthetic_table(
+        plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
+    )
     return [
         series_on_table(release_contract(plan), table, effort.entropy).choose(selection)
         for _ in range(count)
@@ -181,46 +185,50 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
         **dict.fromkeys(plan.domain.names, 0),
         **{name: measure.high_units for name, measure in plan.domain.measures.items()},
     }
-    unit_rows = unit_of(row, plan.privacy)
-    law = LeastCostDistribution(plan, selection, unit_rows)
+    unit_rows = unit_with_equal_rows(row, plan.privacy)
+    distribution = LeastCostDistribution(plan, selection, unit_rows)
     log_ratios = list[
         float
     ]()  # of both tables in turn, as their noise is the same: so each half has both
     for count in effort.batches(_CHOICES):
-        both = (
-            _repeat_choice(plan, selection, rows_present, law.units, count, effort)
+        draws_of_both = (
+            _repeat_choice(plan, selection, rows_present, distribution.units, count, effort)
             for rows_present in (unit_rows, ())
         )
-        for some, none in zip(*both, strict=True):
-            log_ratios += [-abs(float(some) - law.cost(law.units)), -abs(float(none) - law.cost(0))]
+        for with_units, without_units in zip(*draws_of_both, strict=True):
+            log_ratios += [
+                -abs(float(with_units) - distribution.cost(distribution.units)),
+                -abs(float(without_units) - distribution.cost(0)),
+            ]
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
         chance = -np.expm1(
-            thresholds * factor / law.scale
+            thresholds * factor / distribution.scale
         )  # costs lie on so fine a grid that they may be taken for continuous
         return chance, chance
 
     factor = sharpness(np.array(log_ratios), np.array(log_ratios), effort.risk, tails)
-    claim = (law.cost(law.units) - law.cost(0)) / law.scale / law.units
+    claim = (
+        (distribution.cost(distribution.units) - distribution.cost(0))
+        / distribution.scale
+        / distribution.units
+    )
     return AuditResult(
         name="least cost",
         claim=claim,
         lower_bound=claim * factor,
         trials=len(log_ratios) // 2,
-        units=law.units,
+        units=distribution.units,
     )
 
 
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
-    """Test all steps of a run jointly.
-
-    Returns a lower bound on epsilon, or on rho, of the budget.
-    """
+    """Test all steps of a run jointly, for a lower bound on epsilon or rho."""
     pairs = {
         number: Pairs(step) for number, step in enumerate(steps) if isinstance(step, Measurements)
     }
 
-    def distance(unit_pair: tuple[Held, Held]) -> float:
+    def distance(unit_pair: tuple[UnitRows, UnitRows]) -> float:
         return sum(
             known_pair.of(unit_pair, 1).distance(known_pair.measured.noise.norm)
             for known_pair in pairs.values()
@@ -234,7 +242,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
             [
                 _CHOICES,
                 *(
-                    at_a_time(known_pair.measured, known_pair.of(best, units))
+                    batch_size(known_pair.measured, known_pair.of(best, units))
                     for known_pair in pairs.values()
                 ),
             ]
@@ -247,7 +255,7 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
                 ratio += [
                     pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
                 ]
-            else:  # for replace the difference of both rows' ratios beside none tells the tables
+            else:  # under replace the difference of both ratios to an empty table tells them
                 signed = [
                     (sign, LeastCostDistribution(plan, step, unit_pair))
                     for sign, unit_pair in zip((1, -1), best, strict=True)
@@ -259,7 +267,10 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
                 ]
                 ratio += [
                     [
-                        sum(sign * law.ratio(outcome, units) for sign, law in signed)
+                        sum(
+                            sign * distribution.ratio(outcome, units)
+                            for sign, distribution in signed
+                        )
                         for outcome in previous
                     ]
                     for previous in outcomes
@@ -274,27 +285,25 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
 
 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
-    """Return the lower bound on the loss of one unit.
+    """Return the function that bounds the loss of one unit from below.
 
-    In epsilon or rho, as the budget has it, from tables that differ in several units.
+    The loss is epsilon or rho, as in the budget. The tables differ in several units.
     """
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
-        return approximate(float(budget.delta), units)
+        return approximate_dp_loss(float(budget.delta), units)
     if isinstance(budget, ZCDP):
         return lambda low, high: divergence(low, high) / units**2
     return lambda low, high: log_ratio(low, high) / units
 
 
-def keys_alone(plan: CategoryPlan, effort: Effort) -> AuditResult:
-    """Test whether a key that only some units have is published.
-
-    Without these units it cannot be.
+def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
+    """Test how often a key is published that only the differing units have.
 
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
     """
-    tail, delta = tail_of(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
+    tail, delta = noise_tail(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
     highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
 
     chances = {
@@ -302,15 +311,15 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> AuditResult:
         for units in np.linspace(1, highest, 60)
     }
     likely = {
-        units: approximate(delta, units)(chance, 0.0)
+        units: approximate_dp_loss(delta, units)(chance, 0.0)
         for units, chance in chances.items()
         if chance > 0.05
     }
     units = max(likely, key=likely.__getitem__)
     named = np.concatenate(
-        [(drawn > _NEVER).any(axis=0) for drawn in _drawn(plan, [units] * keys, effort)]
+        [(drawn > _NEVER).any(axis=0) for drawn in _draw_key_counts(plan, [units] * keys, effort)]
     )
-    bound = approximate(delta, units)(
+    bound = approximate_dp_loss(delta, units)(
         float(clopper_pearson_lower(named.sum(), len(named), effort.risk)), 0.0
     )
     return AuditResult(
@@ -322,7 +331,7 @@ def keys_alone(plan: CategoryPlan, effort: Effort) -> AuditResult:
     )
 
 
-def keys_shared(plan: CategoryPlan, effort: Effort) -> AuditResult:
+def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test the noisy numbers of units of keys that many others have too."""
     privacy, scale = plan.privacy, float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
@@ -334,7 +343,7 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> AuditResult:
         unit_counts = np.where(signs == sign, base + units, base)
         above = [
             drawn - base
-            for drawn in _drawn(
+            for drawn in _draw_key_counts(
                 plan, unit_counts.tolist(), replace(effort, seconds=effort.seconds / 2)
             )
         ]
@@ -346,7 +355,9 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> AuditResult:
         ]
         ratios.append(np.concatenate([signs @ ratio for ratio in each]))
     first, second = (ratio[: min(map(len, ratios))] for ratio in ratios)
-    bound = certify_loss(first, second, effort.risk, approximate(float(_budget(plan).delta), units))
+    bound = certify_loss(
+        first, second, effort.risk, approximate_dp_loss(float(_budget(plan).delta), units)
+    )
     return AuditResult(
         name="all keys that others have too",
         claim=float(_budget(plan).epsilon),
@@ -356,10 +367,11 @@ def keys_shared(plan: CategoryPlan, effort: Effort) -> AuditResult:
     )
 
 
-def key_at_threshold(plan: CategoryPlan, effort: Effort) -> AuditResult:
+def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test the published number of a key near the threshold.
 
-    Against the distribution of the noise, for a few units more or fewer than the threshold.
+    The numbers of units are slightly above and below the threshold; the published numbers must
+    follow the distribution of the noise.
     """
     noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
     step = max(1, round(scale))
@@ -368,12 +380,13 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> AuditResult:
         replace(effort, seconds=effort.seconds / 2),
     )
     drawn = [
-        np.concatenate([noisy[0] for noisy in _drawn(plan, [units], half)]) for units in unit_counts
+        np.concatenate([noisy[0] for noisy in _draw_key_counts(plan, [units], half)])
+        for units in unit_counts
     ]
     first, second = (noisy[: min(map(len, drawn))] for noisy in drawn)
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        tail = tail_of(noise, scale / factor)
+        tail = noise_tail(noise, scale / factor)
         above, below = (
             np.where(thresholds <= _NEVER, 1.0, tail(np.maximum(thresholds, threshold) - units))
             for units in unit_counts
@@ -390,20 +403,24 @@ def key_at_threshold(plan: CategoryPlan, effort: Effort) -> AuditResult:
     )
 
 
-def _drawn(plan: CategoryPlan, units: Sequence[int], effort: Effort) -> Iterator[FloatArray]:
-    """Yield noisy numbers of units of shape (keys, trials).
+def _draw_key_counts(
+    plan: CategoryPlan, units: Sequence[int], effort: Effort
+) -> Iterator[FloatArray]:
+    """Yield noisy numbers of units, of shape (keys, trials).
 
-    `_NEVER` if the key is not published.
+    An unpublished key has `_NEVER`.
     """
     for count in effort.batches(max(1, _KEYS // len(units))):
-        every: IntArray = np.tile(np.array(units, dtype=np.int64), count)
+        all_units: IntArray = np.tile(np.array(units, dtype=np.int64), count)
         terms = ReleaseContract(
             domain=plan.domain, privacy=plan.privacy, attributes=(plan.attribute,)
         )
-        series = series_on_keys(terms, every.tolist(), effort.entropy)
-        listed = series.find(KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(every)))
-        numbers = {text: number for number, text in enumerate(synthetic_keys(len(every)))}
-        noisy = np.full(len(every), _NEVER)
+        series = series_on_keys(terms, all_units.tolist(), effort.entropy)
+        listed = series.find(
+            KeySearch(attribute=plan.attribute, rule=plan.rule, most=len(all_units))
+        )
+        numbers = {text: number for number, text in enumerate(synthetic_keys(len(all_units)))}
+        noisy = np.full(len(all_units), _NEVER)
         noisy[[numbers[text] for text in listed.keys]] = listed.units
         yield noisy.reshape(count, len(units)).T
 
@@ -417,18 +434,18 @@ def _budget(plan: CategoryPlan) -> ApproxDP:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found.
+    """The lower bounds of an audit and the claims that they test.
 
     Attributes:
         claim: the loss of all steps together that the plan claims.
-        measure: of claim and bound: epsilon, mu or rho.
+        measure: the measure of claim and bound: epsilon, mu or rho.
         lower_bound: on the loss of all steps together.
         epsilon: what the bound means as an epsilon at the budget's delta; None for other measures
             than mu.
-        parts: further tests, of the guard and of steps by themselves.
-        confidence: with which all bounds hold together.
-        trials: of all steps together, on each table.
-        units: in which the two tables differ.
+        parts: further tests, of the guard and of single steps.
+        confidence: the probability with which all bounds hold together.
+        trials: the number of trials of all steps together, on each table.
+        units: the number of units in which the two tables differ.
         held: whether no bound is above its claim.
     """
 
@@ -459,45 +476,47 @@ def audit_plan(
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
     if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
         raise InputError(
-            "A plan that counts units cannot be audited yet: the made-up rows of an audit have no "
+            "A plan that counts units cannot be audited yet: the synthetic rows of an audit have no "
             "units. Audit one of rows."
         )
-    looks = [*_plan_tests(plan, entropy)]
+    tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
-        looks.append(partial(_measured, guard, "the guard: "))
+        tests.append(partial(_audit_named_measurements, guard, "the guard: "))
     # each test has at most three events, each event two probabilities
     effort = Effort(
         trials=trials,
-        seconds=seconds / len(looks),
-        risk=(1 - confidence) / (6 * len(looks)),
+        seconds=seconds / len(tests),
+        risk=(1 - confidence) / (6 * len(tests)),
         entropy=entropy,
     )
-    results = [look(effort) for look in looks]
+    results = [test(effort) for test in tests]
     parts = [
         part
         for outcome in results
         for part in (outcome if isinstance(outcome, list) else [outcome])
     ]
-    together = max(
+    joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    measured = None if isinstance(plan, CategoryPlan) else plan.measurements
-    measure = next(iter(parameters(plan.privacy.budget)))
-    if measured is not None:
-        measure = {
+    measurements = None if isinstance(plan, CategoryPlan) else plan.measurements
+    loss_measure = next(iter(parameters(plan.privacy.budget)))
+    if measurements is not None:
+        loss_measure = {
             "discrete_laplace": "epsilon",
             "rounded_gaussian": "mu",
             "discrete_gaussian": "rho",
-        }[measured.noise.value]
+        }[measurements.noise.value]
     return Audit(
-        claim=together.claim,
-        measure=measure,
-        lower_bound=together.lower_bound,
-        epsilon=None if measured is None else epsilon_of(measured, together.lower_bound),
-        parts=tuple(part for part in parts if part is not together),
+        claim=joint_result.claim,
+        measure=loss_measure,
+        lower_bound=joint_result.lower_bound,
+        epsilon=None
+        if measurements is None
+        else epsilon_from_mu(measurements, joint_result.lower_bound),
+        parts=tuple(part for part in parts if part is not joint_result),
         confidence=confidence,
-        trials=together.trials,
-        units=together.units,
+        trials=joint_result.trials,
+        units=joint_result.units,
         held=all(part.held for part in parts),
     )
 
@@ -505,29 +524,31 @@ def audit_plan(
 def _plan_tests(
     plan: Plan | CategoryPlan, entropy: Source
 ) -> Iterator[Callable[[Effort], AuditResult | list[AuditResult]]]:
-    """Yield the tests of a plan: of all steps together, and of each by itself."""
+    """Yield the tests of a plan: one of all steps jointly, one of each step."""
     if isinstance(plan, CategoryPlan):
-        looks: tuple[Callable[[CategoryPlan, Effort], AuditResult], ...] = (
-            keys_alone,
-            keys_shared,
-            key_at_threshold,
+        tests: tuple[Callable[[CategoryPlan, Effort], AuditResult], ...] = (
+            audit_unique_keys,
+            audit_shared_keys,
+            audit_threshold_key,
         )
-        yield from (partial(look, plan) for look in looks)
+        yield from (partial(test, plan) for test in tests)
         return
     if plan.measurements is not None:
-        yield partial(_measured, plan.measurements, "")
+        yield partial(_audit_named_measurements, plan.measurements, "")
         return
     steps_by_regime = enumerate_mechanism_runs(plan, entropy)
     yield from (
         partial(audit_mechanism_run, plan, name, steps) for name, steps in steps_by_regime.items()
     )
-    for step in kinds_of_steps(steps_by_regime):
+    for step in distinct_steps(steps_by_regime):
         yield (
-            partial(_measured, step, "a step: ")
+            partial(_audit_named_measurements, step, "a step: ")
             if isinstance(step, Measurements)
             else partial(audit_choice, plan, step)
         )
 
 
-def _measured(measured: Measurements, prefix: str, effort: Effort) -> list[AuditResult]:
-    return [replace(part, name=prefix + part.name) for part in measured_parts(measured, effort)]
+def _audit_named_measurements(
+    measured: Measurements, prefix: str, effort: Effort
+) -> list[AuditResult]:
+    return [replace(part, name=prefix + part.name) for part in audit_measurements(measured, effort)]

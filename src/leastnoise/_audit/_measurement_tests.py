@@ -1,12 +1,12 @@
-"""Lower bounds on the loss of measurements from repeated noisy answers.
+"""Bound the loss of measurements from below by repeated noisy answers.
 
-On two synthetic tables that differ in some units.
+The answers come from two synthetic tables that differ in some units.
 
 Half of the trials chooses an event, such as "the statistic is above 3". The other half bounds its
 probabilities on both tables (Clopper and Pearson 1934), and they bound the loss from below: mu by
 Dong, Roth and Su 2019, rho by the divergence of an event (van Erven and Harremoes 2014). The
 statistic of all queries together is their likelihood ratio. The query whose answers differ most in
-units of its noise is also tested by itself: the distribution of its noise is known exactly, so a
+units of its noise is also tested separately: the distribution of its noise is known exactly, so a
 wrong scale is seen there even where the bound of all queries together is far below the budget.
 """
 
@@ -36,7 +36,7 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, 
 
 LEAST_TRIALS = 200
 _ORDERS = 1 + np.geomspace(1e-3, 50, 100)
-_ROUNDING = 1e-9  # of laws in double precision
+_ROUNDING = 1e-9  # error of a probability in double precision
 _FACTORS = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
@@ -46,7 +46,7 @@ _SMOOTH = (
 )  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
 Row: TypeAlias = Mapping[str, int]
 """A row: its cell of every attribute, and its value of every measure in units of the measure."""
-Held: TypeAlias = tuple[tuple[Row, int], ...]
+UnitRows: TypeAlias = tuple[tuple[Row, int], ...]
 """The rows of a privacy unit, each with its multiplicity."""
 Loss = Callable[[float, float], float]
 """From a lower bound on an event's probability on one table, and an upper bound on the other, to a lower bound on the loss."""
@@ -58,7 +58,7 @@ Tails = Callable[[float, FloatArray], tuple[FloatArray, FloatArray]]
 class Effort:
     """The number of trials or seconds of an audit, and its error probability.
 
-    A bound may be wrong with this probability.
+    ``risk`` is the probability that a bound is wrong.
     """
 
     trials: int | None
@@ -67,10 +67,7 @@ class Effort:
     entropy: Source
 
     def batches(self, most: int) -> Iterator[int]:
-        """Yield the sizes of batches of trials, at most ``most`` each.
-
-        Until there are enough trials.
-        """
+        """Yield batch sizes of at most ``most`` until there are enough trials."""
         end, finished = time.monotonic() + self.seconds, 0
         trial_limit = math.inf if self.trials is None else self.trials
         while finished < trial_limit and (
@@ -83,10 +80,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditResult:
-    """One test of an audit: the claimed loss and the certified lower bound.
-
-    For one unit.
-    """
+    """One test of an audit: claimed loss and certified lower bound per unit."""
 
     name: str
     claim: float
@@ -108,7 +102,7 @@ def _event(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return a threshold with bounds on its exceedance probabilities.
 
-    A lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
+    These are a lower bound on P(first >= threshold) and an upper bound on P(second >= threshold).
 
     Half of the draws chooses the threshold of the highest score, the other half gives the bounds;
     each is wrong with probability ``risk``.
@@ -147,11 +141,10 @@ def certify_loss(first: FloatArray, second: FloatArray, risk: float, loss_of: Lo
 
 
 def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) -> float:
-    """Return the least noise factor that explains the draws; at least 1/2.
+    """Return the least factor of noise reduction that explains the draws.
 
-    The factor by which the noise must be smaller than claimed.
-
-    At most 1 means that the claimed noise explains it.
+    The noise must be smaller than claimed by this factor, which is at least 1/2. With a factor of
+    at most 1 the claimed noise explains the draws.
     """
     event = _event(
         first, second, risk, lambda thresholds, low, high: _factors(thresholds, low, high, tails)
@@ -160,11 +153,9 @@ def sharpness(first: FloatArray, second: FloatArray, risk: float, tails: Tails) 
 
 
 def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: Tails) -> FloatArray:
-    """Return the least grid factor that satisfies both bounds, by threshold.
+    """Return by threshold the least factor that satisfies both bounds.
 
-    Rounded down.
-
-    Between two factors of the grid the probabilities of either are allowed.
+    The factor is rounded down to the grid. Between two factors of the grid the probabilities of either are allowed.
     """
     least_allowed = np.full(len(thresholds), _FACTORS[-1])
     more_often, less_often = tails(_FACTORS[-1], thresholds)
@@ -178,10 +169,7 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
 
 
 def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
-    """Return the lower Clopper-Pearson bound on a probability.
-
-    After so many hits in so many trials.
-    """
+    """Return the lower Clopper-Pearson bound on the probability of a hit."""
     from scipy.stats import beta
 
     return np.where(
@@ -190,7 +178,7 @@ def clopper_pearson_lower(hits: Any, trials: int, risk: float) -> FloatArray:
 
 
 def log_ratio(low: float, high: float) -> float:
-    """Return a lower bound on epsilon."""
+    """Return a lower bound on epsilon from an event's probabilities."""
     return max(0.0, math.log(low / high)) if low > 0 else 0.0
 
 
@@ -213,10 +201,10 @@ def divergence(low: float, high: float) -> float:
     return max(0.0, float((np.logaddexp(inside, outside) / (_ORDERS - 1) / _ORDERS).max()))
 
 
-def approximate(delta: float, units: int) -> Loss:
-    """Return a lower bound on the epsilon of one unit at a delta.
+def approximate_dp_loss(delta: float, units: int) -> Loss:
+    """Return the function that bounds a unit's epsilon at a delta from below.
 
-    From tables that differ in several units (group privacy).
+    The tables differ in several units (group privacy).
     """
 
     def allowed(epsilon: float, high: float) -> float:
@@ -257,8 +245,8 @@ def rehearse(
     With the kernel's own noise and, by default, the system's randomness.
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
-        measured by itself, so that each has its own noise of the block's scales. The series is one
-        of added or removed rows, whatever the measurements': no row is in two trials.
+        measured separately, so that each has its own noise of the block's scales. The series is one
+        of added or removed rows under either kind of neighbours: no row is in two trials.
     """
     trial = "trial" + "'" * max(
         map(len, measurements.domain.names)
@@ -310,7 +298,7 @@ class Pair:
         scales: of the noise of these queries.
     """
 
-    held: tuple[Held, Held]
+    held: tuple[UnitRows, UnitRows]
     units: int
     queries: IntArray
     centres: IntArray
@@ -347,7 +335,7 @@ class Pairs:
         )
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
 
-    def of(self, unit_pair: tuple[Held, Held], units: int) -> Pair:
+    def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
         """Return the pair whose tables have units with either kind of rows.
 
         So many units with the rows ``held[0]``, or with ``held[1]``.
@@ -405,7 +393,7 @@ class Pairs:
         enough = math.floor(4 / single.distance(self.measured.noise.norm))
         return self.of(best, max(1, min(_MOST_UNITS, math.ceil(1.5 / single_distance), enough)))
 
-    def _added(self, unit_rows: Held) -> dict[int, int]:
+    def _added(self, unit_rows: UnitRows) -> dict[int, int]:
         """Return what a unit's rows add to the measured queries, by index."""
         added: dict[int, int] = {}
         for row, often in unit_rows:
@@ -419,34 +407,35 @@ class Pairs:
 
 def pairs_of_units(
     domain: Domain, privacy: Privacy, *, equal: bool = False
-) -> Iterator[tuple[Held, Held]]:
+) -> Iterator[tuple[UnitRows, UnitRows]]:
     """Yield the rows of two neighbouring units.
 
-    Equal rows or, unless ``equal``, also spread over as many cells as allowed.
+    The rows of a unit are equal or, unless ``equal`` is true, also spread over as many cells as
+    allowed.
     """
     bound, rows = privacy.max_per_cell, list(candidates(domain))
     for row in rows:
-        yield unit_of(row, privacy), ()
+        yield unit_with_equal_rows(row, privacy), ()
         if bound is not None and not equal:
             yield _unit_with_spread_rows(domain, privacy, row), ()
     if privacy.neighbours == "replace":
         for first, second in itertools.combinations(rows, 2):
-            yield unit_of(first, privacy), unit_of(second, privacy)
+            yield unit_with_equal_rows(first, privacy), unit_with_equal_rows(second, privacy)
 
 
-def unit_of(row: Row, privacy: Privacy) -> Held:
-    """Return a unit of as many equal rows as it may have."""
+def unit_with_equal_rows(row: Row, privacy: Privacy) -> UnitRows:
+    """Return a unit with the largest allowed number of equal rows."""
     return ((row, privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows),)
 
 
-def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> Held:
+def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> UnitRows:
     """Return a unit with all its rows, spread over neighbouring cells.
 
-    As many as may be in one cell, starting at the cell of ``row``.
+    Each cell has as many rows as allowed; the first one is the cell of ``row``.
     """
     bound, rows_left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
     if bound is None:
-        return unit_of(row, privacy)
+        return unit_with_equal_rows(row, privacy)
     sizes = [domain.kind(name).size for name in bound.attributes]
     first = int(np.ravel_multi_index([row[name] for name in bound.attributes], sizes))
     for step in range(min(math.ceil(rows_left / bound.rows), math.prod(sizes))):
@@ -466,9 +455,9 @@ def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> Held:
 
 
 def candidates(domain: Domain) -> Iterator[Row]:
-    """Yield rows of all cells, or of some cells of a large domain.
+    """Yield rows of all cells of a domain.
 
-    Of a large domain the ends and some scattered cells.
+    A large domain gives rows of its ends and of some scattered cells only.
     """
     sizes = {name: domain.kind(name).size for name in domain.names}
     if math.prod(sizes.values()) <= _CANDIDATES:
@@ -503,7 +492,7 @@ def candidates(domain: Domain) -> Iterator[Row]:
 def _column(plan: Measurements, row: Row) -> dict[int, int]:
     """Return what a row adds to the measured queries, by index.
 
-    In multiples of 1 / grid; zeros are left out.
+    Values are multiples of 1 / grid; zeros are left out.
     """
     column_of_row: dict[int, int] = {}
     starts = itertools.accumulate((block.rows for block in plan.blocks), initial=0)
@@ -529,7 +518,7 @@ def _column(plan: Measurements, row: Row) -> dict[int, int]:
 def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     """Return what a row adds to its cell.
 
-    1, its value, or its distances from both ends of the measure where these are measured.
+    It adds 1, its value, or its distances from both ends of the measure if these are measured.
     """
     if block.measure is None:
         return (1,)
@@ -543,23 +532,26 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
 
 
 def draw(measured: Measurements, pair: Pair, count: int, effort: Effort) -> list[IntArray]:
-    """Return noisy answers of both tables, less the exact answers of one.
+    """Return noisy answers of both tables, minus exact answers of the second.
 
-    The second table's; each of shape (queries that differ, trials).
+    Each array has the shape (queries that differ, trials).
     """
     drawn = []
     for unit_rows in pair.held:
         every = np.concatenate(
             rehearse(
-                measured, *columns_of(measured.domain, unit_rows, pair.units), count, effort.entropy
+                measured,
+                *build_columns(measured.domain, unit_rows, pair.units),
+                count,
+                effort.entropy,
             )
         )
         drawn.append(every[pair.queries].astype(np.int64) - pair.centres[:, None])
     return drawn
 
 
-def columns_of(
-    domain: Domain, unit_rows: Held, units: int
+def build_columns(
+    domain: Domain, unit_rows: UnitRows, units: int
 ) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
     """Return codes and values of a table of units with equal rows."""
     rows = [row for row, often in unit_rows for _ in range(often * units)]
@@ -570,37 +562,37 @@ def columns_of(
     return codes, values
 
 
-def at_a_time(measured: Measurements, pair: Pair) -> int:
-    """Return how many trials fit into memory together."""
+def batch_size(measured: Measurements, pair: Pair) -> int:
+    """Return how many trials fit into memory at a time."""
     rows = max(pair.units * sum(often for _, often in unit_rows) for unit_rows in pair.held)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
 
-def measured_parts(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
+def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditResult, ...]:
     """Test all queries jointly, and the query that differs most.
 
-    Also one of the blocks in which the pair does not differ.
+    A query of the blocks in which the pair does not differ is tested too.
     """
     pairs = Pairs(measured)
     pair, norm = pairs.worst(), measured.noise.norm
-    drawn = _draws(measured, pair, effort)
-    of_all = {
+    draws = _draws(measured, pair, effort)
+    joint_loss = {
         Noise.DISCRETE_LAPLACE: log_ratio,
         Noise.ROUNDED_GAUSSIAN: gaussian_mu_bound,
         Noise.DISCRETE_GAUSSIAN: divergence,
     }[measured.noise]
-    first, second = (pair.ratio(trials, norm) for trials in drawn)
-    bound = certify_loss(first, second, effort.risk, of_all) / pair.units ** (
-        2 if of_all is divergence else 1
+    first, second = (pair.ratio(trials, norm) for trials in draws)
+    bound = certify_loss(first, second, effort.risk, joint_loss) / pair.units ** (
+        2 if joint_loss is divergence else 1
     )
-    spent = cost(
+    plan_cost = cost(
         measured
     )  # epsilon of Laplace noise, mu of Gaussian noise under epsilon and delta, rho
-    if isinstance(spent, GaussianCost):
-        claim = math.sqrt(spent.mu_squared)
+    if isinstance(plan_cost, GaussianCost):
+        claim = math.sqrt(plan_cost.mu_squared)
     else:
-        claim = float(spent.epsilon if isinstance(spent, PureCost) else spent.rho)  # type: ignore[union-attr]
-    together = AuditResult(
+        claim = float(plan_cost.epsilon if isinstance(plan_cost, PureCost) else plan_cost.rho)  # type: ignore[union-attr]
+    joint_result = AuditResult(
         name="all queries together",
         claim=claim,
         lower_bound=bound,
@@ -608,19 +600,19 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[AuditResult,
         units=pair.units,
     )
     single_query_result = _test_single_query(
-        "the query that tells most", measured, pair, drawn, effort
+        "the query that tells most", measured, pair, draws, effort
     )
-    other = pairs.unseen_by(pair)
-    if other is None:
-        return together, single_query_result
+    second_pair = pairs.unseen_by(pair)
+    if second_pair is None:
+        return joint_result, single_query_result
     return (
-        together,
+        joint_result,
         single_query_result,
         _test_single_query(
             "the query that tells most of the rest",
             measured,
-            other,
-            _draws(measured, other, effort),
+            second_pair,
+            _draws(measured, second_pair, effort),
             effort,
         ),
     )
@@ -628,7 +620,7 @@ def measured_parts(measured: Measurements, effort: Effort) -> tuple[AuditResult,
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
     draws = [
-        draw(measured, pair, count, effort) for count in effort.batches(at_a_time(measured, pair))
+        draw(measured, pair, count, effort) for count in effort.batches(batch_size(measured, pair))
     ]
     return [np.concatenate(trials, axis=1) for trials in zip(*draws, strict=True)]
 
@@ -638,7 +630,7 @@ def _test_single_query(
 ) -> AuditResult:
     """Test the query of the largest difference in units of noise.
 
-    By the distribution of its noise.
+    The test uses the distribution of its noise.
     """
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
@@ -651,10 +643,10 @@ def _test_single_query(
     )
 
 
-def epsilon_of(measured: Measurements, mu: float) -> float | None:
+def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
     """Return the epsilon of Gaussian noise of this mu at the budget's delta.
 
-    Rounded down; None for other noise or budgets.
+    It is rounded down, and None for other noise or budgets.
     """
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
@@ -669,19 +661,19 @@ def epsilon_of(measured: Measurements, mu: float) -> float | None:
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:
-    """Return the tail probabilities of one query under a shift.
+    """Return the function of tail probabilities of one query on two tables.
 
-    Its exact answers on the two tables differ by the shift.
+    Its exact answers on the tables differ by ``shift``.
     """
 
     def tails(factor: float, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-        tail = tail_of(noise, scale / factor)
+        tail = noise_tail(noise, scale / factor)
         return tail(thresholds - shift), tail(thresholds)
 
     return tails
 
 
-def tail_of(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
+def noise_tail(noise: Noise, scale: float) -> Callable[[FloatArray], FloatArray]:
     """Return the function from whole numbers x to P(noise >= x)."""
     from scipy.special import ndtr
 

@@ -20,9 +20,9 @@ Columns = Mapping[str, Sequence[int] | IntArray]
 def series_on_rows(
     terms: ReleaseContract, codes: Columns, values: Columns, entropy: Source
 ) -> UnpaidSeries:
-    """Return a series on rows given by their cells and amounts.
+    """Return a series on synthetic rows.
 
-    Cells of every attribute and amounts of every measure.
+    ``codes`` has their cells by attribute, and ``values`` their amounts by measure.
     """
     return series_on_table(
         terms, synthetic_table(terms.domain, terms.privacy, codes, values), entropy
@@ -30,7 +30,7 @@ def series_on_rows(
 
 
 def synthetic_table(domain: Domain, privacy: Privacy, codes: Columns, values: Columns) -> Table:
-    """Return a table of made-up rows."""
+    """Return a table of synthetic rows."""
     arrays, amounts = (
         {name: np.array(column, dtype=np.int64) for name, column in columns.items()}
         for columns in (codes, values)
@@ -50,10 +50,7 @@ def series_on_table(terms: ReleaseContract, table: Table, entropy: Source) -> Un
 
 
 def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source) -> UnpaidSeries:
-    """Return a series on keys with given numbers of units.
-
-    There is one key for each of ``units``.
-    """
+    """Return a series on keys; ``units`` has the number of units of each."""
     unit, (attribute,) = terms.privacy, terms.attributes
     numbers = np.array(units, dtype=np.int64)
     bounds = {"unit_column": unit.unit_column, "max_rows": unit.max_rows}
@@ -62,8 +59,5 @@ def series_on_keys(terms: ReleaseContract, units: Sequence[int], entropy: Source
 
 
 def synthetic_keys(count: int) -> list[str]:
-    """Return ``count`` different keys of one character each.
-
-    Every attribute allows them.
-    """
+    """Return ``count`` distinct one-character keys, allowed everywhere."""
     return [chr(0x20000 + number) for number in range(count)]

@@ -21,7 +21,7 @@ from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
 from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
-from leastnoise._session import CSV, reading_seconds, schema
+from leastnoise._session import CSV, estimate_reading_seconds, schema
 from leastnoise._spec import BLANK, read_spec, source_columns
 from leastnoise._trusted.check import InputError
 
@@ -117,7 +117,8 @@ def check(path: Path, source: Path | None, values: bool) -> None:  # noqa: FBT00
     data_path = source or spec.source
     data = None if data_path is None else spec.data(data_path)
     with Progress(
-        f"reading {spec.data_name if source is None else source.name}", about=reading_seconds(data)
+        f"reading {spec.data_name if source is None else source.name}",
+        about=estimate_reading_seconds(data),
     ):
         counts = check_rows(spec, data, values=10 if values else 0)
     for line in counts.lines():

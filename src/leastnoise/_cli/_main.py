@@ -67,9 +67,7 @@ def describe_payments(first_run: int) -> tuple[str, str]:
     if len(noted_runs()) == first_run:
         return "nothing", "Nothing was spent."
     try:
-        from leastnoise._session import account
-
-        accounts = [account(ledger, run) for ledger, run in noted_runs()[first_run:]]
+        accounts = [read_payment_state(ledger, run) for ledger, run in noted_runs()[first_run:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
             "unknown",

@@ -21,7 +21,7 @@ from leastnoise._frames import escape_controls
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
 from leastnoise._release import FoundCategories
-from leastnoise._session import planned_spec, spec_seconds
+from leastnoise._session import estimate_planning_seconds, plan_spec
 from leastnoise._spec import Spec, read_spec
 from leastnoise._trusted.accounting import Budget, Charge, parameters, whole_budget
 from leastnoise._trusted.check import InputError, readable
@@ -94,8 +94,8 @@ def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
     Returns:
         The plan, and how many seconds planning took.
     """
-    with memory_limit(), Progress("planning", about=spec_seconds(spec)) as progress:
-        return planned_spec(spec, progress.trying), progress.seconds
+    with memory_limit(), Progress("planning", about=estimate_planning_seconds(spec)) as progress:
+        return plan_spec(spec, progress.trying), progress.seconds
 
 
 def format_number(value: float) -> str:

@@ -64,9 +64,9 @@ from leastnoise._release import (
 from leastnoise._session import (
     GuardForecast,
     check_writable,
-    guard_forecast,
-    planned_spec,
-    spec_seconds,
+    estimate_planning_seconds,
+    forecast_guard,
+    plan_spec,
 )
 from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
@@ -234,7 +234,7 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
     share = guard_share(spec.options.guard)
     if share is None:
         return None
-    return guard_forecast(plan.privacy, share, spec.options.rows)
+    return forecast_guard(plan.privacy, share, spec.options.rows)
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
@@ -310,12 +310,12 @@ def _plan_for_max_rows(spec: Spec, sizes: str) -> dict[str, Plan]:
         for size in _split_sizes("--max-rows", sizes)
     }
     plans = {}
-    seconds = sum(map(spec_seconds, specs.values()))
+    seconds = sum(map(estimate_planning_seconds, specs.values()))
     with memory_limit(), Progress("planning", about=seconds) as progress:
         for size, changed_spec in specs.items():
             rows = "row" if size == "1" else "rows"
             progress.step(f"planning for {size} {rows} of a unit", len(specs))
-            plans[size] = planned_spec(changed_spec)
+            plans[size] = plan_spec(changed_spec)
     _check_promise("--max-rows", *plans.values())
     return plans
 
@@ -333,7 +333,10 @@ def _price_tables(plan: Plan, spec: Spec) -> tuple[Price, ...]:
     """Return the cost of each table of a plan, with a progress line."""
     _check_promise("--prices", plan)
     count = len(plan.workload.products)
-    with memory_limit(), Progress("pricing", about=count * spec_seconds(spec)) as progress:
+    with (
+        memory_limit(),
+        Progress("pricing", about=count * estimate_planning_seconds(spec)) as progress,
+    ):
         search = spec.search(lambda name: progress.step(f"pricing {name}", count))
         return table_prices(plan, search)
 
@@ -972,8 +975,8 @@ def audit(path: Path, trials: int | None, seconds: float, as_json: bool) -> None
     """
     spec = read_spec(path)
     seconds_each = seconds / (1 + len(spec.searches))
-    with Progress("planning", about=spec_seconds(spec) + seconds) as progress:
-        plan = planned_spec(spec, progress.trying)
+    with Progress("planning", about=estimate_planning_seconds(spec) + seconds) as progress:
+        plan = plan_spec(spec, progress.trying)
         progress.say("measuring generated rows")
         plan_audit = audit_plan(plan, guard=spec.options.guard, trials=trials, seconds=seconds_each)
         search_audits = {

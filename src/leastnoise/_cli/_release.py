@@ -39,18 +39,18 @@ from leastnoise._session import (
     Entry,
     Ledger,
     PeriodState,
-    check_before,
-    csv_blocks,
+    check_before_planning,
+    count_csv_blocks,
+    estimate_resuming_seconds,
     find_categories,
-    finish_all,
+    finish_releases,
     guard_warning,
     is_resumable,
     is_unfinished,
     ledger_beside,
     plan_budget_left,
+    publish_due_periods,
     reconcile_ledger,
-    release_due,
-    resuming_seconds,
 )
 from leastnoise._session import release as make_release
 from leastnoise._spec import (
@@ -116,7 +116,7 @@ def categories(path: Path, **payment: Any) -> None:
                 f"{len(search.found.texts):,}, in {directory}."
             )
     if any(search.found is None for search in spec.searches):
-        check_before(ledger_path, spec, path.parent.absolute())
+        check_before_planning(ledger_path, spec, path.parent.absolute())
         _find_categories(spec, path, ledger_path)
 
 
@@ -183,7 +183,7 @@ def release(
         return
     target = check_target(out)
     earlier_ids = settle_earlier_releases(ledger_path) if seed is None else frozenset[str]()
-    check_before(ledger_path if seed is None else None, spec, target.parent)
+    check_before_planning(ledger_path if seed is None else None, spec, target.parent)
     print_warnings(spec_warnings(spec))
     if seed is not None:
         click.echo(_NOT_PRIVATE, err=True)
@@ -306,7 +306,9 @@ def _read_with_progress(
     data = spec.source and spec.data(spec.source)
     text = f"reading {spec.data_name}"
     with Progress(f"{text}, {next_step}") as progress:
-        rows = RowProgress(progress, text, next_step, blocks=csv_blocks(data), about=next_seconds)
+        rows = RowProgress(
+            progress, text, next_step, blocks=count_csv_blocks(data), about=next_seconds
+        )
         yield data, rows
 
 
@@ -474,7 +476,7 @@ def _publish_due_periods(
     The first run pays for the whole series.
     """
     with _read_with_progress(spec, "drawing, estimating and writing") as (data, progress):
-        publication = release_due(
+        publication = publish_due_periods(
             spec, data, out, ledger_path, make_plan, through=through, progress=progress
         )
     ledger, entry = Ledger.open(ledger_path), publication.entry
@@ -620,14 +622,14 @@ def _finish_release(
 
     If it cannot be finished, print the reason; raise the error if it is the only release.
     """
-    seconds = resuming_seconds(ledger, number)
+    seconds = estimate_resuming_seconds(ledger, number)
     text = f"finishing release {number}"
     try:
         with Progress(text, about=seconds) as progress:
             report = RowProgress(
                 progress, f"reading the data of release {number}", text, about=seconds
             )
-            (finished,) = finish_all(ledger, source, number=number, out=out, progress=report)
+            (finished,) = finish_releases(ledger, source, number=number, out=out, progress=report)
     except LeastNoiseError as error:  # the other releases do not depend on it
         if is_only_release:
             raise

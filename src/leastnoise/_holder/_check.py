@@ -27,7 +27,7 @@ from leastnoise._domain import (
 )
 from leastnoise._plan import Plan
 from leastnoise._planning import workload_to_plan
-from leastnoise._spec import Spec, asked_about
+from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted.check import InputError, whole
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
 from leastnoise._trusted.reading._column import Column
@@ -122,7 +122,7 @@ class Fit:
     unreadable: int = 0
 
 
-def rows_fit(
+def count_fit(
     source: Any,
     domain: Domain,
     *,
@@ -135,13 +135,15 @@ def rows_fit(
     values: int = 0,
     tables: Sequence[tuple[str, ...]] = (),
 ) -> Fit:
-    """Read all rows of any source that adapters read, and count how they fit.
+    """Read all rows of a source, and count how they fit the domain.
 
     ``tables`` are the attributes of the tables that are published; none: all are in one.
     """
     kinds = {name: domain.kind(name) for name in attributes}
     sums = {name: measure for name in measures if type(measure := domain.measure(name)) is Measure}
-    opened, wanted = opened_for(source, domain, attributes, list(sums), unit_column, unit_reading)
+    opened, source_columns = opened_for(
+        source, domain, attributes, list(sums), unit_column, unit_reading
+    )
     columns = [_Tally(name, kind, values) for name, kind in kinds.items()]
     columns += [
         _Tally(
@@ -156,16 +158,16 @@ def rows_fit(
         if unit_column is None
         else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
     )
-    inside, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
-    readable = [np.zeros(0, dtype=np.bool_)]
-    filled: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
+    inside_chunks, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
+    readable_chunks = [np.zeros(0, dtype=np.bool_)]
+    filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
     encoders = [
         (name, encode)
-        for name, tally in zip(wanted, columns, strict=False)
+        for name, tally in zip(source_columns, columns, strict=False)
         for encode in tally.encoders
     ]
     encoders += [(measure.column, unreadable_encoder(measure.reading)) for measure in sums.values()]
-    encoders += [] if units is None else [(wanted[-1], units.number)]
+    encoders += [] if units is None else [(source_columns[-1], units.number)]
     malformed_lines = 0
     for count, encoded, malformed in opened.encoded(encoders):
         malformed_lines += malformed
@@ -173,20 +175,25 @@ def rows_fit(
         codes = [tally.add(*(next(chunk) for _ in tally.encoders)) for tally in columns][
             : len(kinds)
         ]
-        inside.append(_all([of_column != DROP for of_column in codes], count))
-        readable.append(_all([next(chunk) == 0 for _ in sums], count))
+        inside_chunks.append(_all([column_codes != DROP for column_codes in codes], count))
+        readable_chunks.append(_all([next(chunk) == 0 for _ in sums], count))
         cells = dict(zip(kinds, codes, strict=True))
-        for of_table, names in zip(filled, tables, strict=True):
-            of_table.append(_all([cells[name] < kinds[name].published for name in names], count))
+        for table_chunks, names in zip(filled_chunks, tables, strict=True):
+            table_chunks.append(
+                _all([cells[name] < kinds[name].published for name in names], count)
+            )
         rows += count
         if units is not None:
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    whole, in_table = np.concatenate(inside), [np.concatenate(parts) for parts in filled]
+    is_inside, is_in_table = (
+        np.concatenate(inside_chunks),
+        [np.concatenate(parts) for parts in filled_chunks],
+    )
     # zeros in place of random keys: only the number of rows that are kept is shown
-    keep = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
-    used = keep & whole & (np.logical_or.reduce(in_table) if tables else True)
+    is_kept = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
+    used = is_kept & is_inside & (np.logical_or.reduce(is_in_table) if tables else True)
     first = protected_tables(source)[0]
     faults = _line_faults(first) if malformed_lines else Counter[str]()
     return Fit(
@@ -194,15 +201,15 @@ def rows_fit(
         faults=tuple(faults.most_common(_MOST_FAULTS)),
         rows=rows,
         without_unit=unitless,
-        cut=rows - unitless - int(np.count_nonzero(keep)),
+        cut=rows - unitless - int(np.count_nonzero(is_kept)),
         used=int(np.count_nonzero(used)),
-        unreadable=int(np.count_nonzero(used & ~np.concatenate(readable))),
+        unreadable=int(np.count_nonzero(used & ~np.concatenate(readable_chunks))),
         attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
         join=_join_fit(source) if isinstance(source, Joined) else None,
         left_out=tuple(
-            (names, int(np.count_nonzero(used & ~of_table)))
-            for names, of_table in zip(tables, in_table, strict=True)
+            (names, int(np.count_nonzero(used & ~table_chunks)))
+            for names, table_chunks in zip(tables, is_in_table, strict=True)
             if any(kinds[name].hidden for name in names)
         ),
     )
@@ -215,7 +222,7 @@ def _all(conditions: Sequence[BoolArray], rows: int) -> BoolArray:
 
 
 def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
-    """Return why lines of CSV files are no record, and of how many lines it is the reason."""
+    """Count the malformed lines of CSV files by the reason."""
     from leastnoise._trusted.reading._files import (
         KINDS,
         line_fault,
@@ -260,12 +267,12 @@ class _Tally:
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
         self._name, self._values, self._kind = name, values, kind
-        said: Mapping[str, Any] = {
+        plain_kind: Mapping[str, Any] = {
             key: value
             for key, value in kind_to_json(kind).items()
             if key not in {"null", "outside", "hidden"}
         }
-        bare = kind_from_json({"name": name, **said})[1]
+        bare = kind_from_json({"name": name, **plain_kind})[1]
         self._null, self._outside = bare.size, bare.size + 1
         self._marked = cell_encoder(rule_of(bare, (self._null, self._outside)))
         self._counts: Counter[str] = Counter()
@@ -278,25 +285,22 @@ class _Tally:
         ]
 
     def add(self, marked: IntArray, real: IntArray, *shown: IntArray) -> IntArray:
-        """Count the rows of a chunk by cell, and return their cells.
-
-        The cells that a release would count them in.
-        """
-        strange = (marked == self._null) | (marked == self._outside)
-        dropped = (real == DROP) | (real >= self._kind.published)
-        other = ~dropped & (real >= self._kind.regular)
+        """Count the rows of a chunk, and return the cells of a release."""
+        is_unmatched = (marked == self._null) | (marked == self._outside)
+        is_dropped = (real == DROP) | (real >= self._kind.published)
+        is_other = ~is_dropped & (real >= self._kind.regular)
         masks = {
             "null": marked == self._null,
             "outside": marked == self._outside,
-            "matched": ~strange,
-            "dropped": strange & dropped,
-            "other": strange & other,
-            "clipped": strange & ~dropped & ~other,
+            "matched": ~is_unmatched,
+            "dropped": is_unmatched & is_dropped,
+            "other": is_unmatched & is_other,
+            "clipped": is_unmatched & ~is_dropped & ~is_other,
         }
-        self._counts.update({key: int(np.count_nonzero(where)) for key, where in masks.items()})
+        self._counts.update({key: int(np.count_nonzero(mask)) for key, mask in masks.items()})
         for numbers in shown:
-            distinct, often = np.unique(numbers[numbers >= 0], return_counts=True)
-            self._seen.update(dict(zip(distinct.tolist(), often.tolist(), strict=True)))
+            distinct, row_counts = np.unique(numbers[numbers >= 0], return_counts=True)
+            self._seen.update(dict(zip(distinct.tolist(), row_counts.tolist(), strict=True)))
         return real
 
     def _shown(self, column: Column) -> IntArray:
@@ -317,12 +321,13 @@ class _Tally:
         return numbers
 
     def _number(self, value: object) -> int:
-        form = text(value)
-        strange = (
+        value_text = text(value)
+        description = (
             _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
         )
         return self._forms.setdefault(
-            strange if form is None else repr(form[:_LONGEST_SHOWN]), len(self._forms)
+            description if value_text is None else repr(value_text[:_LONGEST_SHOWN]),
+            len(self._forms),
         )
 
     def fit(self, *, of_measure: bool = False) -> ColumnFit:
@@ -336,9 +341,12 @@ class _Tally:
         }
         if of_measure:
             counts |= {"dropped": 0, "other": counts["dropped"]}
-        forms, often = [*self._forms], self._seen.most_common(self._values)
+        value_texts = list(self._forms)
+        most_frequent = self._seen.most_common(self._values)
         return ColumnFit(
-            name=self._name, values=tuple((forms[number], rows) for number, rows in often), **counts
+            name=self._name,
+            values=tuple((value_texts[number], rows) for number, rows in most_frequent),
+            **counts,
         )
 
 
@@ -360,7 +368,7 @@ _ADVICE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class DataCheck:
     """How rows fit, exactly and without noise; every number is private.
 
     Attributes:
@@ -377,7 +385,7 @@ class Checked:
 
     def lines(self) -> Iterator[str]:
         """Yield the page line by line."""
-        for line in _page(self.fit, self.values, self.unknown):
+        for line in _page_lines(self.fit, self.values, self.unknown):
             yield f"{_MARK}  {line}".rstrip()
 
     def __repr__(self) -> str:
@@ -392,10 +400,10 @@ def check(
     max_rows: int = 1,
     max_per_cell: PerCellBound | None = None,
     values: int = 0,
-) -> Checked:
-    """Read the data and say how their rows fit the domain.
+) -> DataCheck:
+    """Read the data and count how their rows fit the domain.
 
-    For the eyes of the data holder only.
+    The result is for the data holder only.
 
     Args:
         what: a spec, a plan, or a workload; its attributes and measures are looked at, as a release
@@ -417,12 +425,12 @@ def check(
         paid for.
 
     >>> domain = ln.Domain(sex=["F", "M"])
-    >>> made = ln.check(ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1)
-    >>> made.fit.attributes[0].outside, made.fit.attributes[0].values
+    >>> result = ln.check(ln.marginals(domain, ways=1), pd.DataFrame({"sex": ["F", "m", None, "M"]}), values=1)
+    >>> result.fit.attributes[0].outside, result.fit.attributes[0].values
     (1, (("'m'", 1),))
     """
-    every, measures = asked_about(what)
-    workload = _workload_of(what)
+    read_attributes, measures = columns_to_read(what)
+    workload = _workload_as_counted(what)
     unit_reading = READ_AS_IT_IS
     if isinstance(what, (Spec, Plan)):
         unit_reading = what.privacy.unit_reading
@@ -432,7 +440,7 @@ def check(
             what.privacy.max_per_cell,
         )
     attributes = tuple(
-        name for name in every if not isinstance(workload.domain.kind(name), Unknown)
+        name for name in read_attributes if not isinstance(workload.domain.kind(name), Unknown)
     )
     if source is None:
         if not isinstance(what, Spec) or what.source is None:
@@ -440,7 +448,7 @@ def check(
                 "A check must have data; name them as source, or in the spec with [source] path."
             )
         source = what.data(what.source)
-    counts = rows_fit(
+    counts = count_fit(
         source,
         workload.domain,
         attributes=attributes,
@@ -457,37 +465,39 @@ def check(
             }
         ),
     )
-    return Checked(counts, values, tuple(name for name in every if name not in attributes))
+    return DataCheck(
+        counts, values, tuple(name for name in read_attributes if name not in attributes)
+    )
 
 
-def _workload_of(what: "Spec | Plan | Workload") -> Workload:
-    """Return the workload over the domain in which a release would count its rows."""
+def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
+    """Return the workload over the domain in which a release counts rows."""
     if isinstance(what, Spec):
         return workload_to_plan(what.workload, what.search())
     return what.workload if isinstance(what, Plan) else with_hidden_cells(what)
 
 
-def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
+def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield "how the rows fit the spec, for the data holder alone"
     if fit.lines is not None:
-        yield f"lines          {fit.lines:,}, of which {_part(fit.lines - fit.rows, fit.lines)} are no record"
+        yield f"lines          {fit.lines:,}, of which {_format_share(fit.lines - fit.rows, fit.lines)} are no record"
     for fault, count in fit.faults:
-        yield f"    {_part(count, fit.lines or 0)}: {fault}"
+        yield f"    {_format_share(count, fit.lines or 0)}: {fault}"
     yield f"rows read      {fit.rows:,}"
     if fit.without_unit:
-        yield f"without unit   {_part(fit.without_unit, fit.rows)}; they are left out"
+        yield f"without unit   {_format_share(fit.without_unit, fit.rows)}; they are left out"
     if fit.cut:
-        yield f"cut            {_part(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
+        yield f"cut            {_format_share(fit.cut, fit.rows)}, beyond max_rows of their unit or max_per_cell"
     if (join := fit.join) is not None:
-        yield f"with partner   {_part(join.matched, fit.rows)}; the others have nulls for the second table's columns"
+        yield f"with partner   {_format_share(join.matched, fit.rows)}; the others have nulls for the second table's columns"
         if join.doubled:
-            several = _part(join.several, fit.rows)
-            yield f"doubled keys   {_part(join.doubled, join.keys)} of the second table: {several} rows have none for it"
+            several = _format_share(join.several, fit.rows)
+            yield f"doubled keys   {_format_share(join.doubled, join.keys)} of the second table: {several} rows have none for it"
             yield "    keep one row of each key there, and they have one"
-    yield from _used_rows(fit)
+    yield from _used_rows_lines(fit)
     in_some = {name for names, _ in fit.left_out for name in names}
     for column in fit.attributes:
-        yield from _column(
+        yield from _column_lines(
             column.name,
             column,
             fit.rows,
@@ -501,7 +511,7 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
             ),
         )
     for column in fit.measures:
-        yield from _column(
+        yield from _column_lines(
             f"{column.name}, to be summed",
             column,
             fit.rows,
@@ -515,36 +525,41 @@ def _page(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield from _ADVICE
 
 
-def _used_rows(fit: Fit) -> Iterator[str]:
-    yield f"rows used      {_part(fit.used, fit.rows)}"
+def _used_rows_lines(fit: Fit) -> Iterator[str]:
+    yield f"rows used      {_format_share(fit.used, fit.rows)}"
     if fit.unreadable:
         yield (
-            f"    {_part(fit.unreadable, fit.used)} of them have no number where one is to be summed: "
+            f"    {_format_share(fit.unreadable, fit.used)} of them have no number where one is to be summed: "
             "a guard counts these as not used"
         )
     shown = [(names, count) for names, count in fit.left_out if count]
     for names, count in shown[:_MOST_TABLES]:
-        yield f"    the table by {' x '.join(names)} leaves out {_part(count, fit.used)} of them"
+        yield f"    the table by {' x '.join(names)} leaves out {_format_share(count, fit.used)} of them"
     if len(shown) > _MOST_TABLES:
         yield f"    {len(shown) - _MOST_TABLES} more tables leave out some of them"
 
 
-def _column(
+def _column_lines(
     title: str, column: ColumnFit, rows: int, values: int, fates: tuple[str, str, str]
 ) -> Iterator[str]:
     yield ""
-    yield f"{title}: {_part(column.matched, rows)} matched, {_part(column.null, rows)} null, {_part(column.outside, rows)} outside"
+    matched = _format_share(column.matched, rows)
+    null = _format_share(column.null, rows)
+    outside = _format_share(column.outside, rows)
+    yield f"{title}: {matched} matched, {null} null, {outside} outside"
     counts = (column.dropped, column.clipped, column.other)
-    said = [
-        f"{_part(count, rows)} {fate}" for count, fate in zip(counts, fates, strict=True) if count
+    descriptions = [
+        f"{_format_share(count, rows)} {fate}"
+        for count, fate in zip(counts, fates, strict=True)
+        if count
     ]
-    if said:
-        yield f"    of those not matched: {', '.join(said)}"
+    if descriptions:
+        yield f"    of those not matched: {', '.join(descriptions)}"
     for value, count in column.values:
-        yield f"    {_part(count, rows)}  {value}"
+        yield f"    {_format_share(count, rows)}  {value}"
     if column.outside and not values:
         yield "    the most frequent of them: leastnoise check SPEC --values"
 
 
-def _part(count: int, whole_count: int) -> str:
+def _format_share(count: int, whole_count: int) -> str:
     return f"{count:,}" + (f" ({count / whole_count:.1%})" if whole_count else "")

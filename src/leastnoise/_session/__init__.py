@@ -1,25 +1,28 @@
-"""The only code that calls sources, planning, kernel, estimate and release together: it pays, and finishes paid releases."""
+"""Pay for releases, carry them out, and finish stopped ones.
 
-from leastnoise._session._guard import GuardForecast, guard_forecast, guard_warning
+No other room calls sources, planning, kernel, estimation and release together.
+"""
+
+from leastnoise._session._guard import GuardForecast, forecast_guard, guard_warning
 from leastnoise._session._payments import (
     IN_MEMORY,
-    account,
-    check_before,
+    check_before_planning,
     check_writable,
-    csv_blocks,
+    count_csv_blocks,
+    estimate_reading_seconds,
+    estimate_resuming_seconds,
     is_published,
     is_resumable,
     plan_budget_left,
-    reading_seconds,
+    read_payment_state,
     reconcile_ledger,
-    resuming_seconds,
 )
 from leastnoise._session._periods import (
     PeriodState,
     PublishedPeriods,
     is_unfinished,
     period_state,
-    release_due,
+    publish_due_periods,
 )
 from leastnoise._session._release_job import (
     FinishedRelease,
@@ -30,13 +33,13 @@ from leastnoise._session._release_job import (
 )
 from leastnoise._session._session import (
     audit,
+    estimate_planning_seconds,
     find_categories,
-    finish_all,
-    planned_spec,
+    finish_releases,
+    plan_spec,
     release,
     release_series,
     resume,
-    spec_seconds,
 )
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._trusted.kernel import Entry, Ledger, Limit

@@ -1,6 +1,6 @@
-"""The guard of a release: rows cut, kept and used, counted with noise and paid before the rest.
+"""Guard a release: count rows used, not used and cut before the rest is paid.
 
-It stops a release that would publish nothing, or little of the data. Whatever it decides is
+The guard stops a release that would publish nothing, or little of the data. Its decision is
 post-processing of its noisy counts, and of public numbers.
 
 When it stops, and how often it is wrong. With u rows used and v rows not, the guard sees U = u + N
@@ -38,7 +38,7 @@ from leastnoise._frames import pluralize
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
-from leastnoise._session._payments import GUARD, paying, receipt_of
+from leastnoise._session._payments import GUARD, payment_run, require_receipt
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import GuardError, LedgerError, readable
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
@@ -47,47 +47,54 @@ from leastnoise._trusted.measurements import Block, Factor, Measurements, Observ
 from leastnoise._trusted.reading import CUT, MOST_CUT, ROWS, usage_domain
 
 WRONG = 1 / 2000
-"""The most chance of a wrong stop for one reason; with room for the doubles it is computed in."""
+"""Largest chance of a wrong stop for one reason, with room for errors of rounding in doubles."""
 MISSED = 1 / 200
-"""The most chance that a source without a row passes."""
-_ROOM = 2**16
+"""Largest chance that a source without a row passes."""
+_LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
 def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
-    """Return what a guard measures: rows used and rows not used; with a unit also rows cut, for half of the price.
+    """Return a guard's measurements: rows used, rows not used, and rows cut.
+
+    Rows cut are measured only with a unit, and then cost half of the share.
 
     Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of
         the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
         were cut, so that the cost is that of a sum.
     """
-    budget, part = privacy.budget, share / (1 - share)
-    paid, noise = (
-        (ZCDP(budget.rho * part), Noise.DISCRETE_GAUSSIAN)
-        if isinstance(budget, ZCDP)
-        else (PureDP(budget.epsilon * part), Noise.DISCRETE_LAPLACE)
-    )
+    budget = privacy.budget
+    ratio = share / (1 - share)  # of the guard's budget and the plan's
+    guard_budget: ZCDP | PureDP
+    if isinstance(budget, ZCDP):
+        guard_budget, noise = ZCDP(budget.rho * ratio), Noise.DISCRETE_GAUSSIAN
+    else:
+        guard_budget, noise = PureDP(budget.epsilon * ratio), Noise.DISCRETE_LAPLACE
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
-    return fit_noise_scales(usage_domain(), without_cell_bound(privacy).within(paid), noise, blocks)
+    return fit_noise_scales(
+        usage_domain(), without_cell_bound(privacy).within(guard_budget), noise, blocks
+    )
 
 
-def most_by_chance(noise: Noise, scale: float) -> int:
-    """Return the least q with P(M - N > q) <= ``WRONG``, as the head of this file has it."""
+def noise_difference_bound(noise: Noise, scale: float) -> int:
+    """Return the least q with P(M - N > q) <= ``WRONG`` (see module)."""
     if noise is Noise.DISCRETE_GAUSSIAN:
         return math.floor(2 * scale * math.sqrt(-math.log(WRONG))) + 1
-    low, high = 0, math.ceil(20 * scale) + 20
+    low = 0
+    high = math.ceil(20 * scale) + 20
     while low < high:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if laplace_tail(middle + 1, scale) <= WRONG else (middle + 1, high)
-        )
+        if difference_tail(middle + 1, scale) <= WRONG:
+            high = middle
+        else:
+            low = middle + 1
     return low
 
 
-def most_by_one_draw(noise: Noise, scale: float, chance: float) -> int:
-    """Return a number that one draw N exceeds, or falls below its negative, with at most a chance.
+def single_draw_bound(noise: Noise, scale: float, chance: float) -> int:
+    """Return t with P(N > t) = P(N < -t) <= ``chance`` for one draw N of noise.
 
-    >>> most_by_one_draw(Noise.DISCRETE_LAPLACE, 100.0, MISSED)
+    >>> single_draw_bound(Noise.DISCRETE_LAPLACE, 100.0, MISSED)
     461
     """
     if noise is Noise.DISCRETE_GAUSSIAN:
@@ -96,14 +103,17 @@ def most_by_one_draw(noise: Noise, scale: float, chance: float) -> int:
     return max(0, math.ceil(-scale * math.log(chance * (1 + p))) - 1)
 
 
-def laplace_tail(least: int, scale: float) -> float:
-    """Return P(M - N >= least) for two draws of discrete Laplace noise and least >= 1."""
-    p, rest = math.exp(-1 / scale), -math.expm1(-1 / scale)
-    return math.exp(-least / scale) / (1 + p) ** 2 * (least * rest + (1 + p * p) / (1 + p) + p)
+def difference_tail(least: int, scale: float) -> float:
+    """Return P(M - N >= least) for discrete Laplace noise and least >= 1."""
+    p = math.exp(-1 / scale)
+    complement = -math.expm1(-1 / scale)
+    return (
+        math.exp(-least / scale) / (1 + p) ** 2 * (least * complement + (1 + p * p) / (1 + p) + p)
+    )
 
 
 def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
-    """Return the terms of a guard's series; ``text`` names the plan that it guards."""
+    """Return the contract of a guard's series; ``text`` names the plan."""
     return ReleaseContract(
         domain=usage_domain(),
         privacy=measured.privacy,
@@ -119,33 +129,43 @@ class PaidGuard:
     """A guard that was paid for and let the release pass.
 
     Attributes:
-        facts: what it counted, from `judged`.
+        facts: what it counted, from `judge_counts`.
         receipt: of its payment.
     """
 
     facts: dict[str, Any]
     receipt: Receipt
 
-    def seal(self, book: Ledger) -> None:
-        """Record that the release that it guards was paid, so that no later one takes its counts."""
+    def seal(self, ledger: Ledger) -> None:
+        """Seal the guard's entry once its release is paid.
+
+        No later release can take its counts then.
+        """
         with suppress(LedgerError):  # another process has taken them, and seals it
-            book.seal(self.receipt)
+            ledger.seal(self.receipt)
 
 
-def waiting_guard(book: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
-    """Return the guard of a plan that was paid by a run that was stopped before it paid the plan.
+def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> Entry | None:
+    """Return the entry of a paid guard that waits for this plan, or None.
+
+    Its run was stopped before it paid for the plan.
 
     Args:
-        book: the ledger.
+        ledger: the ledger.
         plan: that is to be released.
         share: of the budget that its guard costs; None without one.
     """
     if share is None:
         return None
     digest = guard_terms(guard_measurements(plan.privacy, share), _guard_text(plan, share)).digest()
-    for entry in book.entries():
+    for entry in ledger.entries():
         same = entry.output == GUARD and entry.plan_digest == digest
-        if same and entry.resumable and not book.is_running(entry) and book.pending(entry).steps:
+        if (
+            same
+            and entry.resumable
+            and not ledger.is_running(entry)
+            and ledger.pending(entry).steps
+        ):
             return entry
     return None
 
@@ -154,40 +174,39 @@ def _guard_text(plan: Plan, share: Fraction) -> str:
     return json.dumps({"guard": str(share), "of": plan.digest()})
 
 
-def guarded(
-    book: Ledger, table: Any, plan: Plan, share: Fraction, public_rows: int | None = None
+def pay_for_guard(
+    ledger: Ledger, table: Any, plan: Plan, share: Fraction, public_rows: int | None = None
 ) -> PaidGuard:
-    """Pay for the guard and count; or take what the guard of this plan counted in a stopped run.
+    """Pay for a guard and count, or take the counts of a stopped run.
 
     Args:
-        book: the ledger that pays.
+        ledger: the ledger that pays.
         table: the encoded rows, with their usage.
         plan: that is to be released.
         share: of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
 
     Raises:
-        GuardError: the release is stopped, for a reason of `judged`.
+        GuardError: the release is stopped, for a reason of `judge_counts`.
     """
     measured = guard_measurements(plan.privacy, share)
-    terms, waiting = (
-        guard_terms(measured, _guard_text(plan, share)),
-        waiting_guard(book, plan, share),
-    )
-    with paying(book, _ROOM) as run:
-        if waiting is None:
+    terms = guard_terms(measured, _guard_text(plan, share))
+    waiting_entry = find_waiting_guard(ledger, plan, share)
+    with payment_run(ledger, _LEDGER_BYTES) as run:
+        if waiting_entry is None:
             description = "guard: rows read and used"
             series = Series.paid(
-                terms, table.usage, book, output=GUARD, description=description, run=run
+                terms, table.usage, ledger, output=GUARD, description=description, run=run
             )
         else:
-            series = Series.resumed(terms, None, book, book.take_over(waiting, run))
-        observation, receipt = series.measure(measured), receipt_of(series)
-    payment = GuardPayment(share, str(receipt.charge), receipt.number, str(book.left()))
+            series = Series.resumed(terms, None, ledger, ledger.take_over(waiting_entry, run))
+        observation = series.measure(measured)
+        receipt = require_receipt(series)
+    payment = GuardPayment(share, str(receipt.charge), receipt.number, str(ledger.left()))
     try:
-        facts = judged(measured, observation, payment, public_rows)
+        facts = judge_counts(measured, observation, payment, public_rows)
     except GuardError:
-        book.seal(receipt)
+        ledger.seal(receipt)
         raise
     return PaidGuard(facts, receipt)
 
@@ -209,13 +228,15 @@ class GuardPayment:
     left: str = ""
 
 
-def judged(
+def judge_counts(
     measured: Measurements,
     observation: Observation,
     payment: GuardPayment,
     public_rows: int | None = None,
 ) -> dict[str, Any]:
-    """Return what a guard counted, which is public because it was paid for; or stop the release.
+    """Return a guard's counts for the manifest, or stop the release.
+
+    The counts are noisy and paid for, so they are public.
 
     Args:
         measured: from `guard_measurements`.
@@ -231,51 +252,55 @@ def judged(
         GuardError: with confidence fewer than half of the rows are used, none is, or the source has
             fewer than half of its public number of rows.
     """
-    std, *of_cut = (
+    std, *cut_stds = (
         float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
         for block in measured.blocks
     )
-    used, unused, *cut = (
+    used_rows, unused_rows, *cut_rows = (
         int(value) // measured.grid for block in observation.values for value in block
     )
-    kept = used + unused
-    reason = _reason_to_stop(measured, used, unused, std, public_rows)
+    kept_rows = used_rows + unused_rows
+    reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_what_to_do(payment)}")
-    facts = {
+    facts: dict[str, Any] = {
         "share": str(payment.share),
         "charge": payment.charge,
         "number": payment.number,
-        "used": used,
-        "kept": kept,
+        "used": used_rows,
+        "kept": kept_rows,
         "noise_std": std,
     }
-    return {**facts, **({"cut": cut[0], "cut_std": of_cut[0]} if cut else {})}
+    if cut_rows:
+        facts |= {"cut": cut_rows[0], "cut_std": cut_stds[0]}
+    return facts
 
 
 def _reason_to_stop(
-    measured: Measurements, used: int, unused: int, std: float, public_rows: int | None
+    measured: Measurements, used_rows: int, unused_rows: int, std: float, public_rows: int | None
 ) -> str:
-    """Return a sentence that says why noisy counts stop a release; empty if they do not."""
+    """Return why noisy counts stop a release; an empty text if they do not."""
     noise, scale = measured.noise, float(measured.blocks[0].scale)
-    by_chance = most_by_chance(noise, scale)
-    kept = used + unused
+    bound = noise_difference_bound(noise, scale)
+    kept_rows = used_rows + unused_rows
     has_units = measured.privacy.unit_column is not None
-    rows = f"{pluralize(max(kept, 0), 'row')}{' that count for their unit' * has_units}"
-    counted = f"of about {rows} about {max(used, 0):,} are used"
-    error = f"(each with a standard error of about {std:,.0f})"
-    if unused - used > by_chance:
-        return f"{counted} {error}, with confidence fewer than half."
+    rows = pluralize(max(kept_rows, 0), "row")
+    if has_units:
+        rows += " that count for their unit"
+    counts_text = f"of about {rows} about {max(used_rows, 0):,} are used"
+    error_text = f"(each with a standard error of about {std:,.0f})"
+    if unused_rows - used_rows > bound:
+        return f"{counts_text} {error_text}, with confidence fewer than half."
     if public_rows is not None and not has_units:
-        if 2 * (kept + by_chance) < public_rows:
+        if 2 * (kept_rows + bound) < public_rows:
             return (
-                f"about {rows} were read {error}, with confidence fewer than half of the "
+                f"about {rows} were read {error_text}, with confidence fewer than half of the "
                 f"{public_rows:,} that [privacy] rows says."
             )
         return ""
-    if used <= most_by_one_draw(noise, scale, MISSED):
+    if used_rows <= single_draw_bound(noise, scale, MISSED):
         return (
-            f"{counted} {error}, no more than is counted by chance where no row is used. If the "
+            f"{counts_text} {error_text}, no more than is counted by chance where no row is used. If the "
             "data have so few rows, give the guard a larger share, such as 1/10, or none."
         )
     return ""
@@ -294,7 +319,7 @@ def _what_to_do(payment: GuardPayment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GuardForecast:
-    """What is known of a guard before it is paid.
+    """The cost and the accuracy of a guard, before it is paid.
 
     Attributes:
         share: of the whole budget.
@@ -329,12 +354,12 @@ class GuardForecast:
         )
 
 
-def guard_forecast(
+def forecast_guard(
     privacy: Privacy, share: Fraction, public_rows: int | None = None
 ) -> GuardForecast:
-    """Return what is known beforehand of the guard of a plan with this privacy.
+    """Return the cost and the accuracy of a guard for a plan's privacy.
 
-    >>> forecast = guard_forecast(Privacy(PureDP("0.99")), Fraction(1, 100))
+    >>> forecast = forecast_guard(Privacy(PureDP("0.99")), Fraction(1, 100))
     >>> forecast.charge, forecast.left, forecast.most_by_chance
     ('epsilon = 0.01', 'epsilon = 0.99', 461)
     """
@@ -352,17 +377,17 @@ def guard_forecast(
         charge,
         left,
         scale * math.sqrt(2) if laplace else scale,
-        most_by_one_draw(measured.noise, scale, MISSED) if rows is None else None,
+        single_draw_bound(measured.noise, scale, MISSED) if rows is None else None,
         rows,
     )
 
 
 def guard_warning(privacy: Privacy, options: Options) -> str | None:
-    """Return a warning where a guard cannot tell the public number of rows from none."""
+    """Return a warning if a guard is too inaccurate for the number of rows."""
     share, rows = guard_share(options.guard), options.rows
     if share is None or rows is None or privacy.unit_column is not None:
         return None
-    needed = weakest_guard(privacy, share, rows)
+    needed = smallest_sufficient_share(privacy, share, rows)
     if needed is None:
         return None
     advice = f'Say guard = "{needed}".' if needed <= Fraction(1, 2) else "Leave it out."
@@ -372,18 +397,22 @@ def guard_warning(privacy: Privacy, options: Options) -> str | None:
     )
 
 
-def weakest_guard(privacy: Privacy, share: Fraction, public_rows: int) -> Fraction | None:
-    """Return a share that can tell so many rows from none; None if this one can.
+def smallest_sufficient_share(
+    privacy: Privacy, share: Fraction, public_rows: int
+) -> Fraction | None:
+    """Return a share with which a guard tells ``public_rows`` from none.
+
+    None if the given share is large enough.
 
     >>> privacy = Privacy(PureDP("0.99"))
-    >>> weakest_guard(privacy, Fraction(1, 100), 5000), weakest_guard(privacy, Fraction(1, 100), 500)
+    >>> smallest_sufficient_share(privacy, Fraction(1, 100), 5000), smallest_sufficient_share(privacy, Fraction(1, 100), 500)
     (None, Fraction(1, 29))
     """
     measured = guard_measurements(privacy, share)
-    by_chance = most_by_chance(measured.noise, float(measured.blocks[0].scale))
-    if 2 * by_chance < public_rows:
+    bound = noise_difference_bound(measured.noise, float(measured.blocks[0].scale))
+    if 2 * bound < public_rows:
         return None
     # the scale is proportional to 1 / share, of Gaussian noise to its root
     power = 2 if measured.noise is Noise.DISCRETE_GAUSSIAN else 1
-    needed = share * Fraction(2 * by_chance + 1, public_rows) ** power
+    needed = share * Fraction(2 * bound + 1, public_rows) ** power
     return Fraction(1, max(1, math.floor(1 / needed)))

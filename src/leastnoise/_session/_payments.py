@@ -1,7 +1,8 @@
-"""Checks before a payment, of data, budget, memory and time; and after it its state, which is read from the ledger and never assumed.
+"""Check data, budget, memory and time before a payment; read its state.
 
-Every payment of this process is made under a run of its own. The run is noted before anything is
-paid, so that the ledger can be asked what became of it.
+The state of a payment is read from the ledger and never assumed. Every payment of this process is
+made under a run of its own. The run is noted before anything is paid, so that the ledger can be
+asked for the outcome.
 """
 
 import glob
@@ -29,7 +30,7 @@ from leastnoise._plan import (
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
 from leastnoise._release import Options, check_formats, finishing_seconds, tables_to_write
 from leastnoise._sources import has_text_rows
-from leastnoise._spec import Spec, asked_about
+from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
 from leastnoise._trusted.check import (
@@ -48,125 +49,137 @@ GUARD = "(guard)"
 
 
 def is_series_plan(text: str) -> bool:
-    """Whether the text of a plan is that of a series."""
+    """Return whether the text of a plan describes a series."""
     return text.startswith('{"format":1,"strategy":"series",')
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """The state of a payment (nothing, guard, whole, resumable, absent, entered or unknown), and one or two sentences for people."""
+class PaymentState:
+    """The state of a payment, and one or two sentences about it for people.
+
+    Attributes:
+        state: nothing, guard, whole, resumable, absent, entered or unknown.
+        words: the sentences.
+    """
 
     state: str
     words: str
 
 
-def account(ledger: Path, run: str) -> Account:
-    """Read the state of a payment from its ledger, and seal its entry if it was published."""
+def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
+    """Read a payment's state from its ledger; seal a published entry."""
     try:
-        book = Ledger.open(ledger)
-        mine = next((entry for entry in book.entries() if run in {entry.run, entry.id}), None)
-        if mine is None:
-            return Account("nothing", "")
-        if mine.kind != "release":
-            return Account("entered", f"It was entered before that, as number {mine.number}.")
+        ledger = Ledger.open(ledger_path)
+        entry = next((entry for entry in ledger.entries() if run in {entry.run, entry.id}), None)
+        if entry is None:
+            return PaymentState("nothing", "")
+        if entry.kind != "release":
+            return PaymentState("entered", f"It was entered before that, as number {entry.number}.")
         with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
-            entry_id, number = mine.id, mine.number
-            book.reconcile(lambda entry: is_published(entry) if entry.id == entry_id else None)
-            mine = book.entries()[number - 1]
-        whole = mine.state == "sealed" or is_published(mine)
+            entry_id, number = entry.id, entry.number
+            ledger.reconcile(lambda entry: is_published(entry) if entry.id == entry_id else None)
+            entry = ledger.entries()[number - 1]
+        is_whole = entry.state == "sealed" or is_published(entry)
     except (LeastNoiseError, OSError):
-        return Account(
+        return PaymentState(
             "unknown",
             "Whether something was paid cannot be told now; see `leastnoise ledger show "
-            f"{ledger}`.",
+            f"{ledger_path}`.",
         )
-    if mine.output == GUARD:
-        return Account("guard", f"Its guard was paid ({mine.charge}).")
-    paid = f"The release was paid ({mine.charge})"
-    if whole:
-        return Account(
+    if entry.output == GUARD:
+        return PaymentState("guard", f"Its guard was paid ({entry.charge}).")
+    paid_text = f"The release was paid ({entry.charge})"
+    if is_whole:
+        return PaymentState(
             "whole",
-            f"{paid} and is whole{'' if mine.output == IN_MEMORY else f' in {mine.output}'}.",
+            f"{paid_text} and is whole{'' if entry.output == IN_MEMORY else f' in {entry.output}'}.",
         )
-    if whole is None:
-        return Account(
-            "unknown", f"{paid}; whether it is whole in {mine.output} cannot be told now."
+    if is_whole is None:
+        return PaymentState(
+            "unknown", f"{paid_text}; whether it is whole in {entry.output} cannot be told now."
         )
-    series = False
+    is_series = False
     with suppress(LeastNoiseError, OSError):
-        series = mine.resumable and is_series_plan(book.pending(mine).plan)
-    if series:
-        said = f"`leastnoise ledger show {ledger}` says which periods of it are drawn and published"
-        return Account("resumable", f"{paid}, and nothing of it is paid again: {said}.")
-    if mine.resumable:
-        return Account(
+        is_series = entry.resumable and is_series_plan(ledger.pending(entry).plan)
+    if is_series:
+        advice = f"`leastnoise ledger show {ledger_path}` says which periods of it are drawn and published"
+        return PaymentState("resumable", f"{paid_text}, and nothing of it is paid again: {advice}.")
+    if entry.resumable:
+        return PaymentState(
             "resumable",
-            f"{paid} and can be finished without paying again: `leastnoise resume {ledger}`.",
+            f"{paid_text} and can be finished without paying again: `leastnoise resume {ledger_path}`.",
         )
-    return Account(
-        "absent", f"{paid} and is absent: its noise may have been drawn, so the budget stays spent."
+    return PaymentState(
+        "absent",
+        f"{paid_text} and is absent: its noise may have been drawn, so the budget stays spent.",
     )
 
 
 @contextmanager
-def paying(book: Ledger, room: int) -> Iterator[str]:
-    """Give the run to pay under; an error inside becomes a PaidError if something was paid."""
+def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
+    """Yield the run to pay under; raise errors after payment as PaidError."""
     check_environment()  # afterwards a wrong switch would stop a release that was paid
     run = ""
     try:
-        with book.running(room) as run:
-            note_run(book.path.absolute(), run)
+        with ledger.running(room) as run:
+            note_run(ledger.path.absolute(), run)
             yield run
     except Exception as error:
-        payment = account(book.path, run) if run else Account("nothing", "")
+        payment = read_payment_state(ledger.path, run) if run else PaymentState("nothing", "")
         if payment.state == "nothing":
             raise
         raise PaidError(
             f"{describe_error(error)[0]} {payment.words}", payment.state, error
         ) from error
     except BaseException as error:  # an interruption
-        payment = account(book.path, run) if run else Account("nothing", "")
+        payment = read_payment_state(ledger.path, run) if run else PaymentState("nothing", "")
         if payment.words:
             error.add_note(payment.words)
         raise
 
 
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
-    """Seal releases that were published, and mark others absent or resumable, where the process that paid was stopped."""
+    """Settle the entries of stopped processes, and return the settled ones.
+
+    Published releases are sealed; others are marked absent or resumable.
+    """
     return ledger.reconcile(is_published)
 
 
-def receipt_of(series: Series) -> Receipt:
-    """Return the receipt of a series that was paid."""
+def require_receipt(series: Series) -> Receipt:
+    """Return the receipt of a paid series; fail if it has none."""
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return series.receipt
 
 
 def is_resumable(entry: Entry) -> bool:
-    """Tell whether an entry is a paid release that can be finished; a guard waits for its own."""
+    """Return whether an entry is a paid release that can be finished.
+
+    A guard is none: it waits for its release.
+    """
     return entry.resumable and entry.output != GUARD
 
 
-def is_too_late(book: Ledger, entry: Entry) -> bool:
-    """Tell whether a paid release has measured nothing, and the period of its budget is over."""
-    return book.period_is_over(entry) and not book.pending(entry).steps
+def is_too_late(ledger: Ledger, entry: Entry) -> bool:
+    """Return whether a budget's period ended before its release measured."""
+    return ledger.period_is_over(entry) and not ledger.pending(entry).steps
 
 
-def warn_of_unfinished(book: Ledger) -> None:
-    """Warn of every release that was paid and stopped, and can be finished."""
-    for entry in book.entries():
-        if is_resumable(entry) and not book.is_running(entry) and not is_too_late(book, entry):
+def warn_of_unfinished(ledger: Ledger) -> None:
+    """Warn of every stopped release that was paid and can be finished."""
+    for entry in ledger.entries():
+        if is_resumable(entry) and not ledger.is_running(entry) and not is_too_late(ledger, entry):
             warnings.warn(
                 f"Release {entry.number} of {entry.reserved_on} ({entry.charge}; {entry.output}) "
                 "was stopped before it was published: "
-                f"leastnoise.resume({str(book.path)!r}) finishes it without paying again.",
+                f"leastnoise.resume({str(ledger.path)!r}) finishes it without paying again.",
                 stacklevel=6,  # of who called the public function, through its decorators
             )
 
 
 def is_published(entry: Entry) -> bool | None:
-    """Return whether a release is in its directory, and None if that cannot be told.
+    """Return whether a release is in its directory; None if unknown.
 
     A directory appears in one step, so a manifest with the entry's receipt means that the release
     is whole.
@@ -189,36 +202,41 @@ def is_published(entry: Entry) -> bool | None:
     return True
 
 
-def check_before(ledger: Path | None, what: Spec, folder: Path) -> None:
-    """Refuse, before anything is planned, data that cannot be read, files that cannot be written, and a budget that cannot be paid."""
-    check_writable(what)
-    data = None if what.source is None else what.data(what.source)
-    unit = smallest_privacy(what.privacy)
-    reading.check_source(data, what.domain, *asked_about(what), unit.unit_column, unit.unit_reading)
-    if ledger is None:
+def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) -> None:
+    """Refuse unreadable data, unwritable files and an unaffordable budget.
+
+    It needs no plan, so a spec fails before the time for planning is spent.
+    """
+    check_writable(spec)
+    data = None if spec.source is None else spec.data(spec.source)
+    unit = smallest_privacy(spec.privacy)
+    reading.check_source(
+        data, spec.domain, *columns_to_read(spec), unit.unit_column, unit.unit_reading
+    )
+    if ledger_path is None:
         return
-    book = find_ledger(ledger, data, what.dataset, [folder], share=what.share)
-    if book is not None and not any(is_resumable(entry) for entry in book.entries()):
-        asked = smallest_privacy(what.unpaid_privacy)
-        budget = asked.budget
-        least: Cost = SeriesCost(budget)
+    ledger = find_ledger(ledger_path, data, spec.dataset, [folder], share=spec.share)
+    if ledger is not None and not any(is_resumable(entry) for entry in ledger.entries()):
+        request = smallest_privacy(spec.unpaid_privacy)
+        budget = request.budget
+        least_cost: Cost = SeriesCost(budget)
         if isinstance(
             budget, ApproxDP
         ):  # Laplace noise leaves its delta; only a plan tells how much of a rho is spent
-            least = PureCost(
+            least_cost = PureCost(
                 budget.epsilon
-                if isinstance(book.privacy.budget, ApproxDP)
+                if isinstance(ledger.privacy.budget, ApproxDP)
                 else min(budget.epsilon, SMALL)
             )
         try:
-            book.check(least, asked)
+            ledger.check(least_cost, request)
         except BudgetError:
-            if left_by_guards(book, asked) is None:
+            if budget_left_by_guards(ledger, request) is None:
                 raise
 
 
 def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
-    """Refuse, before anything is drawn, data that a plan cannot be carried out with."""
+    """Refuse data without the columns that a plan needs."""
     attributes, measures = (
         ((plan.attribute,), ()) if isinstance(plan, CategoryPlan) else plan.used()
     )
@@ -228,32 +246,37 @@ def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
     )
 
 
-def check_writable(what: Spec) -> None:
+def check_writable(spec: Spec) -> None:
     """Refuse a wrong environment, and formats that cannot be written.
 
     The sizes of tables are known once all categories are found.
     """
     check_environment()
-    known = all(search.found is not None for search in what.searches)
-    check_formats(what.options.formats, tables_to_write(what.workload.products) if known else ())
+    has_all_categories = all(search.found is not None for search in spec.searches)
+    check_formats(
+        spec.options.formats, tables_to_write(spec.workload.products) if has_all_categories else ()
+    )
 
 
 def check_affordable(
-    book: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None
+    ledger: Ledger, plan: Plan | CategoryPlan, share: Fraction | None = None
 ) -> None:
-    """Refuse, before the data are read, a plan and a guard of this share of the whole that the ledger would refuse to pay."""
+    """Refuse a plan and a guard that the ledger would refuse to pay.
+
+    ``share`` is the guard's share of the whole budget; None without a guard. No data are read.
+    """
     whole = with_guard(plan.privacy, share)
     cost: Cost = (
         plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
     )
-    book.check(cost, whole)
+    ledger.check(cost, whole)
 
 
-def fitted_plan(book: Ledger, plan: Plan, share: Fraction | None) -> Plan:
-    """Return the plan, with less budget where guards that stopped earlier releases cost the rest.
+def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:
+    """Return the plan, rescaled if stopped guards leave it too little budget.
 
     Args:
-        book: the ledger that pays.
+        ledger: the ledger that pays.
         plan: for a release.
         share: of the whole budget, for a guard; None without one.
 
@@ -262,70 +285,78 @@ def fitted_plan(book: Ledger, plan: Plan, share: Fraction | None) -> Plan:
             stopped guards, or the plan's measurements cannot be rescaled.
     """
     try:
-        check_affordable(book, plan, share)
+        check_affordable(ledger, plan, share)
     except BudgetError:
-        whole = left_by_guards(book, with_guard(plan.privacy, share))
+        whole = budget_left_by_guards(ledger, with_guard(plan.privacy, share))
         if whole is None or plan.promise is None:
             raise
         fitted = plan_for_workload(plan.workload, plan, without_guard(whole, share))
-        check_affordable(book, fitted, share)
+        check_affordable(ledger, fitted, share)
         return fitted
     return plan
 
 
-def plan_budget_left(book: Ledger, plan: Plan, options: Options) -> Fraction:
-    """Return the part of a plan's budget that stopped guards have left in a ledger; 1 without any."""
+def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
+    """Return the fraction of a plan's budget that stopped guards have left."""
     share = guard_share(options.guard)
     try:
-        check_affordable(book, plan, share)
+        check_affordable(ledger, plan, share)
     except BudgetError:
         whole = with_guard(plan.privacy, share)
-        left = left_by_guards(book, whole)
+        left = budget_left_by_guards(ledger, whole)
         if left is not None:
             size = "rho" if isinstance(whole.budget, ZCDP) else "epsilon"
             return Fraction(getattr(left.budget, size)) / getattr(whole.budget, size)
     return Fraction(1)
 
 
-def left_by_guards(book: Ledger, privacy: Privacy) -> Privacy | None:
-    """Return what a ledger has left of a budget, if stopped guards cost what is missing; else None."""
-    budget, left = privacy.budget, book.left()
+def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
+    """Return the budget a ledger has left if stopped guards spent the rest.
+
+    None if nothing is left, or if stopped guards cost less than what is missing.
+    """
+    budget, remaining = privacy.budget, ledger.left()
     size = "rho" if isinstance(budget, ZCDP) else "epsilon"
-    asked, fitting = getattr(budget, size), min(getattr(budget, size), getattr(left, size))
-    stopped = sum(getattr(entry.charge, size) for entry in _stopped_guards(book))
-    if fitting <= 0 or asked - fitting > stopped:
+    requested, affordable = (
+        getattr(budget, size),
+        min(getattr(budget, size), getattr(remaining, size)),
+    )
+    spent_on_guards = sum(getattr(entry.charge, size) for entry in _stopped_guards(ledger))
+    if affordable <= 0 or requested - affordable > spent_on_guards:
         return None
-    return privacy.within(replace(budget, **{size: fitting}))
+    return privacy.within(replace(budget, **{size: affordable}))
 
 
-def _stopped_guards(book: Ledger) -> list[Entry]:
-    """Return the guards that no release of the same share of the ledger follows."""
-    paid = [
-        entry for entry in book.entries() if entry.kind == "release" and entry.share == book.share
+def _stopped_guards(ledger: Ledger) -> list[Entry]:
+    """Return the guards that no release of the same ledger share follows."""
+    releases = [
+        entry
+        for entry in ledger.entries()
+        if entry.kind == "release" and entry.share == ledger.share
     ]
-    following = [*(entry.output for entry in paid), GUARD][1:]
+    next_outputs = [*(entry.output for entry in releases), GUARD][1:]
     return [
         entry
-        for entry, after in zip(paid, following, strict=True)
-        if entry.output == GUARD == after
+        for entry, next_output in zip(releases, next_outputs, strict=True)
+        if entry.output == GUARD == next_output
     ]
 
 
-def paid_before(book: Ledger, digest: str, output: str) -> Entry | None:
-    """Return the entry of this plan and output that was paid and stopped before it was published; None if there is none."""
-    for entry in book.entries():
+def find_stopped_entry(ledger: Ledger, digest: str, output: str) -> Entry | None:
+    """Return the stopped, resumable entry of a plan and an output, or None."""
+    for entry in ledger.entries():
         if (
             entry.resumable
             and entry.output == output
             and entry.plan_digest == digest
-            and not book.is_running(entry)
-            and not is_too_late(book, entry)
+            and not ledger.is_running(entry)
+            and not is_too_late(ledger, entry)
         ):
             return entry
     return None
 
 
-def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
+def check_search_datasets(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
     """Refuse categories that were found in another data set."""
     for search in searches:
         if search["dataset"] != dataset:
@@ -338,8 +369,11 @@ def check_searched(searches: Sequence[Mapping[str, Any]], dataset: str) -> None:
             )
 
 
-def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
-    """Return the data that are given now, or else the place where they were; refuse another join than the one that was paid for."""
+def locate_data(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
+    """Return the source that was passed, or else the recorded one.
+
+    A source with another second table than the release was paid for is refused.
+    """
     data = reading.source_from_location(location, source)
     if data is not None:
         check_join(data, joined)
@@ -347,11 +381,16 @@ def given_or_kept(source: Any, location: Any, joined: Mapping[str, Any]) -> Any:
 
 
 def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
-    """Refuse data with another second table than that of `reading.join_facts` that a release, or a series, was paid for."""
-    said, kept = reading.join_facts(source), dict(paid_for)
-    if said and kept and "" in {said["table"], kept["table"]}:  # a frame has no name
-        kept["table"] = said["table"]
-    if said != kept:
+    """Refuse data with another second table than the one that was paid for.
+
+    ``paid_for`` is what `reading.join_facts` returned at payment.
+    """
+    current_join, recorded_join = reading.join_facts(source), dict(paid_for)
+    if (
+        current_join and recorded_join and "" in {current_join["table"], recorded_join["table"]}
+    ):  # a frame has no name
+        recorded_join["table"] = current_join["table"]
+    if current_join != recorded_join:
         raise InputError(
             "A release is finished with what it was paid for: the same second table, joined on "
             "the same columns, and public or not as it "
@@ -362,21 +401,26 @@ def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
 
 # Bytes, measured on the largest tables of each kind (identities, prefixes and all ranges of 10^6
 # answers) and rounded up.
-_A_CELL = 64  # of counts, noise and noisy answers, for a cell of the largest table that is measured
-_KEPT = 16  # for every noisy answer, until the release is done
-_AN_ANSWER = 100  # for an answer of the largest table
-_A_LABEL = 900  # for a label of a table that is written: its texts, in both formats
-_BLOCK = 2**20  # progress is told after so many bytes of a CSV file
-_BYTES_A_SECOND = 2e7
+_BYTES_PER_CELL = (
+    64  # of counts, noise and noisy answers, for a cell of the largest table that is measured
+)
+_BYTES_PER_NOISY_ANSWER = 16  # for every noisy answer, until the release is done
+_BYTES_PER_ANSWER = 100  # for an answer of the largest table
+_BYTES_PER_LABEL = 900  # for a label of a table that is written: its texts, in both formats
+_BLOCK = 2**20  # bytes of a CSV file between two reports of progress
+_BYTES_PER_SECOND = 2e7
 
 
-def csv_blocks(source: Any) -> int:
-    """Return how often progress is told while CSV files are read; 0 for another source, where that is not known."""
-    return sum(math.ceil(size / _BLOCK) for size in csv_sizes(source))
+def count_csv_blocks(source: Any) -> int:
+    """Return how many blocks of CSV files will be read; 0 if unknown."""
+    return sum(math.ceil(size / _BLOCK) for size in list_csv_sizes(source))
 
 
-def csv_sizes(source: Any) -> list[int]:
-    """Return the sizes in bytes of the CSV files of a source, or of the first of two joined tables; [] for another source."""
+def list_csv_sizes(source: Any) -> list[int]:
+    """Return the sizes in bytes of the CSV files of a source.
+
+    Of two joined tables the files of the first one count. Other sources have none.
+    """
     source_location = reading.source_location(source)
     source_location = (
         source_location["joined"][0]
@@ -405,17 +449,17 @@ def csv_sizes(source: Any) -> list[int]:
     ]
 
 
-def reading_seconds(source: Any) -> float:
-    """Return about how many CPU seconds reading CSV files takes; 0 for another source, where that is not known."""
-    return sum(csv_sizes(source)) / _BYTES_A_SECOND
+def estimate_reading_seconds(source: Any) -> float:
+    """Estimate the CPU seconds to read CSV files; 0 for other sources."""
+    return sum(list_csv_sizes(source)) / _BYTES_PER_SECOND
 
 
-def resuming_seconds(book: Ledger, number: int) -> float:
-    """Return about how many CPU seconds it takes to finish a release that was measured; 0 where that is not known."""
+def estimate_resuming_seconds(ledger: Ledger, number: int) -> float:
+    """Estimate the CPU seconds to finish a measured release; 0 if unknown."""
     try:
         plans = [
-            book.pending(entry).plan
-            for entry in book.entries()
+            ledger.pending(entry).plan
+            for entry in ledger.entries()
             if entry.number == number and entry.resumable
         ]
         return sum(
@@ -426,36 +470,38 @@ def resuming_seconds(book: Ledger, number: int) -> float:
             ),
             0.0,
         )
-    except LeastNoiseError:  # what is wrong is said by whoever finishes it
+    except LeastNoiseError:  # finishing it raises the error with its message
         return 0.0
 
 
-def release_memory(plan: Plan, *, in_files: bool) -> int:
-    """Return about how many bytes a release takes beside the program itself and its rows."""
-    asked, measurements = plan.workload.products, plan.measurements
-    each = tables_to_write(asked)
+def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
+    """Estimate the bytes that a release needs in addition to its rows."""
+    products, measurements = plan.workload.products, plan.measurements
+    written_tables = tables_to_write(products)
     answers, labels = (
-        max(product.rows for product in each),
-        max(sum(operator.rows for operator in product.operators) for product in each),
+        max(product.rows for product in written_tables),
+        max(sum(operator.rows for operator in product.operators) for product in written_tables),
     )
     if measurements is None:
         tables = [
             (product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes))
-            for product in asked
+            for product in products
         ]
     else:
         tables = [
             (block.rows, math.prod(factor.operator.size for factor in block.factors))
             for block in measurements.blocks
         ]
-    measured = _A_CELL * max(map(max, tables)) + _KEPT * sum(rows for rows, _ in tables)
-    return measured + _AN_ANSWER * answers + (_A_LABEL * labels if in_files else 0)
+    measured = _BYTES_PER_CELL * max(map(max, tables)) + _BYTES_PER_NOISY_ANSWER * sum(
+        rows for rows, _ in tables
+    )
+    return measured + _BYTES_PER_ANSWER * answers + (_BYTES_PER_LABEL * labels if in_files else 0)
 
 
 def check_memory(plan: Plan, *, in_files: bool) -> None:
     """Refuse a release that would need more memory than there is."""
     require_memory(
-        release_memory(plan, in_files=in_files),
+        estimate_release_memory(plan, in_files=in_files),
         "This release",
         "Ask for fewer or smaller tables, or run it on a larger machine; nothing was spent.",
     )

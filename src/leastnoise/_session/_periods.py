@@ -1,4 +1,4 @@
-"""Series: paid once, then published period by period, a directory for each release; and finished after a run was stopped."""
+"""Pay for a series once, and publish it period by period."""
 
 import datetime as dt
 import os
@@ -18,7 +18,7 @@ from leastnoise._plan import Plan, guard_share, with_guard
 from leastnoise._planning import period_errors, series_of, truncate_plan
 from leastnoise._progress import RowProgress
 from leastnoise._release import check_target, open_draft, write_series_page
-from leastnoise._session._guard import guarded, waiting_guard
+from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
@@ -27,9 +27,9 @@ from leastnoise._session._payments import (
     is_resumable,
     is_series_plan,
     is_too_late,
-    paying,
-    receipt_of,
+    payment_run,
     reconcile_ledger,
+    require_receipt,
 )
 from leastnoise._session._release_job import (
     ReleaseRequest,
@@ -38,7 +38,7 @@ from leastnoise._session._release_job import (
     read_table,
     receipt_facts,
 )
-from leastnoise._spec import Spec, other_parts
+from leastnoise._spec import Spec, differing_parts
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
@@ -85,24 +85,25 @@ class PublishedPeriods:
     state: PeriodState | None
 
 
-def private_file(book: Ledger, entry: Entry | Receipt) -> Path:
-    """Return the path of the file with the exact counts of closed periods, which only the kernel reads.
+def private_file_path(ledger: Ledger, entry: Entry | Receipt) -> Path:
+    """Return the path of the file with the exact counts of closed periods.
 
-    It lies beside the ledger itself, by whatever link the ledger was reached.
+    Only the kernel reads it. It lies in the folder of the ledger itself, also if the ledger was
+    opened through a link.
     """
-    ledger = Path(os.path.realpath(book.path))
-    return ledger.with_name(f"{ledger.name}.series-{entry.number}.private")
+    ledger_path = Path(os.path.realpath(ledger.path))
+    return ledger_path.with_name(f"{ledger_path.name}.series-{entry.number}.private")
 
 
-def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
-    """Return the state of a series; None for an entry that is no series, or a complete one."""
+def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
+    """Return the state of an incomplete series; None for other entries."""
     if not entry.resumable:
         return None
-    pending = book.pending(entry)
+    pending = ledger.pending(entry)
     if not is_series_plan(pending.plan):
         return None
     plan = Plan.from_json(pending.plan)
-    dates, along = _dates(plan)
+    dates, along = _series_dates(plan)
     labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
     queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
     # no query ends before this period, so there is no release of an earlier one
@@ -112,15 +113,18 @@ def period_state(book: Ledger, entry: Entry) -> PeriodState | None:
     return PeriodState(labels, drawn, dates.over(_today()), missing)
 
 
-def is_unfinished(book: Ledger, entry: Entry) -> bool:
-    """Return whether a release was stopped and can be finished, or a series has a period that was drawn and not published."""
-    if not is_resumable(entry) or book.is_running(entry) or is_too_late(book, entry):
+def is_unfinished(ledger: Ledger, entry: Entry) -> bool:
+    """Return whether an entry has a release that can be finished.
+
+    It is a stopped release, or a series with a period that was drawn and not published.
+    """
+    if not is_resumable(entry) or ledger.is_running(entry) or is_too_late(ledger, entry):
         return False
-    state = period_state(book, entry)
+    state = period_state(ledger, entry)
     return state is None or bool(state.unpublished)
 
 
-def _dates(plan: Plan) -> tuple[Dates, str]:
+def _series_dates(plan: Plan) -> tuple[Dates, str]:
     """Return the attribute of dates of a series, and its name."""
     series = series_of(plan)
     if series is None:
@@ -131,18 +135,18 @@ def _dates(plan: Plan) -> tuple[Dates, str]:
 
 
 def _today() -> dt.date:
-    """Return the day (UTC), which decides which periods are over and nothing else."""
+    """Return today's date (UTC); it only decides which periods are over."""
     return dt.datetime.now(dt.UTC).date()
 
 
 @dataclass(frozen=True, slots=True)
 class _SeriesJob:
-    """A series that a run goes on with.
+    """A series that a run pays for or continues.
 
     Attributes:
         plan: for all periods.
         drawn: how many periods the ledger has.
-        request: the options of its releases, and what the ledger keeps beside the plan.
+        request: the options of its releases, and what the ledger records with the plan.
         entry: its payment; None before it is paid.
         guard_share: of the budget, for a guard that is counted before the payment; None without one.
     """
@@ -155,23 +159,23 @@ class _SeriesJob:
 
 
 @one_thread()
-def release_due(
+def publish_due_periods(
     spec: Spec,
     source: Any,
     out: Path,
-    ledger: Path,
+    ledger_path: Path,
     plan: Callable[[], Plan],
     *,
     through: str | None = None,
     progress: RowProgress | None = None,
 ) -> PublishedPeriods:
-    """Pay for a series if that was not done, draw the periods that are due, and publish them.
+    """Pay for a series unless it is paid, and publish the periods due.
 
     Args:
         spec: with ``[series]``.
         source: the private data.
         out: the directory of the series.
-        ledger: the file of the ledger, which may not exist yet.
+        ledger_path: the file of the ledger, which may not exist yet.
         plan: makes the plan, if the series was not paid before.
         through: the last period to draw; None for the last that is over.
         progress: shows how far reading is.
@@ -179,64 +183,66 @@ def release_due(
     if spec.series is None:
         raise InputError("Periods are published of a spec with [series]; this one has none.")
     target, dates = Path(out).expanduser().absolute(), spec.series.dates(spec.domain)
-    periods_due = _due(dates, through)
+    periods_due = _count_due_periods(dates, through)
     check_writable(spec)
     dataset = spec.dataset
-    book = find_ledger(ledger, source, dataset, [target.parent], share=spec.share)
-    if book is not None:
-        reconcile_ledger(book)
-    entry = None if book is None else _entry_of(book, target)
-    if book is None or entry is None:
-        job = _new_job(spec, source, target, book, plan)
+    ledger = find_ledger(ledger_path, source, dataset, [target.parent], share=spec.share)
+    if ledger is not None:
+        reconcile_ledger(ledger)
+    entry = None if ledger is None else _find_series_entry(ledger, target)
+    if ledger is None or entry is None:
+        job = _new_job(spec, source, target, ledger, plan)
     elif entry.state == "sealed":
         # a run may have been stopped between sealing and removing it
-        private_file(book, entry).unlink(missing_ok=True)
+        private_file_path(ledger, entry).unlink(missing_ok=True)
         return PublishedPeriods(entry, False, (), None)
     else:
-        job = _begun_job(spec, book, entry)
+        job = _begun_job(spec, ledger, entry)
     _check_not_older(target, [str(label) for label in dates.labels[job.drawn :]])
     check_join(source, job.request.joined)
     table = None
     if periods_due > job.drawn:
         table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
-    if book is None:
+    if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
-        book = open_or_create_ledger(ledger, name, with_guard(job.plan.privacy, job.guard_share))
-    return _draw_and_publish(job, table, book, target, periods_due)
+        ledger = open_or_create_ledger(
+            ledger_path, name, with_guard(job.plan.privacy, job.guard_share)
+        )
+    return _draw_and_publish(job, table, ledger, target, periods_due)
 
 
 def _new_job(
-    spec: Spec, source: Any, target: Path, book: Ledger | None, plan: Callable[[], Plan]
+    spec: Spec, source: Any, target: Path, ledger: Ledger | None, plan: Callable[[], Plan]
 ) -> _SeriesJob:
-    """Return a series that is not paid yet; refuse one that the ledger would not pay for."""
+    """Plan an unpaid series; refuse one that the ledger would not pay for."""
     check_target(target)
-    if book is not None:
-        book.check_for_all_times()
-    made = plan()
-    mechanism_of(made).prepare(made)
-    check_readable(made, source)
+    if ledger is not None:
+        ledger.check_for_all_times()
+    new_plan = plan()
+    mechanism_of(new_plan).prepare(new_plan)
+    check_readable(new_plan, source)
     share = guard_share(spec.options.guard)
-    if book is not None:
-        guard_is_paid = waiting_guard(book, made, share) is not None
-        check_affordable(book, made, None if guard_is_paid else share)
+    if ledger is not None:
+        guard_is_paid = find_waiting_guard(ledger, new_plan, share) is not None
+        check_affordable(ledger, new_plan, None if guard_is_paid else share)
     request = ReleaseRequest(
         spec.options,
         reading.source_location(source),
         joined=reading.join_facts(source),
         library=find_library(type(source)),
     )
-    return _SeriesJob(made, 0, request, guard_share=share)
+    return _SeriesJob(new_plan, 0, request, guard_share=share)
 
 
-def _begun_job(spec: Spec, book: Ledger, entry: Entry) -> _SeriesJob:
-    """Return a series that was paid; refuse another spec."""
-    pending = book.pending(entry)
+def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
+    """Read a paid series; refuse a spec that differs from its own."""
+    pending = ledger.pending(entry)
     plan = Plan.from_json(pending.plan)
-    if other := other_parts(plan, spec):
+    if differences := differing_parts(plan, spec):
         raise InputError(
             f"The directory {entry.output} belongs to a series of another spec (its "
-            f"{', '.join(other)} differ), release {entry.number} "
-            f"in the ledger {book.path}. Go on with that spec, or choose another directory for "
+            f"{', '.join(differences)} differ), release {entry.number} "
+            f"in the ledger {ledger.path}. Go on with that spec, or choose another directory for "
             "this one, which is then paid."
         )
     request = replace(ReleaseRequest.from_json(pending.options), options=spec.options)
@@ -244,51 +250,54 @@ def _begun_job(spec: Spec, book: Ledger, entry: Entry) -> _SeriesJob:
 
 
 def _draw_and_publish(
-    job: _SeriesJob, table: "Table | None", book: Ledger, target: Path, periods_due: int
+    job: _SeriesJob, table: "Table | None", ledger: Ledger, target: Path, periods_due: int
 ) -> PublishedPeriods:
-    """Pay for a series that was not paid, draw its periods up to the last that is due, and publish them."""
+    """Pay for a series unless it is paid, draw the periods due, and publish."""
     plan, request = job.plan, job.request
     guard = None
     if job.guard_share is not None:
-        guard = guarded(book, table, plan, job.guard_share, request.options.rows)
+        guard = pay_for_guard(ledger, table, plan, job.guard_share, request.options.rows)
     if guard is not None:
         request = replace(request, guard=guard.facts)
-    with paying(book, ledger_bytes_needed(plan)) as run:
+    with payment_run(ledger, ledger_bytes_needed(plan)) as run:
         if job.entry is None:
-            receipt = _pay(plan, request, book, target, run)
+            receipt = _pay(plan, request, ledger, target, run)
             if guard is not None:
-                guard.seal(book)
+                guard.seal(ledger)
         else:
-            receipt = book.take_over(job.entry, run)
-        series = Series.resumed(release_contract(plan), table, book, receipt)
-        state = private_file(book, receipt)
+            receipt = ledger.take_over(job.entry, run)
+        series = Series.resumed(release_contract(plan), table, ledger, receipt)
+        state = private_file_path(ledger, receipt)
         values = [series.period(state) for _ in range(max(job.drawn, periods_due))]
-        written = _publish(plan, values, book, request, receipt, target)
-    entry = book.entries()[receipt.number - 1]
-    return PublishedPeriods(entry, job.entry is None, written, period_state(book, entry))
+        directories = _publish(plan, values, ledger, request, receipt, target)
+    entry = ledger.entries()[receipt.number - 1]
+    return PublishedPeriods(entry, job.entry is None, directories, period_state(ledger, entry))
 
 
-def _pay(plan: Plan, request: ReleaseRequest, book: Ledger, target: Path, run: str) -> Receipt:
+def _pay(plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str) -> Receipt:
     """Pay for all periods of a series."""
-    dates, along = _dates(plan)
+    dates, along = _series_dates(plan)
     tables = pluralize(len(plan.workload.products), "table")
     series = Series.paid(
         release_contract(plan),
         None,
-        book,
+        ledger,
         output=str(target),
         description=f"series of {dates.size} periods along {along}, {tables}",
         options=request.to_json(),
         run=run,
     )
-    return receipt_of(series)
+    return require_receipt(series)
 
 
 def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
-    """Refuse a ledger that was put back from a copy: a release of a period that it has not drawn would get a second value."""
-    if beyond := [label for label in undrawn if (target / label).exists()]:
+    """Refuse an older copy of a ledger, which would draw a period twice.
+
+    It is recognised by the release of a period that the ledger has not drawn.
+    """
+    if released_labels := [label for label in undrawn if (target / label).exists()]:
         raise LedgerError(
-            f"The directory {target} has a release of {beyond[0]}, which the ledger has not "
+            f"The directory {target} has a release of {released_labels[0]}, which the ledger has not "
             "drawn: ledger and private file are an older "
             "copy, or the directory is of another series. Put back the newest ledger and private "
             "file, or choose another directory for a "
@@ -296,35 +305,35 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
         )
 
 
-def _due(dates: Dates, through: str | None) -> int:
-    """Return how many periods are to be drawn; refuse one that is not over."""
-    over, labels = dates.over(_today()), [*map(str, dates.labels)]
+def _count_due_periods(dates: Dates, through: str | None) -> int:
+    """Return how many periods to draw; refuse one that is not over."""
+    periods_over, labels = dates.over(_today()), [*map(str, dates.labels)]
     if through is None:
-        if not over:
+        if not periods_over:
             raise InputError(
                 f"No period is over yet; the first, {labels[0]}, ends on {dates.last_day(1)} "
                 "(UTC). Nothing was spent."
             )
-        return over
-    wanted = labels.index(one_of("--through", through, labels)) + 1
-    if wanted > over:
+        return periods_over
+    periods_wanted = labels.index(one_of("--through", through, labels)) + 1
+    if periods_wanted > periods_over:
         raise InputError(
-            f"The period {through} is not over; it ends on {dates.last_day(wanted)} (UTC). "
+            f"The period {through} is not over; it ends on {dates.last_day(periods_wanted)} (UTC). "
             "Nothing was spent."
         )
-    return wanted
+    return periods_wanted
 
 
-def _entry_of(book: Ledger, target: Path) -> Entry | None:
-    """Return the entry of the series that was paid for this directory; None if there is none."""
-    for entry in book.entries():
+def _find_series_entry(ledger: Ledger, target: Path) -> Entry | None:
+    """Return the entry of the series paid for a directory, or None."""
+    for entry in ledger.entries():
         if entry.kind == "release" and entry.output == str(target) and entry.state != "absent":
-            if book.is_running(entry):
+            if ledger.is_running(entry):
                 raise LedgerError(
-                    f"Release {entry.number} in the ledger {book.path} is being made by another "
+                    f"Release {entry.number} in the ledger {ledger.path} is being made by another "
                     "process. Wait for it."
                 )
-            if entry.state == "sealed" or period_state(book, entry) is not None:
+            if entry.state == "sealed" or period_state(ledger, entry) is not None:
                 return entry
     return None
 
@@ -332,73 +341,75 @@ def _entry_of(book: Ledger, target: Path) -> Entry | None:
 def _publish(
     plan: Plan,
     values: Sequence[tuple[SignedArray, ...]],
-    book: Ledger,
+    ledger: Ledger,
     request: ReleaseRequest,
     receipt: Receipt,
     target: Path,
 ) -> tuple[Path, ...]:
-    """Write the missing releases and the page of all; seal a series whose last period was drawn.
+    """Write missing releases and the page of all; seal a complete series.
 
     Args:
         plan: of all periods.
         values: for every period that was drawn the noisy answers of each block.
-        book: the ledger that paid.
-        request: the options of the releases, and what the ledger keeps beside the plan.
+        ledger: the ledger that paid.
+        request: the options of the releases, and what the ledger records with the plan.
         receipt: of the payment.
         target: the directory of the series.
     """
-    dates, _ = _dates(plan)
-    written = []
+    dates, _ = _series_dates(plan)
+    directories = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
-        part = None if (target / label).exists() else truncate_plan(plan, periods)
-        if part is not None:
+        period_plan = None if (target / label).exists() else truncate_plan(plan, periods)
+        if period_plan is not None:
             with open_draft(check_target(target / label)) as folder:
-                outcome = outcome_up_to(plan, part, values[:periods], receipt.id)
-                publish(part, request, outcome, folder, receipt_facts(book, receipt))
-            written.append(target / label)
+                outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
+                publish(period_plan, request, outcome, folder, receipt_facts(ledger, receipt))
+            directories.append(target / label)
     if target.is_dir():
         write_series_page(target, request.options, plan.workload.products, period_errors(plan))
     if len(values) == dates.size:
-        book.seal(receipt)
-        private_file(book, receipt).unlink(missing_ok=True)
-    return tuple(written)
+        ledger.seal(receipt)
+        private_file_path(ledger, receipt).unlink(missing_ok=True)
+    return tuple(directories)
 
 
-def outcome_up_to(
-    plan: Plan, part: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str
+def build_outcome_through(
+    plan: Plan, period_plan: Plan, values: Sequence[tuple[SignedArray, ...]], receipt: str
 ) -> Outcome:
-    """Return the noisy answers of all periods so far as one observation.
+    """Combine the noisy answers of all periods so far into one outcome.
 
     Args:
         plan: of all periods.
-        part: the plan up to the last of the periods.
+        period_plan: the plan up to the last of the periods.
         values: for every period the noisy answers of each block that were drawn when it closed.
         receipt: identification of the payment; "" for an unpaid series.
     """
-    _, along = _dates(plan)
-    observed = []
+    _, along = _series_dates(plan)
+    noisy_answers = []
     for index, block in enumerate(plan.measured().blocks):
         shape = [block.copies, *(factor.operator.rows for factor in block.factors)]
         answers = np.zeros(shape, dtype=np.int64)
         is_drawn = np.zeros(shape, dtype=bool)
-        for period, of_blocks in enumerate(values):
+        for period, block_answers in enumerate(values):
             rows = rows_due(block, along, period)
-            answers[rows] = of_blocks[index]
+            answers[rows] = block_answers[index]
             is_drawn[rows] = True
-        observed.append(narrow(answers[is_drawn]))
-    observation = Observation(part.measured(), tuple(observed), receipt, private=bool(receipt))
-    return Outcome(part, observation)
+        noisy_answers.append(narrow(answers[is_drawn]))
+    observation = Observation(
+        period_plan.measured(), tuple(noisy_answers), receipt, private=bool(receipt)
+    )
+    return Outcome(period_plan, observation)
 
 
-def finish_series(book: Ledger, entry: Entry) -> tuple[Path, ...]:
+def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
     """Publish the periods that were drawn and are not in the directory.
 
     Nothing is drawn, so neither the rows nor the private file are needed.
     """
-    pending = book.pending(entry)
+    pending = ledger.pending(entry)
     plan, request = Plan.from_json(pending.plan), ReleaseRequest.from_json(pending.options)
-    with paying(book, ledger_bytes_needed(plan)) as run:
-        receipt = book.take_over(entry, run)
-        series = Series.resumed(release_contract(plan), None, book, receipt)
-        values = [series.period(private_file(book, receipt)) for _ in pending.steps]
-        return _publish(plan, values, book, request, receipt, Path(entry.output))
+    with payment_run(ledger, ledger_bytes_needed(plan)) as run:
+        receipt = ledger.take_over(entry, run)
+        series = Series.resumed(release_contract(plan), None, ledger, receipt)
+        values = [series.period(private_file_path(ledger, receipt)) for _ in pending.steps]
+        return _publish(plan, values, ledger, request, receipt, Path(entry.output))

@@ -1,4 +1,4 @@
-"""From what was drawn to a published release or search, also after a run was stopped, without paying again; and releases read back."""
+"""Carry out paid plans and publish them; finish stopped runs; read releases."""
 
 import json
 import os
@@ -46,7 +46,7 @@ from leastnoise._release import (
     write_categories,
 )
 from leastnoise._session._guard import guard_measurements
-from leastnoise._session._payments import IN_MEMORY, given_or_kept, is_too_late, paying
+from leastnoise._session._payments import IN_MEMORY, is_too_late, locate_data, payment_run
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
 from leastnoise._trusted.check import InputError, LeastNoiseError, LedgerError, one_of
@@ -69,15 +69,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequest:
-    """What the ledger keeps of a release or a search beside its plan, so that another process can finish it.
+    """What the ledger records with a plan, to finish it in another process.
 
     Attributes:
         options: of the release.
         address: where the data are, from `reading.source_location`.
-        guard: what the guard counted, from `guarded`; empty without one.
+        guard: what the guard counted, from `pay_for_guard`; empty without one.
         joined: what the receipt says of a second table; empty without one.
-        library: of the data frames that the data came in, for the answers; the ledger does not keep
-            it.
+        library: of the data frames that the data came in, for the answers; the ledger does not
+            record it.
     """
 
     options: Options = field(default_factory=Options)
@@ -87,10 +87,14 @@ class ReleaseRequest:
     library: str | None = None
 
     def to_json(self) -> str:
-        """Return the text that the ledger keeps."""
+        """Return the text that the ledger records."""
         version = versions()["leastnoise"]
-        beside = {"source": self.address, "guard": dict(self.guard), "joined": dict(self.joined)}
-        return json.dumps({"version": version, "options": self.options.to_json(), **beside})
+        data_facts = {
+            "source": self.address,
+            "guard": dict(self.guard),
+            "joined": dict(self.joined),
+        }
+        return json.dumps({"version": version, "options": self.options.to_json(), **data_facts})
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseRequest":
@@ -110,10 +114,10 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseJob:
-    """What is paid for and carried out: a release, or a search for categories.
+    """A release, or a search for categories, to pay for and carry out.
 
     Attributes:
-        plan: of it.
+        plan: of the release or the search.
         terms: what the series may do, and costs.
         draw: takes the steps of the plan with a series, and returns an `Outcome`, or the keys that
             were found.
@@ -130,15 +134,18 @@ class ReleaseJob:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRelease:
-    """A release, or the categories of a search, paid before and finished now; ``out`` is None if it was not to be written."""
+    """A release, or the categories of a search, finished after a stop.
+
+    ``out`` is None if it was not to be written.
+    """
 
     entry: Entry
     release: Any
     out: Path | None
 
 
-def job_of_plan(plan: Plan | CategoryPlan) -> ReleaseJob:
-    """Return what a plan asks for; raise the errors of a plan that this version cannot carry out."""
+def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
+    """Prepare a plan to be carried out; refuse one of another version."""
     if isinstance(plan, CategoryPlan):
         terms = ReleaseContract(
             domain=plan.domain,
@@ -155,18 +162,18 @@ def job_of_plan(plan: Plan | CategoryPlan) -> ReleaseJob:
             room,
             f"categories of {plan.attribute!r}",
         )
-    described = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
+    description = f"{pluralize(len(plan.workload.products), 'table')}, {plan.strategy}"
     return ReleaseJob(
         plan,
         release_contract(plan),
         mechanism_of(plan).prepare(plan),
         ledger_bytes_needed(plan),
-        described,
+        description,
     )
 
 
 def ledger_bytes_needed(plan: Plan) -> int:
-    """Return how many bytes the ledger and its journal need for the measurements of a plan."""
+    """Return the bytes a ledger and its journal need for a plan's measurements."""
     numbers = (
         2**16
         if plan.measurements is None
@@ -182,7 +189,10 @@ def read_table(
     *,
     usage: bool = False,
 ) -> "Table":
-    """Encode the rows, or count the keys, that a plan is about; ``usage`` also counts the rows used and not used."""
+    """Encode the rows, or count the keys, that a plan needs.
+
+    With ``usage`` the rows used and not used are counted too.
+    """
     unit = plan.privacy
     if isinstance(plan, CategoryPlan):
         return reading.read_keys(
@@ -214,7 +224,7 @@ def read_table(
 
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
-    """Return the attributes of the marginals that are measured, by measure; None where the plan does not name all of them."""
+    """Return the measured marginals by measure; None if some are still open."""
     if plan.measurements is None or any(
         block.limits is not None for block in plan.measurements.blocks
     ):
@@ -232,51 +242,51 @@ def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
 
 def publish(
     plan: Plan | CategoryPlan,
-    asked: ReleaseRequest,
-    drawn: Any,
+    request: ReleaseRequest,
+    outcome: Any,
     folder: Draft | None,
     receipt: Mapping[str, Any],
 ) -> Any:
-    """Make a release of an outcome, or found categories of keys, and write it.
+    """Build and write a release from an outcome, or categories from keys.
 
     Args:
         plan: a search's; a release takes that of its outcome.
-        asked: the options, and what the receipt says besides.
-        drawn: what `Work.draw` returned.
+        request: the options, and what the receipt says besides.
+        outcome: what `ReleaseJob.draw` returned.
         folder: where to write; None to write nothing.
         receipt: from `receipt_facts`; empty if nothing was paid.
     """
-    guard = {f"guard_{name}": value for name, value in asked.guard.items()}
-    facts = {**receipt, **guard, **({"joined": dict(asked.joined)} if asked.joined else {})}
-    made: Any
+    guard = {f"guard_{name}": value for name, value in request.guard.items()}
+    facts = {**receipt, **guard, **({"joined": dict(request.joined)} if request.joined else {})}
+    result: Any
     write: Callable[[Any, Draft], None]
     if isinstance(plan, CategoryPlan):
-        units = tuple(drawn.units.tolist())
-        made = FoundCategories(
-            plan=plan, texts=drawn.keys, units=units, private=bool(receipt), receipt=facts
+        units = tuple(outcome.units.tolist())
+        result = FoundCategories(
+            plan=plan, texts=outcome.keys, units=units, private=bool(receipt), receipt=facts
         )
         write = write_categories
     else:
-        made, write = build_release(drawn, asked.options, facts, asked.library), fill_draft
+        result, write = build_release(outcome, request.options, facts, request.library), fill_draft
     if folder is not None:
-        write(made, folder)
+        write(result, folder)
         folder.publish()
-    return made
+    return result
 
 
-def receipt_facts(book: Ledger, receipt: Receipt) -> dict[str, Any]:
-    """Return what a manifest says of a payment."""
+def receipt_facts(ledger: Ledger, receipt: Receipt) -> dict[str, Any]:
+    """Return the facts about a payment for a manifest."""
     facts = {
         "dataset": receipt.dataset,
-        "ledger": book.path.name,
-        "ledger_id": book.id,
+        "ledger": ledger.path.name,
+        "ledger_id": ledger.id,
         "charge": str(receipt.charge),
     }
     return {"id": receipt.id, **facts, "number": receipt.number, "head": receipt.head}
 
 
 def finish_paid(
-    book: Ledger,
+    ledger: Ledger,
     entry: Entry,
     source: Any = None,
     *,
@@ -284,70 +294,79 @@ def finish_paid(
     out: Any = None,
     progress: RowProgress | None = None,
 ) -> FinishedRelease:
-    """Finish one release or search that was paid; the data are read only if something is left to draw."""
-    pending = book.pending(entry)
-    with _of_its_version(book, entry, pending.options):
-        asked = ReleaseRequest.from_json(pending.options)
-        work = job_of_plan(
+    """Finish a paid release or search, and publish it.
+
+    The data are read only if a step is left to draw.
+    """
+    pending = ledger.pending(entry)
+    with _explain_unreadable_plan(ledger, entry, pending.options):
+        request = ReleaseRequest.from_json(pending.options)
+        job = build_release_job(
             (CategoryPlan if is_category_plan(pending.plan) else Plan).from_json(pending.plan)
         )
-    data = given_or_kept(source, asked.address, asked.joined)
-    if is_too_late(book, entry):
-        book.check_period_of(entry)  # raises; the kernel would refuse it too
+    data = locate_data(source, request.address, request.joined)
+    if is_too_late(ledger, entry):
+        ledger.check_period_of(entry)  # raises; the kernel would refuse it too
     target = (
         None if out is None and entry.output == IN_MEMORY else check_target(out or entry.output)
     )
     with (
         nullcontext() if target is None else open_draft(target) as folder,
-        paying(book, work.room) as process,
+        payment_run(ledger, job.room) as process,
     ):
-        receipt, drawn = book.take_over(entry, process), None
+        receipt = ledger.take_over(entry, process)
+        outcome = None
         with suppress(NeedsData):
-            drawn = work.draw(Series.resumed(work.terms, None, book, receipt))
-        if drawn is None:
+            outcome = job.draw(Series.resumed(job.terms, None, ledger, receipt))
+        if outcome is None:
             if data is None:
                 raise InputError(
                     "What was paid has steps left to draw, and its data were not in a file. Give "
                     "them as source."
                 )
-            table = read_table(work.plan, data, progress)
-            drawn = work.draw(Series.resumed(work.terms, table, book, receipt))
-        asked = asked if options is None else replace(asked, options=options)
-        made = publish(work.plan, asked, drawn, folder, receipt_facts(book, receipt))
-        book.seal(receipt)
-        return FinishedRelease(entry, made, target)
+            table = read_table(job.plan, data, progress)
+            outcome = job.draw(Series.resumed(job.terms, table, ledger, receipt))
+        request = request if options is None else replace(request, options=options)
+        result = publish(job.plan, request, outcome, folder, receipt_facts(ledger, receipt))
+        ledger.seal(receipt)
+        return FinishedRelease(entry, result, target)
 
 
 @contextmanager
-def _of_its_version(book: Ledger, entry: Entry, options: str) -> Iterator[None]:
-    """Tell what another version of the program recorded, and can finish, from what is damaged."""
+def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iterator[None]:
+    """Raise a LedgerError that names the version that recorded a plan.
+
+    That version can finish the release; an error under the same version is raised as it is.
+    """
     try:
         yield
     except LeastNoiseError as error:
-        running, paid_with = versions()["leastnoise"], ""
+        running_version, paying_version = versions()["leastnoise"], ""
         with suppress(ValueError, KeyError, TypeError):
-            paid_with = str(json.loads(options)["version"])
-        if running == paid_with:
+            paying_version = str(json.loads(options)["version"])
+        if running_version == paying_version:
             if not isinstance(error, InputError):
                 raise
             # what a plan is refused for before payment says that nothing was spent, and to plan
             # again
             raise LedgerError(
-                f"Release {entry.number} in the ledger {book.path} was paid, and this program "
+                f"Release {entry.number} in the ledger {ledger.path} was paid, and this program "
                 "cannot carry out what it recorded: "
                 f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid "
                 "for it; nothing is paid again."
             ) from None
-        by = f"leastnoise {paid_with}" if paid_with else "an earlier leastnoise"
+        paying_program = (
+            f"leastnoise {paying_version}" if paying_version else "an earlier leastnoise"
+        )
         raise LedgerError(
-            f"Release {entry.number} in the ledger {book.path} was paid with {by}, and leastnoise "
-            f"{running} cannot read what it recorded. "
+            f"Release {entry.number} in the ledger {ledger.path} was paid with {paying_program}, and leastnoise "
+            f"{running_version} cannot read what it recorded. "
             "Finish it with that version; nothing is paid again."
         ) from None
 
 
 def read_release(directory: str | os.PathLike[str]) -> Release:
-    """Read a release that `write` made; its answers are computed again from the measurements.
+    """Read a published release, and compute its answers from its measurements.
 
     Args:
         directory: the release.
@@ -365,7 +384,7 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
 
 
 def _read_published(path: Path) -> tuple[Release, Manifest]:
-    """Read a release and its manifest, and check that its measurements are those that it lists."""
+    """Read a release and its manifest, and check the listed measurements."""
     manifest = read_manifest(path)
     plan = _listed_text(path, manifest, "measurements/plan.json")
     observation = _listed_text(path, manifest, "measurements/observation.json")
@@ -374,7 +393,7 @@ def _read_published(path: Path) -> tuple[Release, Manifest]:
 
 
 def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
-    """Return the text of a file of a release, which must have the digest in its manifest."""
+    """Return the text of a file whose digest the manifest lists."""
     try:
         is_listed = sha256(path / name) == manifest.digests.get(name)
         text = (path / name).read_text(encoding="utf-8") if is_listed else ""
@@ -391,10 +410,10 @@ def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
 
 
 def outcome_from_json(plan: str, observation: str) -> Outcome:
-    """Read the texts of the plan and the observation that a release keeps."""
-    made = Plan.from_json(plan)
+    """Read an outcome from the texts of its plan and its observation."""
+    plan_read = Plan.from_json(plan)
     return read(
-        lambda: _outcome(made, read_json(observation)),
+        lambda: _outcome(plan_read, read_json(observation)),
         "observation",
         "Use an intact copy of the release.",
     )
@@ -423,7 +442,7 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
 
 
 def export(directory: str | os.PathLike[str], form: str) -> str:
-    """A release that was written, as a text for other people or programs.
+    """Return a published release as a text in another form.
 
     Args:
         directory: the release.
@@ -450,7 +469,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Spent:
-    """What a release or a search for categories in a directory has spent, for another ledger."""
+    """What the release or search in a directory has spent, for a ledger."""
 
     private: bool
     privacy: Privacy
@@ -461,7 +480,7 @@ class _Spent:
 
 
 def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
-    """Return what all periods of a series cost, from the plan of one of its releases."""
+    """Return the cost of all periods of a series."""
     if series.cost is None:
         raise InputError(
             f"The release in {str(directory)!r} is damaged: its plan does not say what its series "
@@ -471,7 +490,7 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 
 
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
-    """Enter what a release, or a search for categories, cost into a ledger that does not know it."""
+    """Enter the cost of a release or a search into another ledger."""
     directory = Path(release).absolute()
     spent = (
         _spent_on_categories(directory)
@@ -485,17 +504,17 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
             "There is nothing to enter."
         )
     paid_from = f"paid from {receipt.get('ledger')}, release {receipt.get('number')}"
-    known = {entry.id for entry in ledger.entries()}
-    if receipt["id"] not in known:
+    known_ids = {entry.id for entry in ledger.entries()}
+    if receipt["id"] not in known_ids:
         note_run(ledger.path.absolute(), receipt["id"])
-    share, of_guard = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
-    has_own_payment = not known & {receipt["id"], of_guard}
+    share, guard_id = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
+    has_own_payment = not known_ids & {receipt["id"], guard_id}
     if share is not None and has_own_payment:
         guard = guard_measurements(spent.privacy, share)
         ledger.add_spent(
             guard.privacy,
             guard_cost(guard),
-            receipt=of_guard,
+            receipt=guard_id,
             output=str(directory),
             note=f"its guard, {paid_from}",
             on=spent.written,
@@ -512,7 +531,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
 
 
 def _spent_on_categories(directory: Path) -> _Spent:
-    """Return what a search for categories has spent: the whole of its budget."""
+    """Return what a search for categories spent: its whole budget."""
     categories = read_categories(directory)
     plan = categories.plan
     return _Spent(
@@ -526,7 +545,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 
 
 def _spent_on_release(directory: Path) -> _Spent:
-    """Return what a release has spent; the first one of a series is that of all that it pays for."""
+    """Return what a release spent; for a series, the cost of all periods."""
     release, manifest = _read_published(directory)
     plan, series = release.plan, release.plan.details.series
     return _Spent(

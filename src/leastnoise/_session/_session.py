@@ -1,4 +1,4 @@
-"""The public functions that make and resume releases and searches: they wire adapters, planner, kernel, estimate and release together."""
+"""The public functions that carry out and resume releases and searches."""
 
 import warnings
 from collections.abc import Callable
@@ -24,36 +24,36 @@ from leastnoise._release import (
 )
 from leastnoise._session._guard import (
     GuardPayment,
+    find_waiting_guard,
     guard_measurements,
     guard_terms,
-    guarded,
-    judged,
-    waiting_guard,
+    judge_counts,
+    pay_for_guard,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
     check_memory,
     check_readable,
-    check_searched,
-    csv_blocks,
-    fitted_plan,
+    check_search_datasets,
+    count_csv_blocks,
+    find_stopped_entry,
+    fit_plan_to_ledger,
     is_resumable,
     is_series_plan,
     is_too_late,
-    paid_before,
-    paying,
-    receipt_of,
+    payment_run,
     reconcile_ledger,
+    require_receipt,
     warn_of_unfinished,
 )
-from leastnoise._session._periods import finish_series, is_unfinished, release_due
+from leastnoise._session._periods import finish_series, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import (
     FinishedRelease,
     ReleaseJob,
     ReleaseRequest,
+    build_release_job,
     finish_paid,
-    job_of_plan,
     publish,
     read_release,
     read_table,
@@ -88,7 +88,7 @@ def find_categories(
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
 ) -> FoundCategories:
-    """Find the categories that enough people have; pay for it first.
+    """Pay for a search, and return the categories that enough people have.
 
     Args:
         plan: from `plan_categories`.
@@ -114,7 +114,7 @@ def find_categories(
             search.
 
     Guarantees: the categories and their noisy numbers of units satisfy the plan's budget for its
-        unit and neighbours, however many of its ``max_rows`` categories a unit has alone. The
+        unit and neighbours, however many of its ``max_rows`` categories only that unit has. The
         charge is on the ledger's disk before any noise is drawn. Killed at any instant, the search
         is paid and absent, paid and resumable, or paid and whole.
 
@@ -128,15 +128,22 @@ def find_categories(
     """
     if not isinstance(plan, CategoryPlan):
         raise refuse("plan", type(plan).__name__, "a plan from leastnoise.plan_categories")
-    target, work, options = None if out is None else check_target(out), job_of_plan(plan), Options()
+    target = None if out is None else check_target(out)
+    job = build_release_job(plan)
+    options = Options()
     categories: FoundCategories
     if seed is not None:
-        categories = _simulated(
-            work, source, _seeded(seed, ledger, "search"), options, target, row_progress(progress)
+        categories = _simulate_release(
+            job,
+            source,
+            _seeded_entropy(seed, ledger, "search"),
+            options,
+            target,
+            row_progress(progress),
         )
     else:
-        categories = _paid(
-            work,
+        categories = _pay_and_release(
+            job,
             source,
             ledger,
             target,
@@ -148,20 +155,20 @@ def find_categories(
     return categories
 
 
-def planned_spec(what: Spec, progress: Callable[[str], None] | None = None) -> Plan:
-    """Return the plan that a spec asks for."""
-    return what.plan(what.search(progress))
+def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
+    """Plan the release or the series of a spec."""
+    return spec.plan(spec.search(progress))
 
 
-def spec_seconds(what: Spec) -> float:
-    """Return about how many CPU seconds it takes to make the plan that a spec asks for."""
-    return expected_seconds(what.workload, what.planned_privacy, what.search(), what.objective)
+def estimate_planning_seconds(spec: Spec) -> float:
+    """Estimate the CPU seconds to plan a spec."""
+    return expected_seconds(spec.workload, spec.planned_privacy, spec.search(), spec.objective)
 
 
 @one_thread()
 @show_rows(
     "measuring, estimating and writing",
-    lambda plan, source, *_, **given: _expected(plan, source, **given),
+    lambda plan, source, *_, **given: _expected_progress(plan, source, **given),
 )
 def release(
     plan: Plan,
@@ -174,7 +181,7 @@ def release(
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
 ) -> Release:
-    """Measure, estimate and answer; pay for it first.
+    """Pay for a plan, measure, estimate, and return the release.
 
     Args:
         plan: what to do, from ``plan``.
@@ -183,7 +190,7 @@ def release(
         ledger: the ledger of the data set, or its file; made with the plan's budget if the file
             does not exist. Needed without a ``seed``.
         out: a directory to write, which must not exist yet; None to write nothing.
-        options: the level of the intervals, answers beside the unbiased ones, what is written and
+        options: the level of the intervals, further answers, what is written and
             how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
@@ -213,8 +220,8 @@ def release(
     with the measurement that it has; nothing
         is paid again. Without ``out``, a warning names each earlier release that can be finished.
 
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> release = ln.release(made, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
+    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F", "M", "M"]}), seed=7)
     >>> release.observation.private
     False
     """
@@ -225,22 +232,27 @@ def release(
             "This plan is of a series, which is published period by period: `release_series` does "
             "it."
         )
-    work = job_of_plan(plan)
+    job = build_release_job(plan)
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
     check_options(plan, options)
     target = None if out is None else check_target(out)
     check_memory(plan, in_files=target is not None)
-    made: Release
+    result: Release
     if seed is not None:
-        made = _simulated(
-            work, source, _seeded(seed, ledger, "release"), options, target, row_progress(progress)
+        result = _simulate_release(
+            job,
+            source,
+            _seeded_entropy(seed, ledger, "release"),
+            options,
+            target,
+            row_progress(progress),
         )
     else:
         whole = with_guard(plan.privacy, guard_share(options.guard))
-        made = _paid(
-            work,
+        result = _pay_and_release(
+            job,
             source,
             ledger,
             target,
@@ -249,10 +261,10 @@ def release(
             dataset=dataset,
             progress=row_progress(progress),
         )
-    return made
+    return result
 
 
-def _seeded(seed: int, ledger: object, kind: str) -> SeededEntropy:
+def _seeded_entropy(seed: int, ledger: object, kind: str) -> SeededEntropy:
     if ledger is not None:
         raise InputError(
             f"A seeded {kind} pays nothing, because its noise protects nobody; leave out the "
@@ -261,16 +273,18 @@ def _seeded(seed: int, ledger: object, kind: str) -> SeededEntropy:
     return SeededEntropy(seed)
 
 
-def _simulated(
-    work: ReleaseJob,
+def _simulate_release(
+    job: ReleaseJob,
     source: Any,
     entropy: SeededEntropy,
     options: Options,
     target: Path | None,
     progress: RowProgress | None,
 ) -> Any:
-    """Make a release or search with noise that protects nobody."""
-    plan, share, guard = work.plan, guard_share(options.guard), dict[str, Any]()
+    """Carry out a release or search with seeded noise that protects nobody."""
+    plan = job.plan
+    share = guard_share(options.guard)
+    guard: dict[str, Any] = {}
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
@@ -278,17 +292,17 @@ def _simulated(
             measured = guard_measurements(plan.privacy, share)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
-            guard = judged(measured, series.measure(measured), payment, options.rows)
-        asked = ReleaseRequest(
+            guard = judge_counts(measured, series.measure(measured), payment, options.rows)
+        request = ReleaseRequest(
             options, None, guard, reading.join_facts(source), find_library(type(source))
         )
-        return publish(plan, asked, work.draw(UnpaidSeries(work.terms, table, entropy)), folder, {})
+        return publish(plan, request, job.draw(UnpaidSeries(job.terms, table, entropy)), folder, {})
 
 
-def _paid(
-    work: ReleaseJob,
+def _pay_and_release(
+    job: ReleaseJob,
     source: Any,
-    ledger: object,
+    ledger_source: object,
     target: Path | None,
     *,
     options: Options,
@@ -296,12 +310,12 @@ def _paid(
     dataset: str | None,
     progress: RowProgress | None,
 ) -> Any:
-    """Pay for a release or a search, carry it out and publish it; or finish the same one, which was paid and stopped.
+    """Pay for a release or a search and publish it, or finish a stopped one.
 
     Args:
-        work: what is paid for.
+        job: the release or the search.
         source: the private data.
-        ledger: that pays, or its file.
+        ledger_source: the ledger that pays, or its file.
         target: the directory to write; None to write nothing.
         options: of the release.
         whole: the budget of a ledger that is made now; None to refuse to make one.
@@ -309,61 +323,68 @@ def _paid(
         progress: shows how far reading is.
     """
     check_environment()
-    plan, share = work.plan, guard_share(options.guard)
-    book = find_ledger(ledger, source, dataset, [] if target is None else [target.parent])
-    if book is not None:
-        reconcile_ledger(book)
+    plan, share = job.plan, guard_share(options.guard)
+    ledger = find_ledger(ledger_source, source, dataset, [] if target is None else [target.parent])
+    if ledger is not None:
+        reconcile_ledger(ledger)
         if target is None:
-            warn_of_unfinished(book)
-        elif (paid := paid_before(book, plan.digest(), str(target))) is not None:
-            return finish_paid(book, paid, source, options=options, progress=progress).release
-        if not isinstance(plan, Plan) or waiting_guard(book, plan, share) is not None:
-            check_affordable(book, plan, None)
+            warn_of_unfinished(ledger)
+        elif (paid := find_stopped_entry(ledger, plan.digest(), str(target))) is not None:
+            return finish_paid(ledger, paid, source, options=options, progress=progress).release
+        if not isinstance(plan, Plan) or find_waiting_guard(ledger, plan, share) is not None:
+            check_affordable(ledger, plan, None)
         else:
-            plan = fitted_plan(book, plan, share)
+            plan = fit_plan_to_ledger(ledger, plan, share)
     elif whole is None:
         raise LedgerError(
-            f"There is no ledger at {ledger}. Make it with the budget of the search and of the "
+            f"There is no ledger at {ledger_source}. Make it with the budget of the search and of the "
             "releases after it: `leastnoise ledger set`, "
             "leastnoise.Ledger.create, or the argument whole. Nothing was spent."
         )
-    reduced = {} if plan is work.plan else {"reduced_from": _size_of(work.plan.privacy, share)}
-    work = work if plan is work.plan else job_of_plan(plan)
-    name = dataset or reading.dataset_name(source) or "data" if book is None else book.dataset
-    check_searched(options.searches, name)
+    reduction = {}
+    if plan is not job.plan:
+        reduction = {"reduced_from": _size_of(job.plan.privacy, share)}
+        job = build_release_job(plan)
+    if ledger is None:
+        dataset_name = dataset or reading.dataset_name(source) or "data"
+    else:
+        dataset_name = ledger.dataset
+    check_search_datasets(options.searches, dataset_name)
     check_readable(plan, source)
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
-        if book is None:  # another process may have made it meanwhile
-            book = open_or_create_ledger(ledger, name, cast(Privacy, whole))
+        if ledger is None:  # another process may have made it meanwhile
+            ledger = open_or_create_ledger(ledger_source, dataset_name, cast(Privacy, whole))
         guard = None
         if share is not None and isinstance(plan, Plan):
-            guard = guarded(book, table, plan, share, options.rows)
-        asked = ReleaseRequest(
+            guard = pay_for_guard(ledger, table, plan, share, options.rows)
+        request = ReleaseRequest(
             options,
             reading.source_location(source),
-            ({} if guard is None else guard.facts) | reduced,
+            ({} if guard is None else guard.facts) | reduction,
             reading.join_facts(source),
             find_library(type(source)),
         )
-        with paying(book, work.room) as process:
+        with payment_run(ledger, job.room) as run:
             facts = {
                 "output": IN_MEMORY if target is None else str(target),
-                "description": work.description,
+                "description": job.description,
             }
             series = Series.paid(
-                work.terms, table, book, options=asked.to_json(), run=process, **facts
+                job.terms, table, ledger, options=request.to_json(), run=run, **facts
             )
-            receipt = receipt_of(series)
+            receipt = require_receipt(series)
             if guard is not None:
-                guard.seal(book)
-            made = publish(plan, asked, work.draw(series), folder, receipt_facts(book, receipt))
-            book.seal(receipt)
-            return made
+                guard.seal(ledger)
+            result = publish(
+                plan, request, job.draw(series), folder, receipt_facts(ledger, receipt)
+            )
+            ledger.seal(receipt)
+            return result
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:
-    """Return the epsilon or rho of a plan and its guard, in words."""
+    """Format the epsilon or rho of a plan and its guard together."""
     budget = with_guard(privacy, share).budget
     if isinstance(budget, ZCDP):
         return f"rho = {readable(budget.rho)}"
@@ -371,18 +392,20 @@ def _size_of(privacy: Privacy, share: Fraction | None) -> str:
 
 
 def release_series(
-    what: Spec,
+    spec: Spec,
     source: Any,
     *,
     out: str | Path,
     ledger: str | Path | None = None,
     through: str | None = None,
 ) -> tuple[Path, ...]:
-    """Publish the periods of a series that are over and not published yet; the first call pays for all periods.
+    """Publish the periods of a series that are over; the first call pays.
+
+    The first call pays for all periods; later calls publish what is not published yet.
 
     Args:
-        what: a spec with ``[series]``, from `read_spec`.
-        source: the data, as for `release`; those of the spec are ``what.data(what.source)``.
+        spec: a spec with ``[series]``, from `read_spec`.
+        source: the data, as for `release`; those of the spec are ``spec.data(spec.source)``.
         out: the directory of the series; each period has one of its own in it.
         ledger: the file of the ledger, made if it does not exist; None for that of the spec.
         through: the last period to publish, such as ``"2026-03"``; None for the last one that is
@@ -394,33 +417,36 @@ def release_series(
     Raises:
         InputError: no spec of a series, no ledger, or no period that is over; nothing was spent.
         BudgetError: the ledger has too little left; nothing was spent.
-        LedgerError: the ledger or the private file beside it cannot be used.
+        LedgerError: the ledger or the private file in its folder cannot be used.
 
-    Guarantees: as `release`; whatever stops it, the same call again publishes each period once, and
+    Guarantees: as `release`; after any stop, the same call publishes each period once, and
         pays nothing again.
 
     >>> ln.release_series("visits.toml", "visits.csv", out="monthly")
     Traceback (most recent call last):
-    leastnoise._trusted.check._errors.InputError: what must be a spec, from leastnoise.read_spec; got 'str'.
+    leastnoise._trusted.check._errors.InputError: spec must be a spec, from leastnoise.read_spec; got 'str'.
     """
-    if not isinstance(what, Spec):
-        raise refuse("what", type(what).__name__, "a spec, from leastnoise.read_spec")
-    paying = ledger or what.ledger
-    if paying is None:
+    if not isinstance(spec, Spec):
+        raise refuse("spec", type(spec).__name__, "a spec, from leastnoise.read_spec")
+    ledger_path = ledger or spec.ledger
+    if ledger_path is None:
         raise InputError(
             "A series must have a ledger: give its file, or name it in [ledger] of the spec."
         )
-    return release_due(
-        what, source, Path(out), Path(paying), lambda: planned_spec(what), through=through
+    return publish_due_periods(
+        spec, source, Path(out), Path(ledger_path), lambda: plan_spec(spec), through=through
     ).releases
 
 
-def _expected(
+def _expected_progress(
     plan: Any, source: Any, *, options: Any = None, out: Any = None, **_: Any
 ) -> tuple[int, float]:
-    """Return for a notebook how often reading tells its progress, and the seconds after it; unusable arguments are refused later."""
+    """Estimate blocks to read and seconds afterwards, for a notebook's progress.
+
+    Unusable arguments are refused later.
+    """
     usable = isinstance(plan, Plan) and isinstance(options, (Options, type(None)))
-    return csv_blocks(source), finishing_seconds(
+    return count_csv_blocks(source), finishing_seconds(
         plan, options or Options(), written=out is not None
     ) if usable else 0.0
 
@@ -433,7 +459,7 @@ def resume(
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[Any]:
-    """Finish the releases of a ledger that were paid and stopped before they were published; it costs nothing.
+    """Finish the stopped releases that a ledger paid for, at no cost.
 
     Args:
         ledger: the ledger, or its file.
@@ -468,72 +494,77 @@ def resume(
     """
     return [
         finished.release
-        for finished in finish_all(ledger, source, number=number, out=out, progress=progress)
+        for finished in finish_releases(ledger, source, number=number, out=out, progress=progress)
     ]
 
 
 @one_thread()
 @show_rows("finishing")
-def finish_all(
-    ledger: Any,
+def finish_releases(
+    ledger_source: Any,
     source: Any = None,
     *,
     number: int | None = None,
     out: Any = None,
     progress: bool | RowProgress | None = None,
 ) -> list[FinishedRelease]:
-    """Do what `resume` does, and return the entries too."""
-    book = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    reconcile_ledger(book)
+    """Finish releases as `resume` does; return them with their entries."""
+    ledger = ledger_source if isinstance(ledger_source, Ledger) else Ledger.open(ledger_source)
+    reconcile_ledger(ledger)
     if out is not None and number is None:
         raise InputError(
             "Another directory is for one release; say which with its number, as `leastnoise "
             "ledger show` has it."
         )
-    named = [entry for entry in book.entries() if number in {None, entry.number}]
-    chosen = [entry for entry in named if is_unfinished(book, entry)]
-    running = any(book.is_running(entry) for entry in named)
-    if number is not None and not chosen and not running:  # finishing it says why it is too late
-        chosen = [entry for entry in named if is_resumable(entry) and is_too_late(book, entry)]
-    if number is not None and not chosen:
-        why = (
+    matching_entries = [entry for entry in ledger.entries() if number in {None, entry.number}]
+    entries = [entry for entry in matching_entries if is_unfinished(ledger, entry)]
+    running = any(ledger.is_running(entry) for entry in matching_entries)
+    if number is not None and not entries and not running:  # finishing it says why it is too late
+        entries = [
+            entry
+            for entry in matching_entries
+            if is_resumable(entry) and is_too_late(ledger, entry)
+        ]
+    if number is not None and not entries:
+        reason = (
             "is being made by another process, as far as can be told"
             if running
             else "is not one that can be finished"
         )
         raise InputError(
-            f"Release {number} in the ledger {book.path} {why}; see `leastnoise ledger show`."
+            f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
         )
-    done, failed = [], []
-    for entry in chosen:
+    finished = []
+    failures = []
+    for entry in entries:
         try:
-            done.append(_finished(book, entry, source, out, row_progress(progress)))
-        # the others do not depend on it, and one that is in memory alone would be lost with it
+            finished.append(_finish_entry(ledger, entry, source, out, row_progress(progress)))
+        # the others do not depend on it, and one that is only in memory would be lost with it
         except LeastNoiseError as error:
-            failed.append((entry, error))
-    if failed and not done:
-        raise failed[0][1]
-    for entry, why_not in failed:
-        warnings.warn(f"Release {entry.number} was not finished: {why_not}", stacklevel=4)
-    return done
+            failures.append((entry, error))
+    if failures and not finished:
+        raise failures[0][1]
+    for entry, failure in failures:
+        warnings.warn(f"Release {entry.number} was not finished: {failure}", stacklevel=4)
+    return finished
 
 
-def _finished(
-    book: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress | None
+def _finish_entry(
+    ledger: Ledger, entry: Entry, source: Any, out: Any, progress: RowProgress | None
 ) -> FinishedRelease:
-    """Finish a release, a search for categories or a series."""
-    text = book.pending(entry).plan
+    """Finish the release, search or series of one entry."""
+    text = ledger.pending(entry).plan
     if is_series_plan(text):
         if out is not None:
             raise InputError(
                 "The releases of a series are in the directory that it was paid for; leave out "
                 "the other one."
             )
-        written = finish_series(book, entry)
+        directories = finish_series(ledger, entry)
         return FinishedRelease(
-            entry, read_release(written[-1]) if written else None, Path(entry.output)
+            entry, read_release(directories[-1]) if directories else None, Path(entry.output)
         )
-    return finish_paid(book, entry, source, out=out, progress=progress)
+    return finish_paid(ledger, entry, source, out=out, progress=progress)
 
 
 @one_thread()
@@ -546,10 +577,10 @@ def audit(
     confidence: float = 0.999,
     entropy: SeededEntropy | None = None,
 ) -> Audit:
-    """Bound from below what a plan loses, by running the kernel on made-up rows.
+    """Bound a plan's privacy loss from below by running it on synthetic rows.
 
     Args:
-        plan: as ``plan`` or ``plan_categories`` made it.
+        plan: from ``plan`` or ``plan_categories``.
         guard: the share of the whole budget that ``release`` pays a guard with, which is looked at
             too.
         trials: of each of two tables; None for as many as the seconds allow.
@@ -558,16 +589,16 @@ def audit(
         entropy: for tests; by default the system's randomness.
 
     Returns:
-        The bounds beside the claims. A bound above its claim is, at the given confidence, a fault
+        The bounds and the claims. A bound above its claim is, at the given confidence, a fault
         of the program or of the machine.
 
     Raises:
         InputError: fewer than 200 trials, another confidence, or a guard of a search for
             categories, which has none.
 
-    >>> made = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
-    >>> found = ln.audit(made, trials=2000)
-    >>> found.claim, found.held, 0 < found.lower_bound <= 1
+    >>> plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))
+    >>> result = ln.audit(plan, trials=2000)
+    >>> result.claim, result.held, 0 < result.lower_bound <= 1
     (1.0, True, True)
     """
     share = guard_share(guard)

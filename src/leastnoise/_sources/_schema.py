@@ -1,4 +1,7 @@
-"""Schemas of sources, for drafts and pages: no release depends on it, and no value is read."""
+"""Read the schemas of sources, for drafts and pages.
+
+No release depends on this file, and no value is read.
+"""
 
 import os
 from pathlib import Path
@@ -40,7 +43,9 @@ def file_endings() -> tuple[str, ...]:
 
 
 def has_text_rows(source: Any) -> bool:
-    """Whether a source is files in which every row is a line of text, by their names.
+    """Return whether a source's files have a line of text for each row.
+
+    Only the names of the files decide.
 
     >>> [has_text_rows(name) for name in ("a.csv", "b/*.tsv.gz", "c.parquet")]
     [True, True, False]

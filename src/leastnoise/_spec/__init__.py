@@ -1,4 +1,4 @@
-"""The spec file as a typed value: what is read, asked, protected and published.
+"""Read a spec file as a typed value: source, workload, privacy and output.
 
 Begin with `_spec.py`, which also has the searches for categories. `_domain.py` reads where the rows
 are and what columns may hold; `_draft_columns.py` and `_column_names.py` what the types and names
@@ -16,8 +16,8 @@ from leastnoise._spec._spec import (
     LEAST,
     CategorySearch,
     Spec,
-    asked_about,
-    other_parts,
+    columns_to_read,
+    differing_parts,
     parse_spec,
     read_plan,
     read_spec,

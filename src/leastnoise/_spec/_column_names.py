@@ -1,4 +1,4 @@
-"""What the name of a column says, in several languages: a person, a record, a day, an age, a flag.
+"""Guess a column's content from its name, in several languages.
 
 Only names are looked at. A name is cut into words (``BENE_ID``, ``beneId`` and ``bene id`` are
 ``bene`` and ``id``) without accents and capitals, and words that are written as one are parted
@@ -216,19 +216,19 @@ def words_in(name: str) -> tuple[str, ...]:
     apart = unicodedata.normalize("NFKD", spelled)
     bare = "".join(letter for letter in apart if not unicodedata.combining(letter))
     words = [word.lower() for word in _PARTS_OF_WORDS.findall(bare)]
-    return tuple(part for word in words for part in _parted(word))
+    return tuple(part for word in words for part in _split_identifier(word))
 
 
-def _parted(word: str) -> tuple[str, ...]:
-    """Part a word such as ``patientid`` or ``kundennummer`` into what is identified and ``id``."""
-    known = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
-    if word in known | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
+def _split_identifier(word: str) -> tuple[str, ...]:
+    """Split a word such as ``patientid`` into what it identifies and ``id``."""
+    entity_words = _PERSONS | _NUMBERS_OF_PERSONS | _RECORDS
+    if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
     for identifies in sorted(_IDENTIFIES - {"n"}, key=len, reverse=True):
         before, after = word.removesuffix(identifies), word.removeprefix(identifies)
-        if before != word and before in known:
+        if before != word and before in entity_words:
             return before, identifies
-        if after != word and after in known:
+        if after != word and after in entity_words:
             return identifies, after
     return (word,)
 
@@ -258,7 +258,7 @@ def names_person(name: str) -> bool:
 
 
 def names_staff(name: str) -> bool:
-    """Whether the person that a name says serves others: an employee beside a customer.
+    """Return whether a name denotes staff, such as an employee.
 
     >>> names_staff("employee_id"), names_staff("customer_id")
     (True, False)
@@ -293,10 +293,10 @@ def looks_like_identifier(name: str) -> bool:
     )
 
 
-def tells_rows_apart(name: str) -> bool:
-    """Whether a name says that a column has a value a row: an encounter, a claim, an order, an id.
+def names_row_identifier(name: str) -> bool:
+    """Return whether a name denotes one value per row, such as an order id.
 
-    >>> [tells_rows_apart(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
+    >>> [names_row_identifier(name) for name in ("CLM_ID", "id", "order_no", "order_date", "store_id")]
     [True, True, True, False, False]
     """
     words = [word for word in words_in(name) if not word.isdecimal()]
@@ -318,8 +318,8 @@ def names_free_text(name: str) -> bool:
     [True, True, True, False]
     """
     words = words_in(name)
-    found = _FREE_TEXTS.intersection(words)
-    return bool(found) and (not found <= _NAMES or len(words) == 1)
+    free_text_words = _FREE_TEXTS.intersection(words)
+    return bool(free_text_words) and (not free_text_words <= _NAMES or len(words) == 1)
 
 
 def names_age(name: str) -> bool:
@@ -374,10 +374,10 @@ def names_whole_number(name: str) -> bool:
     )
 
 
-def starts_at_zero(name: str) -> bool:
-    """Whether a name says that a column holds counts, lengths of time or amounts from 0 on.
+def names_nonnegative_number(name: str) -> bool:
+    """Return whether a name denotes amounts, counts or durations from 0 on.
 
-    >>> [starts_at_zero(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
+    >>> [names_nonnegative_number(name) for name in ("num_procedures", "fare_amount", "year", "balance")]
     [True, True, False, False]
     """
     words = words_in(name)
@@ -412,7 +412,7 @@ def names_flag(name: str) -> bool:
 
 
 def names_few_codes(name: str) -> bool:
-    """Whether a name says that a column of whole numbers holds codes of few classes.
+    """Return whether a name denotes whole numbers that code few classes.
 
     >>> [names_few_codes(name) for name in ("payment_type", "VendorID", "zip_code")]
     [True, True, False]
@@ -447,10 +447,10 @@ _RANGES = (
 )
 
 
-def range_of_name(name: str) -> tuple[int, int] | None:
-    """Return the range of numbers that a name stands for everywhere; None if it stands for none.
+def implied_range(name: str) -> tuple[int, int] | None:
+    """Return the range of numbers that a name implies everywhere, or None.
 
-    >>> range_of_name("month"), range_of_name("hours-per-week"), range_of_name("pay")
+    >>> implied_range("month"), implied_range("hours-per-week"), implied_range("pay")
     ((1, 12), (0, 168), None)
     """
     words = words_in(name)
@@ -459,5 +459,7 @@ def range_of_name(name: str) -> tuple[int, int] | None:
     if {"hours", "week"} <= {*words}:
         return 0, 168
     # a month of something else is a date, or a length of time
-    listed = [ends for known, ends in _RANGES if words and known & {words[-1], words[0]}]
+    listed = [
+        ends for entity_words, ends in _RANGES if words and entity_words & {words[-1], words[0]}
+    ]
     return listed[0] if listed and len(words) <= 2 else None

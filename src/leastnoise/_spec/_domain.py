@@ -1,4 +1,7 @@
-"""The parts of a spec about the data: where they are, their layout, a joined table, attributes, measures, and public files."""
+"""Read the parts of a spec about the data.
+
+These are the location, the layout, a joined table, attributes, measures, and public files.
+"""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,113 +47,122 @@ from leastnoise._trusted.linop import apply_transpose
 from leastnoise._trusted.reading import CSV, DatabaseTable, Joined
 from leastnoise._workload import Product, QuerySet, groups_of, identity, queries
 
-PLACE = ("path", "table", "connection")
-LAYOUT = ("delimiter", "encoding", "header")
-_JOIN = ("on", "columns", "public")
-WHERE_JOINED = "[source.join]"
+LOCATION_KEYS = ("path", "table", "connection")
+LAYOUT_KEYS = ("delimiter", "encoding", "header")
+_JOIN_KEYS = ("on", "columns", "public")
+JOIN_PART = "[source.join]"
 
 
-def text_of(name: str, value: object) -> str:
-    """Return the value if it is a text that is not empty."""
+def check_text(name: str, value: object) -> str:
+    """Return the value if it is a non-empty text; refuse it otherwise."""
     if not isinstance(value, str) or not value:
         raise refuse(name, value, "a text that is not empty")
     return value
 
 
-def place_of(
+def read_location(
     folder: Path, table: Mapping[str, Any], where: str
 ) -> tuple[Path | None, DatabaseTable | None]:
-    """Return the path of the files or the table of a database that a part of the spec names; both are None if it names nothing."""
-    path = folder / text_of(f"{where} path", table["path"]) if "path" in table else None
-    given = [key for key in ("table", "connection") if key in table]
-    if given and (given != ["table", "connection"] or path is not None):
+    """Return the path or the database table that a part names, and None.
+
+    Both are None if it names neither.
+    """
+    path = folder / check_text(f"{where} path", table["path"]) if "path" in table else None
+    database_keys = [key for key in ("table", "connection") if key in table]
+    if database_keys and (database_keys != ["table", "connection"] or path is not None):
         raise InputError(
             f'{where} must have path, or table and connection. A connection is "env:" and the '
             "name of an environment variable."
         )
-    return path, DatabaseTable(table["table"], table["connection"]) if given else None
+    return path, DatabaseTable(table["table"], table["connection"]) if database_keys else None
 
 
-def layout_of(table: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return what a part of the spec says about the layout of CSV files, checked."""
-    layout = {key: table[key] for key in LAYOUT if key in table}
+def read_layout(table: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Read and check the layout of CSV files in a part of a spec."""
+    layout = {key: table[key] for key in LAYOUT_KEYS if key in table}
     with within(f"{where}: "):
         CSV("data.csv", **layout)
     return layout
 
 
-def joined_with(folder: Path, settings: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
-    """Return the arguments of `Joined` for the second table that [source] says beside the file ``first``; empty if it says none."""
+def read_join(folder: Path, settings: Mapping[str, Any], first: Path | None) -> dict[str, Any]:
+    """Return the arguments of `Joined` for [source.join]; empty without one.
+
+    ``first`` is the path of the first table.
+    """
     if "join" not in settings:
         return {}
-    table = known_keys(WHERE_JOINED, settings["join"], [*PLACE, *LAYOUT, *_JOIN])
+    table = known_keys(JOIN_PART, settings["join"], [*LOCATION_KEYS, *LAYOUT_KEYS, *_JOIN_KEYS])
     if "table" in table and "connection" in settings:
         table.setdefault("connection", settings["connection"])
-    path, stored = place_of(folder, table, WHERE_JOINED)
-    if (path is None and stored is None) or "on" not in table:
+    path, database_table = read_location(folder, table, JOIN_PART)
+    if (path is None and database_table is None) or "on" not in table:
         raise InputError(
-            f'{WHERE_JOINED} must name a table and what both have, such as path = "patients.csv" '
+            f'{JOIN_PART} must name a table and what both have, such as path = "patients.csv" '
             'and on = "patient_id".'
         )
-    layout = layout_of(table, WHERE_JOINED)
-    second: Any = CSV(path, **layout) if layout and path is not None else stored or path
-    join = {"second": second, **{key: table[key] for key in _JOIN if key in table}}
-    with within(f"{WHERE_JOINED}: "):
+    layout = read_layout(table, JOIN_PART)
+    second: Any = CSV(path, **layout) if layout and path is not None else database_table or path
+    join = {"second": second, **{key: table[key] for key in _JOIN_KEYS if key in table}}
+    with within(f"{JOIN_PART}: "):
         Joined(first, **join)
     return join
 
 
 @contextmanager
 def within(part: str) -> Iterator[None]:
-    """Put the part of the spec that a message is about before it."""
+    """Prefix messages of InputError with the part of the spec."""
     try:
         yield
     except InputError as error:
         raise InputError(message("{part}{fault}", part=part, fault=error.args[0])) from None
 
 
-_LAYOUT = ("delimiter", "encoding")
-_THE_DATA = (
+_PUBLIC_FILE_KEYS = ("delimiter", "encoding")
+_PRIVATE_FILE_MESSAGE = (
     "{what} must come from a public file; got the data themselves. A list taken from the data is "
     "a release that nobody paid for: use a "
     "code list, or write the list from public knowledge."
 )
-_NO_CSV = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
-_MOST_NAMED = 5
+_UNREADABLE_CSV_MESSAGE = "{what} names the file {path}, which cannot be read as CSV: {error}. Say its delimiter and encoding beside it."
+_MAX_NAMED_CODES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class PublicFiles:
-    """Reads the public CSV files that a spec names, and refuses the private data themselves."""
+    """Reads the public CSV files of a spec, and refuses the private data."""
 
     folder: Path
     private: Sequence[object] = ()
 
     def categories(self, value: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the values of a column, each once, in the order of the file."""
-        table = known_keys("categories", value, ["file", "column", *_LAYOUT])
+        table = known_keys("categories", value, ["file", "column", *_PUBLIC_FILE_KEYS])
         return tuple(
             dict.fromkeys(chain.from_iterable(self.columns("categories", table, "column")))
         )
 
     def pairs(self, what: str, value: Mapping[str, Any]) -> dict[str, str]:
         """Return the map from the values of one column to those of another."""
-        table = known_keys(what, value, ["file", "key", "value", *_LAYOUT])
+        table = known_keys(what, value, ["file", "key", "value", *_PUBLIC_FILE_KEYS])
         rows = self.columns(what, table, "key", "value")
         return one_value_each(what, ((key, entry) for key, entry in rows))
 
     def counts(self, what: str, value: Mapping[str, Any], product: Product) -> list[int]:
-        """Return the counts of a table in the order of its cells; the file has a column of labels for each attribute, and one of counts."""
-        table, along = (
-            known_keys(what, value, ["file", "column", *_LAYOUT]),
+        """Return the counts of a table in the order of its cells.
+
+        The file has a column of labels for each attribute, and one of counts.
+        """
+        table, attribute_sets = (
+            known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS]),
             [*zip(product.attributes, product.query_sets, strict=True)],
         )
         names = [
             f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name
-            for name, sets in along
+            for name, sets in attribute_sets
         ]
         rows = self.columns(what, {**{name: name for name in names}, **table}, *names, "column")
-        positions = [_positions(sets, product.domain.kind(name)) for name, sets in along]
+        positions = [_positions(sets, product.domain.kind(name)) for name, sets in attribute_sets]
         texts: dict[tuple[int | None, ...], str] = {}
         for *labels, text in rows:
             cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
@@ -161,9 +173,9 @@ class PublicFiles:
                 )
             texts[cell] = text
         cells = [*product_of(*map(range, product.shape))]
-        if missing := [cell for cell in cells if cell not in texts]:
+        if missing_cells := [cell for cell in cells if cell not in texts]:
             names_of_cell = [
-                str(labels[at]) for labels, at in zip(product.labels, missing[0], strict=True)
+                str(labels[at]) for labels, at in zip(product.labels, missing_cells[0], strict=True)
             ]
             raise InputError(
                 f"{what} must have a number for every cell of {product.name}; "
@@ -171,9 +183,9 @@ class PublicFiles:
             )
         return [int(texts[cell]) for cell in cells]
 
-    def columns(self, what: str, table: Mapping[str, Any], *wanted: str) -> list[tuple[str, ...]]:
-        """Return the rows of a file, reduced to the columns that the table names under the wanted keys."""
-        for key in ("file", *wanted):
+    def columns(self, what: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
+        """Return the rows of a file, reduced to the columns under ``keys``."""
+        for key in ("file", *keys):
             if not isinstance(table.get(key), str) or not table[key]:
                 raise refuse(
                     message("{key} of {what}", key=key, what=what),
@@ -185,7 +197,7 @@ class PublicFiles:
         if path.resolve() in [
             Path(data).resolve() for data in private if isinstance(data, (str, Path))
         ]:
-            raise InputError(message(_THE_DATA, what=what))
+            raise InputError(message(_PRIVATE_FILE_MESSAGE, what=what))
         delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
         try:
             with path.open(encoding=encoding, newline="") as opened:
@@ -198,9 +210,9 @@ class PublicFiles:
             ) from None
         except (OSError, ValueError, TypeError, LookupError, csv.Error) as error:
             raise InputError(
-                message(_NO_CSV, what=what, path=path, error=type(error).__name__)
+                message(_UNREADABLE_CSV_MESSAGE, what=what, path=path, error=type(error).__name__)
             ) from None
-        for key in wanted:
+        for key in keys:
             if header.count(table[key]) != 1:
                 near = did_you_mean(table[key], header)
                 allowed = message(
@@ -211,7 +223,7 @@ class PublicFiles:
                 raise refuse(
                     message("{key} of {what}", key=key, what=what), table[key], allowed, near
                 )
-        positions = [header.index(table[key]) for key in wanted]
+        positions = [header.index(table[key]) for key in keys]
         return [
             tuple(row[position] for position in positions)
             for row in rows
@@ -220,15 +232,15 @@ class PublicFiles:
 
 
 def _positions(sets: QuerySet, kind: Kind) -> Callable[[str], int | None]:
-    """Return the function from a label to the position of its query, None if no query has it."""
+    """Return a function from a label to its query's position, or None."""
     if sets == identity():
         return kind.names.find
     labels = sets.labels("", kind)
     return {str(label): position for position, label in enumerate(labels)}.get
 
 
-# How values are read, said in [source] for all columns or beside one attribute or measure.
-READING = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
+# How values are read, set in [source] for all columns, or for one attribute or measure.
+READING_KEYS = ("nulls", "decimal", "thousands", "currency", "trim", "ignore_case")
 _NO_FILES = PublicFiles(Path())
 
 
@@ -286,20 +298,32 @@ def kind_from_spec(
     settings: dict[str, Any] = known_keys(
         where,
         table,
-        [*_SHAPES, "outside", "null", "complete", "column", "levels", "labels", *READING, *_BESIDE],
+        [
+            *_SHAPES,
+            "outside",
+            "null",
+            "complete",
+            "column",
+            "levels",
+            "labels",
+            *READING_KEYS,
+            *_BESIDE,
+        ],
     )
     shapes = [key for key in _SHAPES if key in settings]
     if len(shapes) != 1:
-        listed = " and ".join(repr(key) for key in shapes) or "none of them"
-        words = ", ".join(repr(key) for key in _SHAPES[:-1])
-        raise InputError(f"{where} must have exactly one of {words} and 'size'; got {listed}.")
+        listed_shapes = " and ".join(repr(key) for key in shapes) or "none of them"
+        allowed_shapes = ", ".join(repr(key) for key in _SHAPES[:-1])
+        raise InputError(
+            f"{where} must have exactly one of {allowed_shapes} and 'size'; got {listed_shapes}."
+        )
     shape = shapes[0]
     for key, owner in _BESIDE.items():
         if key in settings and owner != shape:
             raise InputError(
                 f"{where} has {key!r}, which belongs to {owner!r} alone; it has {shape!r}."
             )
-    more = {
+    arguments = {
         key: settings[key] for key in ("outside", "null", "complete", *_BESIDE) if key in settings
     }
     with within(message("[domain.{name}]: ", name=name)):
@@ -310,13 +334,18 @@ def kind_from_spec(
                 value["column"],
                 {key: entry for key, entry in value.items() if key != "column"},
             )
-        said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
-        more["reading"] = Reading(column=None if column == name else column, **said)
+        reading_settings = {
+            **(reading or {}),
+            **{key: settings[key] for key in READING_KEYS if key in settings},
+        }
+        arguments["reading"] = Reading(
+            column=None if column == name else column, **reading_settings
+        )
         if shape == "unknown" and "levels" in settings:
-            more["levels"] = settings[
+            arguments["levels"] = settings[
                 "levels"
             ]  # `Unknown` refuses them: there are no categories yet
-        kind = _kind_of_shape(shape, value, more, files)
+        kind = _kind_of_shape(shape, value, arguments, files)
         return (
             kind.with_levels(_levels(settings["levels"], kind, files))
             if "levels" in settings
@@ -324,33 +353,35 @@ def kind_from_spec(
         )
 
 
-def _kind_of_shape(shape: str, value: Any, more: Mapping[str, Any], files: PublicFiles) -> Kind:
-    """Return the kind from its shape, such as "bins", the value of that key, and further arguments."""
+def _kind_of_shape(
+    shape: str, value: Any, arguments: Mapping[str, Any], files: PublicFiles
+) -> Kind:
+    """Build a kind from its shape, such as "bins", and the value of that key."""
     if shape == "categories":
         value = files.categories(value) if isinstance(value, Mapping) else value
         if not isinstance(value, (list, tuple)):
             raise refuse(
                 "categories", value, "a list of text or whole numbers, or { file, column }"
             )
-        return Categories(tuple(value), **more)
+        return Categories(tuple(value), **arguments)
     if shape not in _TABLES:
         return (
-            Integers(*_bounds(shape, value), **more)
+            Integers(*_bounds(shape, value), **arguments)
             if shape == "integers"
-            else (Edges if shape == "edges" else Coded)(value, **more)
+            else (Edges if shape == "edges" else Coded)(value, **arguments)
         )
-    kind, needed, optional, elsewhere, example = _TABLES[shape]
+    kind, needed, optional, ignored_keys, example = _TABLES[shape]
     try:
-        parts = known_keys(shape, value, f"{needed} {optional} {elsewhere}".split())
+        settings = known_keys(shape, value, f"{needed} {optional} {ignored_keys}".split())
     except InputError as error:
         raise InputError(f"{error} Write for example {example}.") from None
     for key in needed.split():
-        if key not in parts:
+        if key not in settings:
             raise InputError(f"{shape} must have {key!r}; write for example {example}.")
     return kind(
-        *(parts[key] for key in needed.split()),
-        **{key: parts[key] for key in optional.split() if key in parts},
-        **more,
+        *(settings[key] for key in needed.split()),
+        **{key: settings[key] for key in optional.split() if key in settings},
+        **arguments,
     )
 
 
@@ -363,7 +394,7 @@ _LEVEL_FORMS = (
 def _levels(
     value: object, kind: Kind, files: PublicFiles
 ) -> dict[str, Mapping[Any, Any] | list[str]]:
-    """Return each level as a map from cells to groups, as the list of the cells' groups, or as a width."""
+    """Return each level as a map from cells to groups, a list, or a width."""
     if not isinstance(value, Mapping):
         raise refuse(
             "levels",
@@ -376,38 +407,38 @@ def _levels(
         if isinstance(table, Mapping) and "file" in table:
             levels[name] = files.pairs(message("levels.{level}", level=name), table)
             continue
-        given = known_keys(
+        settings = known_keys(
             f"levels.{name}", table, ["file", "key", "value", "groups", "width", *_SHORT]
         )
-        if set(given) == {"width"}:
-            levels[name] = given
+        if set(settings) == {"width"}:
+            levels[name] = settings
             continue
-        if len(given) == 1 and (form := next(iter(given))) in _SHORT:
+        if len(settings) == 1 and (form := next(iter(settings))) in _SHORT:
             levels[name] = _SHORT[form](
-                message("{form} of levels.{level}", form=form, level=name), kind, given[form]
+                message("{form} of levels.{level}", form=form, level=name), kind, settings[form]
             )
             continue
-        groups = given.get("groups")
-        if set(given) != {"groups"} or not isinstance(groups, Mapping):
-            raise refuse(f"levels.{name}", dict(given), _LEVEL_FORMS)
+        groups = settings.get("groups")
+        if set(settings) != {"groups"} or not isinstance(groups, Mapping):
+            raise refuse(f"levels.{name}", dict(settings), _LEVEL_FORMS)
         levels[name] = group_pairs(f"levels.{name}", groups, kind.names)
     return levels
 
 
-def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
-    """Return the group of every cell, where edges divide the numbers into groups and the last group is open: 0-17, 18-64, 65+."""
+def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
+    """Return the group of every cell between edges: 0-17, 18-64, 65+."""
     if not isinstance(kind, (Integers, Decimals, Bins, Edges)):
         raise refuse(
-            what, given, "given where cells are numbers (integers, decimals, bins or edges)"
+            what, value, "given where cells are numbers (integers, decimals, bins or edges)"
         )
     whole_numbers = isinstance(kind, Integers)
     ends = list(kind.edges) if isinstance(kind, (Bins, Edges)) else []
     starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
-    edges = [exact(what, edge) for edge in given] if isinstance(given, list) else []
+    edges = [exact(what, edge) for edge in value] if isinstance(value, list) else []
     if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
         raise refuse(
             what,
-            given,
+            value,
             message("a list of rising numbers, the first of them at most {most}", most=starts[0]),
         )
     if any(
@@ -415,7 +446,7 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
         or (ends and ends[0] < edge < ends[-1] and edge not in ends)
         for edge in edges
     ):
-        raise refuse(what, given, "edges between cells: no cell may lie in two groups")
+        raise refuse(what, value, "edges between cells: no cell may lie in two groups")
     left = not isinstance(kind, (Bins, Edges)) or kind.closed == "left"
     texts = []
     for low, high in zip(edges, [*edges[1:], None], strict=True):
@@ -432,18 +463,18 @@ def _by_edges(what: str, kind: Kind, given: object) -> list[str]:
     return [texts[sum(edge <= start for edge in edges) - 1] for start in starts]
 
 
-def _by_digits(what: str, kind: Kind, given: object) -> list[str]:
+def _by_digits(what: str, kind: Kind, value: object) -> list[str]:
     """Return the group of every code: its first digits or letters."""
-    digits, codes = whole(what, given, 1), [str(label) for label in kind.regular_labels]
-    lengths, listed = {*map(len, codes)}, isinstance(kind, Categories)
+    digits, codes = whole(what, value, 1), [str(label) for label in kind.regular_labels]
+    lengths, is_listed = {*map(len, codes)}, isinstance(kind, Categories)
     if (
         not isinstance(kind, (Categories, Integers))
         or min(lengths) < digits
-        or (len(lengths) > 1 and not listed)
+        or (len(lengths) > 1 and not is_listed)
     ):
         raise refuse(
             what,
-            given,
+            value,
             f"given for codes of at least {digits} digits or letters each; numbers must have "
             "equally many",
         )
@@ -457,8 +488,9 @@ _SHORT: Mapping[str, Callable[[str, Kind, object], list[str]]] = {
 
 
 def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple[int, ...]], ...]:
-    """Read ``[[impossible]]``: for each entry, by attribute, the codes of values that do not occur together.
+    """Read ``[[impossible]]``: by attribute, values that exclude each other.
 
+    Each entry has the codes of values that do not occur together.
     Values of numbers and dates are a first and a last one, others a list.
     """
     if not isinstance(value, list) or not all(
@@ -469,50 +501,53 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
             value,
             "tables of attributes with values that do not go together, such as age = [0, 14]",
         )
-    stated = []
+    impossible = []
     for number, entry in enumerate(value, 1):
-        what, asked = f"[[impossible]] number {number}", dict[str, object]()
+        what, sets_by_attribute = f"[[impossible]] number {number}", dict[str, object]()
         for name, values in entry.items():
             interval = name in domain.names and isinstance(
                 domain.kind(name), (Integers, Decimals, Bins, Edges, Dates)
             )
-            asked[name] = {"ranges" if interval else "predicates": [values]}
-        sets = groups_of(domain, asked, what)
+            sets_by_attribute[name] = {"ranges" if interval else "predicates": [values]}
+        sets = groups_of(domain, sets_by_attribute, what)
         rows = {
             name: apply_transpose(
                 cells.operator(name, domain.kind(name)), np.ones(1, dtype=np.int64)
             )
             for name, cells in sets.items()
         }
-        stated.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
-    return tuple(stated)
+        impossible.append({name: tuple(np.flatnonzero(row).tolist()) for name, row in rows.items()})
+    return tuple(impossible)
 
 
 def public_from_spec(
     domain: Domain, value: object, files: PublicFiles
 ) -> tuple[dict[str, Any], ...]:
-    """Read ``[[public]]``: tables whose counts are known, in the form that the details of a plan have."""
+    """Read ``[[public]]``: tables with public counts, as plan details."""
     if not isinstance(value, list) or not all(isinstance(entry, Mapping) for entry in value):
         raise refuse(
             "[[public]]",
             value,
             'tables with counts, such as queries = { sex = "identity" } and counts = [120, 130]',
         )
-    stated = []
+    public_tables = []
     for number, entry in enumerate(value, 1):
         what = f"[[public]] number {number}"
-        said: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
-        asked = queries(domain, said.get("queries", {}))
-        (product,), counts = asked.products, said.get("counts")
+        settings: dict[str, Any] = known_keys(what, entry, ["queries", "counts"])
+        workload = queries(domain, settings.get("queries", {}))
+        (product,), counts = workload.products, settings.get("counts")
         with within(f"{what}: "):
             if isinstance(counts, Mapping):
                 counts = files.counts(f"counts of {what}", counts, product)
             numbers = public_counts(product, _flat(counts)).sums.counts
-        stated.append(
-            {"table": asked.to_json()[0], "counts": [int(count) for count in numbers.reshape(-1)]}
+        public_tables.append(
+            {
+                "table": workload.to_json()[0],
+                "counts": [int(count) for count in numbers.reshape(-1)],
+            }
         )
-    read_public(domain, stated)
-    return tuple(stated)
+    read_public(domain, public_tables)
+    return tuple(public_tables)
 
 
 def _flat(counts: object) -> list[object]:
@@ -527,13 +562,20 @@ def _flat(counts: object) -> list[object]:
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
 ) -> dict[str, dict[str, str]]:
-    """Return the texts by code that pages show for the values of each attribute and the groups of its levels."""
+    """Return by attribute the texts that pages show for codes.
+
+    Codes are values of the attribute and groups of its levels.
+    """
     labels_of: dict[str, dict[str, str]] = {}
     for name, table in attributes.items():
         if "labels" not in table:
             continue
-        what, said, kind = f"[domain.{name}] labels", table["labels"], domain.kind(name)
-        texts = files.pairs(what, said) if isinstance(said, Mapping) and "file" in said else said
+        what, setting, kind = f"[domain.{name}] labels", table["labels"], domain.kind(name)
+        texts = (
+            files.pairs(what, setting)
+            if isinstance(setting, Mapping) and "file" in setting
+            else setting
+        )
         if not isinstance(texts, Mapping) or not all(
             isinstance(text, str) and text for text in texts.values()
         ):
@@ -551,7 +593,7 @@ def labels_from_spec(
         if not labels_of[name]:
             raise refuse(
                 f"the codes in {what}",
-                [*texts][:_MOST_NAMED],
+                [*texts][:_MAX_NAMED_CODES],
                 f"codes of the attribute, such as {min(codes)!r}",
             )
     return labels_of
@@ -563,7 +605,7 @@ def measure_from_spec(
     """Read one table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
-    settings: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING])
+    settings: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING_KEYS])
     if "clip" not in settings:
         raise InputError(
             f"{where} must have 'clip', the public bounds of a value; write for example clip = "
@@ -571,13 +613,16 @@ def measure_from_spec(
         )
     with within(message("[measures.{name}]: ", name=name)):
         low, high = _bounds("clip", settings["clip"])
-        said = {**(reading or {}), **{key: settings[key] for key in READING if key in settings}}
+        reading_settings = {
+            **(reading or {}),
+            **{key: settings[key] for key in READING_KEYS if key in settings},
+        }
         return Measure(
             settings.get("column", name),
             low,
             high,
             settings.get("unit", "1"),
-            reading=Reading(**said),
+            reading=Reading(**reading_settings),
         )
 
 

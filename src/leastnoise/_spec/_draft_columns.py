@@ -1,4 +1,4 @@
-"""What the schema of a source suggests for a draft: the person, kinds of columns, and public ranges.
+"""Suggest parts of a draft spec from the schema of a source.
 
 Only names and types are looked at, and no value. `init` and the studio draft from the same columns.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from leastnoise._descriptions import BLANK
 from leastnoise._sources import SchemaField
 from leastnoise._spec._column_names import (
+    implied_range,
     looks_like_identifier,
     names_amount,
     names_birth,
@@ -21,13 +22,12 @@ from leastnoise._spec._column_names import (
     names_few_codes,
     names_flag,
     names_free_text,
+    names_nonnegative_number,
     names_person,
+    names_row_identifier,
     names_small_count,
     names_staff,
     names_whole_number,
-    range_of_name,
-    starts_at_zero,
-    tells_rows_apart,
 )
 
 _SAME_NAME = "several columns are called so; give them names of their own"
@@ -70,7 +70,7 @@ class SourceColumn:
 
     @property
     def draft_zone(self) -> str | None:
-        """The time zone to draft: that of the schema, ``""`` where it has none that days can have."""
+        """The schema's time zone; ``""`` if it has none in which days are defined."""
         zone = self.field.zone
         if zone is None:
             return None
@@ -82,7 +82,7 @@ class SourceColumn:
 
     @property
     def guess(self) -> "dict[str, Any]":
-        """The keys of [domain.NAME] that its name or type suggests, to be confirmed; empty for none."""
+        """The keys of [domain.NAME] to suggest from name or type; maybe none."""
         return _guess(self)
 
 
@@ -98,7 +98,7 @@ class SourceColumns:
 
     @cached_property
     def person(self) -> SourceColumn | None:
-        """The one column whose name says which person a row is of; None if none does, or several."""
+        """The only column whose name identifies a person; None if not unique."""
         return next((column for column in self.listed if column.names_person), None)
 
     @cached_property
@@ -108,12 +108,12 @@ class SourceColumns:
 
     @cached_property
     def candidates(self) -> tuple[str, ...]:
-        """The columns that may be of persons, where no single one is: first those that say so."""
+        """The columns that may identify persons, the likely ones first."""
         if self.person is not None:
             return ()
         named = [column.name for column in self.listed if _may_name_person(column)]
         return tuple(
-            sorted(named, key=lambda name: (not names_person(name), tells_rows_apart(name)))
+            sorted(named, key=lambda name: (not names_person(name), names_row_identifier(name)))
         )
 
 
@@ -131,7 +131,7 @@ def source_columns(fields: Iterable[SchemaField]) -> SourceColumns:
 
 
 def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
-    """Return the columns that say which person a row is of, of staff only if there is no other."""
+    """Return the columns that identify persons; staff only if no others do."""
     named = [column for column in columns if _may_name_person(column) and names_person(column.name)]
     return [column for column in named if not names_staff(column.name)] or named
 
@@ -158,11 +158,11 @@ def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
 
 
 def _left_out(name: str, kind: str) -> str:
-    """Return why a draft leaves a column out that could be published; empty if it does not."""
+    """Return why a draft leaves out a column; an empty text if it does not."""
     if kind in {"text", "whole"}:
         if names_person(name):
             return _A_PERSON
-        if tells_rows_apart(name):
+        if names_row_identifier(name):
             return _ROWS_APART
     return _FREE_TEXT if kind == "text" and names_free_text(name) else ""
 
@@ -173,7 +173,7 @@ def _may_name_person(column: SourceColumn) -> bool:
 
 
 def _kind_of(field: SchemaField) -> str:
-    """Return the kind that a type stands for, or that the name suggests where there is no type."""
+    """Return the kind of a column by its type, or else by its name."""
     if not field.readable:
         return ""
     return _kind_of_name(field.name) if field.type is None else _kind_of_type(field.type)
@@ -207,7 +207,7 @@ def _kind_of_type(arrow_type: Any) -> str:
 
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
-    """Return what everyone may suppose of a column's values, so that a wrong guess drops no row."""
+    """Guess public bounds of a column such that a wrong guess drops no row."""
     name, kind = column.name, column.kind
     if kind == "text" and names_flag(name):
         return {
@@ -217,7 +217,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         }
     if kind not in {"whole", "number"}:
         return {}
-    if ends := range_of_name(name):
+    if ends := implied_range(name):
         return {**_numbers(kind, *ends), "outside": "clip"}
     if kind == "whole" and names_small_count(name):
         return {"integers": [0, 9], "outside": "clip"}
@@ -230,7 +230,7 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         return {"categories": [BLANK]}
     if of_type := _range_of_type(column):
         return of_type
-    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if starts_at_zero(name) else {}
+    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if names_nonnegative_number(name) else {}
 
 
 def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
 
 
 def _range_of_type(column: SourceColumn) -> dict[str, Any]:
-    """Return the range of whole numbers of 8 bits, beyond which such a column has nothing."""
+    """Return the range of an integer type of 8 bits."""
     ranges = {"int8": [-128, 127], "uint8": [0, 255]}
     bounds = ranges.get(str(column.field.type))
     return {"integers": bounds} if bounds and column.kind == "whole" else {}
@@ -251,7 +251,7 @@ _YEARS = re.compile(r"(?<!\d)((?:19|20)\d\d)(?:[-_]((?:19|20)\d\d))?(?!\d)")
 
 
 def days_in_name(source_name: str, column: SourceColumn) -> tuple[str, str, str] | None:
-    """Return the first and last day that the name of a file says, and the periods to draft.
+    """Return the first and last day in a file's name, and periods to draft.
 
     None where it says none, and for days of birth, of which it says nothing.
 

@@ -1,4 +1,4 @@
-"""The spec file as a value: source, privacy, domain, workload, plan and output from one TOML text, and its searches for categories."""
+"""Read a spec: source, privacy, domain, workload, plan and output."""
 
 import os
 import tomllib
@@ -45,19 +45,19 @@ from leastnoise._release import (
     tables_to_write,
 )
 from leastnoise._spec._domain import (
-    LAYOUT,
-    PLACE,
-    READING,
-    WHERE_JOINED,
+    JOIN_PART,
+    LAYOUT_KEYS,
+    LOCATION_KEYS,
+    READING_KEYS,
     PublicFiles,
+    check_text,
     domain_from_spec,
     impossible_from_spec,
-    joined_with,
     labels_from_spec,
-    layout_of,
-    place_of,
     public_from_spec,
-    text_of,
+    read_join,
+    read_layout,
+    read_location,
     within,
 )
 from leastnoise._strategies import PLANNERS
@@ -90,12 +90,15 @@ from leastnoise._workload import (
 )
 
 SHARE = "1/10"
-"""Of the budget, for each search that does not say another."""
+"""Share of the budget for each search that names no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategorySearch:
-    """An attribute whose categories are found privately for a share of the budget, in a directory; ``found`` is None before that."""
+    """A private search for the categories of an attribute.
+
+    It costs a share of the budget, and ``directory`` has its result; ``found`` is None before it.
+    """
 
     attribute: str
     kind: Unknown
@@ -104,31 +107,31 @@ class CategorySearch:
     found: FoundCategories | None = None
 
 
-def searches_of(
-    domain: Domain, tables: Any, folder: Path, known: Mapping[str, FoundCategories]
+def read_searches(
+    domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
-    """Return the domain with the categories that are known by now, and the searches of a spec with what they found before."""
+    """Return the domain with the categories found so far, and the searches."""
     searches, kinds = [], {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
         if not isinstance(kind, Unknown):
             continue
-        table = tables[name]["unknown"]
+        settings = tables[name]["unknown"]
         share, directory = (
-            exact_positive(f"[domain.{name}] share", table.get("share", SHARE)),
-            table.get("found", f"{name}-categories"),
+            exact_positive(f"[domain.{name}] share", settings.get("share", SHARE)),
+            settings.get("found", f"{name}-categories"),
         )
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
-        where = folder / directory
-        categories = known.get(name)
-        if categories is None and os.path.lexists(where):
-            categories = read_categories(where)
+        search_directory = folder / directory
+        categories = found_categories.get(name)
+        if categories is None and os.path.lexists(search_directory):
+            categories = read_categories(search_directory)
             if not categories.private:
                 why = "were found with a seed, which protects nobody. Move them away, and find them again."
-                raise InputError(f"The categories in {where} {why}")
+                raise InputError(f"The categories in {search_directory} {why}")
         searches.append(
             CategorySearch(
-                attribute=name, kind=kind, share=share, directory=where, found=categories
+                attribute=name, kind=kind, share=share, directory=search_directory, found=categories
             )
         )
         kinds[name] = kind if categories is None else categories.kind()
@@ -143,7 +146,7 @@ def searches_of(
 def search_plans(
     searches: Sequence[CategorySearch], privacy: Privacy | Least
 ) -> dict[str, CategoryPlan]:
-    """Return the plan of each search by its attribute; empty where the budget is the least that keeps targets."""
+    """Return the plan of each search by attribute; empty for a least budget."""
     whole = stated_privacy(privacy)
     return {
         search.attribute: plan_categories(search.attribute, search.kind, whole.share(search.share))
@@ -153,15 +156,18 @@ def search_plans(
 
 
 def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least) -> None:
-    """Refuse a budget that cannot pay for searches, and categories that another search found."""
+    """Refuse a budget without room for searches, and foreign categories.
+
+    Foreign categories were found by another search than the one of the spec.
+    """
     whole = stated_privacy(privacy)
     for search in searches:
-        what, needed = (
+        what, requirement = (
             "[privacy] with unknown categories",
             "a budget of epsilon and delta, each a number",
         )
         if whole is None:
-            why = message(
+            reason = message(
                 "The categories of {name} are found first, with a share of the budget, and how "
                 "many there are decides what the tables "
                 "need. Give epsilon a number, such as '1', or list them: [domain.{name}] "
@@ -169,16 +175,19 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
                 "or { file = ..., column = ... }.",
                 name=search.attribute,
             )
-            raise refuse(what, "least", needed, why)
+            raise refuse(what, "least", requirement, reason)
         if not isinstance(whole.budget, ApproxDP):
-            raise refuse(what, whole.budget, needed)
+            raise refuse(what, whole.budget, requirement)
         if search.found is None:
             continue
-        known, asked = search.found.plan, search_plans([search], whole)[search.attribute]
-        if (known.attribute, known.kind, known.privacy) != (
-            asked.attribute,
-            asked.kind,
-            asked.privacy,
+        found_plan, current_plan = (
+            search.found.plan,
+            search_plans([search], whole)[search.attribute],
+        )
+        if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
+            current_plan.attribute,
+            current_plan.kind,
+            current_plan.privacy,
         ):
             raise InputError(
                 f"The categories in {search.directory} were found by another search than that of "
@@ -189,7 +198,7 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
 
 
 LEAST = "least"  # in place of epsilon or rho
-_PARTS = [
+_PART_NAMES = [
     "source",
     "privacy",
     "domain",
@@ -207,13 +216,13 @@ _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "quantiles": quantile_queries,
     "cdf": cdf_queries,
 }
-_ASKED = ("marginals", "queries", *_STATISTICS, "sql")
+_QUERY_KEYS = ("marginals", "queries", *_STATISTICS, "sql")
 _TARGETS = ("margin", "relative", "size", "rmse")
-_MOST_LISTED = 10
-_MOST_NESTED = 12
-_NOTHING: Mapping[str, FoundCategories] = {}
+_MAX_LISTED_BLANKS = 10
+_MAX_NESTING = 12
+_NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
-_OUTPUT = tuple(
+_OUTPUT_KEYS = tuple(
     option.name
     for option in fields(Options)
     if option.name not in {"guard", "rows", "searches", "labels", "statements"}
@@ -245,26 +254,36 @@ class Spec:
 
     @property
     def planned_privacy(self) -> Privacy | Least:
-        """The budget of the plan: without the shares of searches and guard, or the least, to which the guard's share is added later."""
+        """The budget of the plan, without the shares of searches and guard.
+
+        The guard's share is added later to a least budget.
+        """
         whole = stated_privacy(self.privacy)
         return (
             self.privacy
             if whole is None
-            else without_guard(_without(whole, self.searches), guard_share(self.options.guard))
+            else without_guard(
+                _privacy_without_searches(whole, self.searches), guard_share(self.options.guard)
+            )
         )
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
-        """The budget without the shares of the searches that found something before."""
+        """The budget without the shares of finished searches."""
         whole = stated_privacy(self.privacy)
         return (
             self.privacy
             if whole is None
-            else _without(whole, [search for search in self.searches if search.found is not None])
+            else _privacy_without_searches(
+                whole, [search for search in self.searches if search.found is not None]
+            )
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
-        """Return which strategies are tried and for how long; ``progress`` is told the name of each."""
+        """Return which strategies to try, and for how long.
+
+        ``progress`` receives the name of each.
+        """
         return Search(
             self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public
         )
@@ -277,7 +296,7 @@ class Spec:
         return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
     def data(self, source: Path | DatabaseTable) -> Any:
-        """Return the data at a place with the layout and the second table of the spec."""
+        """Return the data of a source with the layout and join of the spec."""
         data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
         return Joined(data, **self.join) if self.join else data
 
@@ -292,7 +311,7 @@ class Spec:
         return self.source.name if isinstance(self.source, Path) else "the data"
 
 
-def _without(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
+def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
     return (
         privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
         if searches
@@ -302,7 +321,7 @@ def _without(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
 
 def read_spec(
     path: str | Path,
-    found: Mapping[str, FoundCategories] = _NOTHING,
+    found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
 ) -> Spec:
     """Read a spec file; relative paths in it are relative to its folder.
@@ -356,16 +375,20 @@ _GRAMMAR: Mapping[str, Mapping[str, tuple[_Reader, Any]]] = {
         "seconds": (lambda _, value: Search(seconds=value).seconds, SECONDS),
         "guard": (lambda _, value: guard_share(value), None),
     },
-    "[ledger]": {"path": (text_of, None), "dataset": (text_of, None), "share": (text_of, "")},
+    "[ledger]": {
+        "path": (check_text, None),
+        "dataset": (check_text, None),
+        "share": (check_text, ""),
+    },
 }
 
 
-def _settings(where: str, value: object) -> dict[str, Any]:
-    """Read a part by its grammar; keys that are not given have their defaults."""
-    given = known_keys(where, value, _GRAMMAR[where])
+def _read_settings(where: str, value: object) -> dict[str, Any]:
+    """Read a part by its grammar; missing keys get their defaults."""
+    settings = known_keys(where, value, _GRAMMAR[where])
     keys = _GRAMMAR[where].items()
     return {
-        key: read(f"{where} {key}", given[key]) if key in given else default
+        key: read(f"{where} {key}", settings[key]) if key in settings else default
         for key, (read, default) in keys
     }
 
@@ -374,7 +397,7 @@ def spec_from_table(
     table: Mapping[str, Any],
     folder: Path,
     name: str = "the spec",
-    categories: Mapping[str, FoundCategories] = _NOTHING,
+    categories: Mapping[str, FoundCategories] = _NO_CATEGORIES,
 ) -> Spec:
     """Read a spec from its table of TOML.
 
@@ -385,7 +408,7 @@ def spec_from_table(
         categories: by attribute, categories that a search found and did not write.
     """
     _refuse_blanks(name, table)
-    parts: dict[str, Any] = known_keys(name, table, _PARTS)
+    parts: dict[str, Any] = known_keys(name, table, _PART_NAMES)
     for key in ("privacy", "domain", "workload"):
         if key not in parts:
             raise InputError(
@@ -393,35 +416,37 @@ def spec_from_table(
                 "docs/spec.md for an example."
             )
     source: dict[str, Any] = known_keys(
-        "[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING]
+        "[source]",
+        parts.get("source", {}),
+        [*LOCATION_KEYS, "join", "null", *LAYOUT_KEYS, *READING_KEYS],
     )
-    data, stored = place_of(folder, source, "[source]")
+    data, database_table = read_location(folder, source, "[source]")
     reading = {
         "nulls" if key == "null" else key: source[key]
-        for key in ("null", *READING)
+        for key in ("null", *READING_KEYS)
         if key in source
     }
-    join = joined_with(folder, source, data)
+    join = read_join(folder, source, data)
     if join:
         with within("[source] "):
             join["reading"] = key_reading(reading)
     plan, ledger = (
-        _settings("[plan]", parts.get("plan", {})),
-        _settings("[ledger]", parts.get("ledger", {})),
+        _read_settings("[plan]", parts.get("plan", {})),
+        _read_settings("[ledger]", parts.get("ledger", {})),
     )
-    output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT)
+    output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
     protected: dict[str, Any] = known_keys(
         "[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"]
     )
     files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
-    domain, searches = searches_of(domain, parts["domain"], folder, categories)
+    domain, searches = read_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
-    asked, statements = _asked(
-        domain, parts["workload"], _of_unit(domain, protected.get("unit", "row"))
+    workloads, statements = _read_workloads(
+        domain, parts["workload"], _read_unit_attributes(domain, protected.get("unit", "row"))
     )
-    workload = together(asked)
-    paid = tuple(
+    workload = together(workloads)
+    paid_searches = tuple(
         search.found.search_facts()
         for search in searches
         if search.found is not None and search.found.private
@@ -435,25 +460,27 @@ def spec_from_table(
             guard=plan["guard"],
             rows=rows,
             labels=labels,
-            searches=paid,
+            searches=paid_searches,
             statements=statements,
         )
-    privacy = _privacy(protected, options.level, workload, key_reading(reading))
-    series, privacy = _series(parts, domain, privacy, searches)
+    privacy = _read_privacy(protected, options.level, workload, key_reading(reading))
+    series, privacy = _read_series(parts, domain, privacy, searches)
     # the second table must be of the unit's own rows, or public; that is checked although no data
     # are there
     if join:
-        with within(f"{WHERE_JOINED}: "):
+        with within(f"{JOIN_PART}: "):
             check_unit(Joined(None, **join), privacy.unit_column, privacy.unit_reading)
     check_searches(searches, privacy)
     for key in options.covariances:
         find_table_position(
             tables_to_write(workload.products), key
         )  # refuses a name that no table has, or several have
-    beside = None if stored is None else folder / f"{stored.parts[-1]}.ledger"
+    default_ledger = (
+        None if database_table is None else folder / f"{database_table.parts[-1]}.ledger"
+    )
     return Spec(
-        source=stored or data,
-        layout=layout_of(source, "[source]"),
+        source=database_table or data,
+        layout=read_layout(source, "[source]"),
         join=join,
         privacy=privacy,
         rows=rows,
@@ -461,11 +488,11 @@ def spec_from_table(
         strategy=plan["strategy"],
         seconds=plan["seconds"],
         objective=plan["objective"],
-        ledger=beside if ledger["path"] is None else folder / ledger["path"],
+        ledger=default_ledger if ledger["path"] is None else folder / ledger["path"],
         dataset=ledger["dataset"],
         share=ledger["share"],
         options=options,
-        parts=tuple(with_domain(part, workload.domain).products for part in asked),
+        parts=tuple(with_domain(part, workload.domain).products for part in workloads),
         searches=searches,
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,
@@ -473,13 +500,16 @@ def spec_from_table(
     )
 
 
-def _series(
+def _read_series(
     parts: Mapping[str, Any],
     domain: Domain,
     privacy: Privacy | Least,
     searches: Sequence[CategorySearch],
 ) -> tuple[SeriesOptions | None, Privacy | Least]:
-    """Read [series]; return it, and the budget that protects a unit in all periods together. Refuse what a series cannot have."""
+    """Read [series]; return it and the budget of all periods together.
+
+    Parts that a series cannot have are refused.
+    """
     if "series" not in parts:
         return None, privacy
     table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
@@ -498,11 +528,11 @@ def _series(
             "rho, or epsilon and delta",
             "Give the budget of all periods together.",
         )
-    other = parts.get("plan", {}).get("objective", "total") != "total"
-    for what, there, advice in (
+    has_objective = parts.get("plan", {}).get("objective", "total") != "total"
+    for feature, is_present, advice in (
         (
             "[plan] objective",
-            other,
+            has_objective,
             "Its total error is the least; give a table that must be more exact a weight.",
         ),
         (
@@ -521,8 +551,8 @@ def _series(
             "It would have to be known for every period to come; leave it out.",
         ),
     ):
-        if there:
-            raise refuse("a spec with [series]", f"one with {what}", "one without", advice)
+        if is_present:
+            raise refuse("a spec with [series]", f"one with {feature}", "one without", advice)
     if series.late == "arrival" and privacy.unit_column is not None:
         raise refuse(
             "[series] late",
@@ -534,8 +564,8 @@ def _series(
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
-    """Read TOML; refuse what is no TOML, nested too deeply, or has numbers of thousands of digits."""
-    advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MOST_NESTED} deep."
+    """Read TOML; refuse invalid, deeply nested or very long values."""
+    advice = f"A spec has numbers of at most {MOST_DIGITS} digits, and tables and lists at most {_MAX_NESTING} deep."
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -543,7 +573,7 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
     except (ValueError, RecursionError):  # a number of thousands of digits, or endless nesting
         raise InputError(f"{name} cannot be read. {advice}") from None
     level: list[object] = [table]
-    for _ in range(_MOST_NESTED):
+    for _ in range(_MAX_NESTING):
         below = [
             value.values() if isinstance(value, Mapping) else value
             for value in level
@@ -556,23 +586,25 @@ def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
 
 
 def _refuse_blanks(name: str, table: Mapping[str, Any]) -> None:
-    """Refuse a draft that still has blanks, and name the places of all of them, such as domain.sex."""
+    """Refuse a draft with blanks, and name their keys, such as domain.sex."""
     blanks: dict[str, None] = {}
-    ahead: list[tuple[tuple[str, ...], object]] = [((), table)]
-    while ahead:
-        keys, value = ahead.pop(0)
+    pending_values: list[tuple[tuple[str, ...], object]] = [((), table)]
+    while pending_values:
+        keys, value = pending_values.pop(0)
         if value == BLANK:
             blanks[".".join(keys[:2])] = None
         elif isinstance(value, Mapping):
-            ahead[:0] = [((*keys, str(key)), entry) for key, entry in value.items()]
+            pending_values[:0] = [((*keys, str(key)), entry) for key, entry in value.items()]
         elif isinstance(value, list):
-            ahead[:0] = [(keys, entry) for entry in value]
+            pending_values[:0] = [(keys, entry) for entry in value]
     if blanks:
-        listed = ", ".join([*blanks][:_MOST_LISTED]) + (
-            f" and {len(blanks) - _MOST_LISTED} more" if len(blanks) > _MOST_LISTED else ""
+        listed_blanks = ", ".join([*blanks][:_MAX_LISTED_BLANKS]) + (
+            f" and {len(blanks) - _MAX_LISTED_BLANKS} more"
+            if len(blanks) > _MAX_LISTED_BLANKS
+            else ""
         )
         raise InputError(
-            f"{name} still has {pluralize(len(blanks), 'place')} to fill in: {listed}. "
+            f"{name} still has {pluralize(len(blanks), 'place')} to fill in: {listed_blanks}. "
             f"Replace every {BLANK!r} by a public value, or remove the attribute; comments in the "
             "file and docs/spec.md show how."
         )
@@ -586,15 +618,15 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
 
 
 def key_reading(reading: Mapping[str, Any]) -> Reading:
-    """Return how units, and the keys of a join, are read under the keys of [source]."""
+    """Return how [source] reads units and the keys of a join."""
     about_texts = ("nulls", "trim", "ignore_case")
     return Reading(**{name: reading[name] for name in about_texts if name in reading})
 
 
-def _privacy(
+def _read_privacy(
     table: Mapping[str, Any], level: float, workload: Workload, reading: Reading
 ) -> Privacy | Least:
-    unit_column, max_rows, max_per_cell = _unit(table.get("unit", "row"), workload)
+    unit_column, max_rows, max_per_cell = _read_unit(table.get("unit", "row"), workload)
     protected = (
         table.get("neighbours", "add_remove"),
         unit_column,
@@ -602,19 +634,19 @@ def _privacy(
         max_per_cell,
         READ_AS_IT_IS if unit_column is None else reading,
     )
-    given = tuple(key for key in ("epsilon", "delta", "rho") if key in table)
-    of = next((key for key in ("epsilon", "rho") if table.get(key) == LEAST), None)
-    if of is not None and not (of == "rho" and "epsilon" in given):
-        return Least(of, table.get("delta"), level, *protected)
-    if given not in _BUDGETS:
+    budget_keys = tuple(key for key in ("epsilon", "delta", "rho") if key in table)
+    least_parameter = next((key for key in ("epsilon", "rho") if table.get(key) == LEAST), None)
+    if least_parameter is not None and not (least_parameter == "rho" and "epsilon" in budget_keys):
+        return Least(least_parameter, table.get("delta"), level, *protected)
+    if budget_keys not in _BUDGETS:
         raise InputError(
             "[privacy] must have epsilon, or epsilon and delta, or rho; got "
-            f"{', '.join(given) or 'none of them'}."
+            f"{', '.join(budget_keys) or 'none of them'}."
         )
-    return Privacy(_BUDGETS[given](**{key: table[key] for key in given}), *protected)
+    return Privacy(_BUDGETS[budget_keys](**{key: table[key] for key in budget_keys}), *protected)
 
 
-def _unit(value: object, workload: Workload) -> tuple[str | None, int, PerCellBound | None]:
+def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerCellBound | None]:
     if value == "row":
         return None, 1, None
     if not isinstance(value, Mapping):
@@ -645,7 +677,7 @@ _Unit = tuple[str, Sequence[str]] | None
 """The column of the unit, and the attributes in which its rows agree; None where every row is a unit."""
 
 
-def _of_unit(domain: Domain, unit: object) -> _Unit:
+def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
     if not isinstance(unit, Mapping):
         return None
     names = unit.get("of_unit", [])
@@ -660,8 +692,13 @@ def _of_unit(domain: Domain, unit: object) -> _Unit:
     return str(unit.get("column")), names
 
 
-def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], tuple[str, ...]]:
-    """Return the workload of every part, and the statements of SQL; all are over one domain with the levels that the statements make."""
+def _read_workloads(
+    domain: Domain, value: object, unit: _Unit
+) -> tuple[list[Workload], tuple[str, ...]]:
+    """Return the workload of every part, and the texts of SQL statements.
+
+    All are over one domain, which has the levels that the statements define.
+    """
     if not isinstance(value, list) or not value:
         raise InputError(
             "The workload is empty; add at least one part [[workload]] with marginals = { ways = "
@@ -670,43 +707,51 @@ def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], 
     parts: list[
         tuple[str, object, int]
     ] = []  # of each part its name, its table, and its number of statements of SQL
-    read: list[Statement] = []
+    statements: list[Statement] = []
     for number, entry in enumerate(value, 1):
-        where, before = message("[[workload]] number {place}", place=number), len(read)
+        where, statements_before = (
+            message("[[workload]] number {place}", place=number),
+            len(statements),
+        )
         if isinstance(entry, Mapping) and "sql" in entry:
             with within(message("{where}: ", where=where)):
-                read += read_statements(domain, [entry["sql"]], *(unit or ()))
-        parts.append((where, entry, len(read) - before))
-    every = list(over_common_domain(read)) if read else []
-    made, ahead = every[0].domain if every else domain, iter(every)
-    asked = [
-        _part(made, entry, unit, where, [next(ahead) for _ in range(count)])
+                statements += read_statements(domain, [entry["sql"]], *(unit or ()))
+        parts.append((where, entry, len(statements) - statements_before))
+    common_statements = list(over_common_domain(statements)) if statements else []
+    common_domain, remaining_statements = (
+        common_statements[0].domain if common_statements else domain,
+        iter(common_statements),
+    )
+    workloads = [
+        _read_part(
+            common_domain, entry, unit, where, [next(remaining_statements) for _ in range(count)]
+        )
         for where, entry, count in parts
     ]
-    return asked, tuple(statement.text for statement in every)
+    return workloads, tuple(statement.text for statement in common_statements)
 
 
-def _part(
+def _read_part(
     domain: Domain, value: object, unit: _Unit, where: str, statements: Sequence[Statement]
 ) -> Workload:
     table: dict[str, Any] = known_keys(
-        where, value, [*_ASKED, "weight", "sum", "count", "weighted_by", *_TARGETS]
+        where, value, [*_QUERY_KEYS, "weight", "sum", "count", "weighted_by", *_TARGETS]
     )
-    given = [name for name in _ASKED if name in table]
-    if len(given) != 1:
+    query_keys = [name for name in _QUERY_KEYS if name in table]
+    if len(query_keys) != 1:
         raise InputError(
-            f"{where} must have exactly one of {', '.join(_ASKED)}; got "
-            f"{' and '.join(given) or 'none of them'}."
+            f"{where} must have exactly one of {', '.join(_QUERY_KEYS)}; got "
+            f"{' and '.join(query_keys) or 'none of them'}."
         )
-    if given[0] in _STATISTICS:
-        return _statistic_part(domain, given[0], table, where)
-    wanted = {name: table[name] for name in _TARGETS if name in table}
+    if query_keys[0] in _STATISTICS:
+        return _read_statistic(domain, query_keys[0], table, where)
+    targets = {name: table[name] for name in _TARGETS if name in table}
     if statements and (
-        beside := [name for name in ("sum", "count", "weighted_by") if name in table]
+        forbidden_keys := [name for name in ("sum", "count", "weighted_by") if name in table]
     ):
         raise refuse(
             f"a key of {where}, which has sql,",
-            beside[0],
+            forbidden_keys[0],
             "left out: the statement says what is counted and summed",
         )
     common = {
@@ -720,8 +765,8 @@ def _part(
         raise refuse(f"{where}: count", "units", '"rows" where every row is a unit', advice)
     with within(message("{where}: ", where=where)):
         if statements:
-            asked = together([statement.workload(common["weight"]) for statement in statements])
-            if wanted and asked.statistics:
+            workload = together([statement.workload(common["weight"]) for statement in statements])
+            if targets and workload.statistics:
                 raise InputError(
                     "Targets of sql are of counts and sums. Ask for means in a part of their own: "
                     "means = { of, by }, with a size."
@@ -729,17 +774,25 @@ def _part(
         elif "queries" in table:
             sets = table["queries"]
             if isinstance(sets, Mapping):
-                sets = {name: _windows(domain, name, value) for name, value in sets.items()}
-            asked = queries(domain, sets, **common)
+                sets = {
+                    name: _expand_rolling_windows(domain, name, value)
+                    for name, value in sets.items()
+                }
+            workload = queries(domain, sets, **common)
         else:
             tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
-            asked = marginals(domain, **common, **tables)
-        asked = asked.weighted_by(table["weighted_by"]) if "weighted_by" in table else asked
-        return asked.within(**wanted) if wanted else asked
+            workload = marginals(domain, **common, **tables)
+        workload = (
+            workload.weighted_by(table["weighted_by"]) if "weighted_by" in table else workload
+        )
+        return workload.within(**targets) if targets else workload
 
 
-def _windows(domain: Domain, name: str, value: Any) -> Any:
-    """Replace { rolling = 3 } on an attribute of dates by the ranges of all windows of 3 periods; return anything else as it is."""
+def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
+    """Replace { rolling = 3 } by the ranges of all windows of 3 periods.
+
+    Another value is returned as it is.
+    """
     if not (isinstance(value, Mapping) and [*value] == ["rolling"]):
         return value
     kind = domain.kind(one_of("an attribute of a query", name, domain.names))
@@ -759,8 +812,8 @@ def _windows(domain: Domain, name: str, value: Any) -> Any:
     }
 
 
-def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
-    """Return the workload of a part that asks for means, quantiles or a distribution function."""
+def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: str) -> Workload:
+    """Return the workload of a part with means, quantiles or a CDF."""
     allowed = ["weight", "size", *(["margin", "rmse", "weighted_by"] if kind == "means" else [])]
     foreign = [name for name in table if name not in (kind, *allowed)]
     if foreign:
@@ -773,22 +826,25 @@ def _statistic_part(domain: Domain, kind: str, table: Mapping[str, Any], where: 
         )
     keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
     with within(message("{where}: ", where=where)):
-        asked: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
+        arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
-            if name not in asked:
+            if name not in arguments:
                 raise InputError(
                     f"{kind} must have {name}; it has {', '.join(table[kind]) or 'nothing'}."
                 )
-        made = _STATISTICS[kind](
+        workload = _STATISTICS[kind](
             domain,
-            **asked,
+            **arguments,
             **{name: table[name] for name in allowed if name in table and name != "weighted_by"},
         )
-        return made.weighted_by(table["weighted_by"]) if "weighted_by" in table else made
+        return workload.weighted_by(table["weighted_by"]) if "weighted_by" in table else workload
 
 
-def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the attributes and the measures that a release of a spec, a plan or a workload reads, in the order of the domain."""
+def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the attributes and measures that a release reads.
+
+    ``what`` is a spec, a plan or a workload; the order is the order of the domain.
+    """
     if isinstance(what, Plan):
         return what.used()
     workload = what.workload if isinstance(what, Spec) else what
@@ -799,47 +855,47 @@ def asked_about(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         from leastnoise._mechanisms import mechanism_for  # loads all mechanisms, which is slow
 
         names.update(mechanism_for(what.strategy, workload).decision_attributes(workload))
-    read = {
-        part
+    read_measures = {
+        factor
         for name in workload.measures
         if name is not None
-        for part in factor_measures(workload.domain.measure(name))
+        for factor in factor_measures(workload.domain.measure(name))
     }
     return (
         tuple(name for name in workload.domain.names if name in names),
         tuple(
             name
             for name, measure in workload.domain.measures.items()
-            if measure in read and type(measure) is Measure
+            if measure in read_measures and type(measure) is Measure
         ),
     )
 
 
-def read_plan(path: Path, what: Spec) -> Plan:
-    """Read a plan from a file, and refuse one that was made from another spec."""
-    made = plan_from_file(path)
-    if other := other_parts(made, what):
+def read_plan(path: Path, spec: Spec) -> Plan:
+    """Read a plan from a file; refuse the plan of another spec."""
+    plan = plan_from_file(path)
+    if differences := differing_parts(plan, spec):
         raise InputError(
-            f"The plan {path} is of another spec: its {', '.join(other)} differ. Plan again, or "
+            f"The plan {path} is of another spec: its {', '.join(differences)} differ. Plan again, or "
             "give the spec that it was made from."
         )
-    return made
+    return plan
 
 
-def other_parts(made: Plan, what: Spec) -> list[str]:
-    """Return the names of the parts of a spec that differ from what a plan was made for."""
-    asked = what.planned_privacy
-    wanted = smallest_privacy(asked)
-    same = made.privacy.within(wanted.budget) == wanted and type(made.privacy.budget) is type(
-        wanted.budget
+def differing_parts(plan: Plan, spec: Spec) -> list[str]:
+    """Return the names of the parts in which a plan and a spec differ."""
+    spec_privacy = spec.planned_privacy
+    least_privacy = smallest_privacy(spec_privacy)
+    is_same_budget = plan.privacy.within(least_privacy.budget) == least_privacy and type(
+        plan.privacy.budget
+    ) is type(least_privacy.budget)
+    plan_workload_facts, spec_workload_facts = (
+        (workload.to_json(), workload.statistics) for workload in (plan.workload, spec.workload)
     )
-    of_plan, of_spec = (
-        (workload.to_json(), workload.statistics) for workload in (made.workload, what.workload)
-    )
-    kept = {
-        "[privacy]": same and stated_privacy(asked) in (None, made.privacy),
-        "[domain]": declared(made.domain) == declared(what.domain),
-        "[[workload]]": of_plan == of_spec,
-        "[series]": series_of(made) == what.series,
+    agreements = {
+        "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
+        "[domain]": declared(plan.domain) == declared(spec.domain),
+        "[[workload]]": plan_workload_facts == spec_workload_facts,
+        "[series]": series_of(plan) == spec.series,
     }
-    return [name for name, fits in kept.items() if not fits]
+    return [name for name, agrees in agreements.items() if not agrees]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._holder._check import rows_fit
+from leastnoise._holder._check import count_fit
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.reading import (
     ReadRequest,
@@ -407,7 +407,7 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(
 
 def test_of_the_values_outside_the_most_frequent_are_shown() -> None:
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
-    (found,) = rows_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
+    (found,) = count_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
     assert found.values == (("'x'", 6),)
 
 
@@ -415,16 +415,16 @@ def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
     joined = ln.Joined(visits, patients, on=ON, public=True)
-    found = rows_fit(joined, DOMAIN, attributes=["sex"], measures=[]).join
+    found = count_fit(joined, DOMAIN, attributes=["sex"], measures=[]).join
     assert (found.keys, found.doubled, found.matched, found.several) == (3, 1, 2**16, 2**17)
 
 
-@pytest.mark.parametrize("how", [read, read_keys, rows_fit])
+@pytest.mark.parametrize("how", [read, read_keys, count_fit])
 @pytest.mark.parametrize("unit", [None, "doctor", "home"])
 def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str | None) -> None:
     joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
     domain = ln.Domain(sex=ln.Unknown(9)) if how is read_keys else DOMAIN
-    more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is rows_fit else {}
+    more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is count_fit else {}
     words = "every row is a unit" if unit is None else f"the unit is '{unit}'"
     with pytest.raises(
         ln.InputError,
