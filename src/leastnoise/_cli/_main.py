@@ -67,6 +67,8 @@ def describe_payments(first_run: int) -> tuple[str, str]:
     if len(noted_runs()) == first_run:
         return "nothing", "Nothing was spent."
     try:
+        from leastnoise._session import read_payment_state
+
         accounts = [read_payment_state(ledger, run) for ledger, run in noted_runs()[first_run:]]
     except Exception:  # noqa: BLE001 - the first error must not be hidden by a second one
         return (
