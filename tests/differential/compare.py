@@ -22,8 +22,8 @@ from differential.statements import (
     random_setting,
     random_statement,
 )
-from leastnoise._release._statistics import answered
-from leastnoise._workload import Aggregate, Grouped, Statement, read_statements
+from leastnoise._release._sql_answers import answer_statement
+from leastnoise._workload import Statement, read_statements
 from leastnoise._workload._sql_values import UNDECIDED
 
 OUTSIDE = "__outside__"
@@ -115,7 +115,9 @@ def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: i
             (statement,) = read_statements(workload.domain, [written.text], setting.unit)
             tally.with_rows_left_out += bool(statement.left_out)
             exact = (
-                None if release is not None else pd.DataFrame(answered(statement, exact_numbers))
+                None
+                if release is not None
+                else pd.DataFrame(answer_statement(statement, exact_numbers))
             )
             frame = exact if release is None else release.sql(written.text, "pandas")
             reference = written.reference(undecided_of(statement, written))
@@ -154,21 +156,22 @@ def undecided_of(statement: Statement, written: Written) -> Undecided:
     )
     answers = {}
     for answer in written.answers:
-        column = columns[answer.alias]
-        assert isinstance(column, Aggregate)
-        answers[answer.alias] = column.condition.undecided
+        aggregates = columns[answer.alias].aggregates
+        undecided = [aggregate.condition.undecided for aggregate in aggregates]
+        answers[answer.alias] = frozenset().union(*undecided)
     groups: set[str] = set()
     shared: set[str] = set()
     for group in written.groups:
-        column = columns[group.alias if group.alias in columns else group.expression]
-        assert isinstance(column, Grouped)
+        column = columns[group.alias if group.alias in columns else group.expression].group
+        assert column is not None
         if UNDECIDED in column.keys:
             groups.add(group.alias)
-            kind = statement.domain.kind(group.attribute)
+            kind = statement.domain.kind(column.attribute)
             is_null_apart = None in column.keys[: kind.regular] or column.keys[kind.regular]
             if kind.null_cell is not None and kind.null_cell == kind.outside_cell:
                 shared |= set() if is_null_apart else {group.alias}
-    return Undecided(statement.condition.undecided, answers, frozenset(groups), frozenset(shared))
+    (selection,) = statement.selections
+    return Undecided(selection.condition.undecided, answers, frozenset(groups), frozenset(shared))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from leastnoise._trusted.check import (
     whole,
 )
 from leastnoise._trusted.measurements import MOST_ROWS
-from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
+from leastnoise._workload import Product, QuerySet, all_ranges, identity, parse_day, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """Of the files with answers."""
@@ -81,6 +81,8 @@ class Options:
             which stay in files. SDMX has both.
         statements: of SQL, each with a table of its own in the report and in files; what they ask
             is in the plan.
+        today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
+            none is stated, and CURRENT_DATE is refused.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
@@ -112,6 +114,7 @@ class Options:
     agency: str = ""
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     statements: Sequence[str] = ()
+    today: str = ""
     guard: Exact | None = None
     rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
@@ -148,6 +151,7 @@ class Options:
             for name in ("formats", "covariances", "statements")
         }
         one_of("language", self.language, LANGUAGES)
+        parse_day(self.today or None)
         for name in ("contact", *_PUBLICATION):
             if not isinstance(given[name], str) or len(given[name].splitlines()) > 1:
                 raise refuse(name, given[name], "a text of one line")
@@ -220,7 +224,7 @@ class Options:
         given = {name: str(value) for name, value in exact.items() if value is not None}
         further = {
             name: values.pop(name)
-            for name in (*_PUBLICATION, "labels", "statements", "rows", "searches")
+            for name in (*_PUBLICATION, "labels", "statements", "today", "rows", "searches")
         }
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 

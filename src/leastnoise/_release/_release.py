@@ -39,13 +39,13 @@ from leastnoise._release._options import (
     written,
 )
 from leastnoise._release._records import make_records
-from leastnoise._release._statistics import (
-    Statistics,
-    answered,
-    asked_before,
+from leastnoise._release._sql_answers import (
+    answer_statement,
     check_statements,
-    statement_of,
+    find_answer,
+    read_statement,
 )
+from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import MOST_SHOWN, Interval, Table, Tables, in_unit
 from leastnoise._release._texts import ENGLISH, limit_words, texts
 from leastnoise._threads import one_thread
@@ -56,6 +56,7 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import (
     Product,
     QuerySet,
+    Statement,
     Workload,
     declared,
     over,
@@ -485,25 +486,33 @@ class Release:
     @one_thread()
     def answered(self, text: str) -> Columns:
         """The answers of a SQL statement, by the names of its columns."""
-        return answered(
-            statement_of(self.plan.workload, self.privacy.unit_column, text), self._numbers
-        )
+        return answer_statement(self.read_statement(text), self._numbers)
 
-    def _numbers(self, asked: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Answer one column of a statement.
+    def read_statement(self, text: str) -> Statement:
+        """Return a SQL statement over the domain of the release.
+
+        Raises:
+            InputError: a clause that cannot be answered, by its name and position.
+        """
+        plan = self.plan
+        unit = plan.privacy.unit_column
+        return read_statement(plan.workload, unit, text, self.options.today or None)
+
+    def _numbers(self, workload: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Answer one aggregate of a statement.
 
         As it was published if it was, else from the measurements.
         """
-        before = asked_before(self.plan.workload, asked)
-        if asked.statistics and before is None:
+        position = find_answer(self.plan.workload, workload)
+        if workload.statistics and position is None:
             raise InputError(
-                f"The {asked.statistics[0].name} was not asked for before this release, so that "
-                "it cannot be answered."
+                f"The {workload.statistics[0].name} was not requested before this release, so it "
+                "cannot be answered."
             )
-        if asked.statistics and before is not None:
-            made = self.statistics[before]
-            return made.values, made.low, made.high
-        table = self.answer(asked)[0] if before is None else self.tables[before]
+        if workload.statistics and position is not None:
+            statistic = self.statistics[position]
+            return statistic.values, statistic.low, statistic.high
+        table = self.answer(workload)[0] if position is None else self.tables[position]
         return table.answer, table.low, table.high
 
     @one_thread()
@@ -638,7 +647,8 @@ def check_options(plan: Plan, options: Options) -> None:
     """Refuse options that this plan cannot fulfil, before anything is paid."""
     tables = written(plan.workload.products)
     check_formats(options.formats, tables)
-    check_statements(plan.workload, plan.privacy.unit_column, options.statements)
+    unit = plan.privacy.unit_column
+    check_statements(plan.workload, unit, options.statements, options.today or None)
     for asked in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from leastnoise._charts import (
     Picture,
     chart_for,
     clear_of_the_rest,
+    in_digits,
     largest_first,
     marked,
     svg_of,
@@ -26,11 +26,12 @@ from leastnoise._charts import (
     vega_lite,
 )
 from leastnoise._error import interval_multiplier
+from leastnoise._frames import Columns
 from leastnoise._plan import versions
 from leastnoise._release import _sentences as words
 from leastnoise._release._options import Options, exact_rule, labels_with_other
 from leastnoise._release._release import Release, TableEntry, statement_file
-from leastnoise._release._statistics import StatisticTable, shown_interval, statement_of
+from leastnoise._release._statistics import StatisticTable, shown_interval
 from leastnoise._release._tables import Table, in_unit
 from leastnoise._release._texts import (
     TEMPLATES,
@@ -42,7 +43,8 @@ from leastnoise._release._texts import (
     texts,
     unit_words,
 )
-from leastnoise._workload import Product, level_names
+from leastnoise._trusted.check.arrays import Array
+from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
 MOST_CELLS = 60_000  # rows of HTML on the page, which a browser opens in a second
 MOST_OF_A_TABLE = 20_000
@@ -641,50 +643,85 @@ def _statistic_view(release: Release, made: StatisticTable, lang: Texts) -> View
 def _statement_view(release: Release, number: int, lang: Texts) -> View:
     """Return the view of a SQL statement under its text.
 
-    Groups, and each answer with its interval.
+    Groups, and each answer with its interval where it has one.
     """
-    text, domain = release.options.statements[number - 1], release.plan.domain
+    text = release.options.statements[number - 1]
+    statement = release.read_statement(text)
     columns = release.answered(text)
-    answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
-    keys = [
-        name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
-    ]
-    labels = labels_with_other(release.options, domain)
-    called = {
-        column: labels[name]
-        for name in labels
-        for column in (name, *level_names(domain.kind(name)))
-    }
-    rows: list[list[str]] = []
-    for row in zip(*(values[:MOST_LARGEST].tolist() for values in columns.values()), strict=True):
-        of = dict(zip(columns, row, strict=True))
-        cells = [
-            "" if of[name] is None else called.get(name, {}).get(str(of[name]), str(of[name]))
-            for name in keys
-        ]
-        ends = [
-            shown_interval(lang, of[name], of[f"{name}_low"], of[f"{name}_high"], exact=False)
-            for name in answers
-        ]
-        rows.append([*cells, *chain.from_iterable(ends)])
-    interval, size = (
-        lang.say("col_interval", percent=lang.percent(release.level)),
-        len(next(iter(columns.values()))),
-    )
+    shown = _shown_columns(statement, columns)
+    code_labels = _code_labels(release)
+    size = len(next(iter(columns.values())))
+    rows = []
+    for position in range(min(size, MOST_LARGEST)):
+        row: list[str] = []
+        for column, arrays in shown:
+            values = [array.tolist()[position] for array in arrays]
+            row += _shown_values(lang, column, values, code_labels)
+        rows.append(row)
+    interval_heading = lang.say("col_interval", percent=lang.percent(release.level))
+    numbers = []
+    for column, _ in shown:
+        if column.has_noise:
+            numbers.append(column.name)
+        if column.has_interval:
+            numbers.append(interval_heading)
     cut = lang.say("rows_first", count=MOST_LARGEST, all=size, file=statement_file(number))
     notes = [lang.say("rows_whole") if size <= MOST_LARGEST else cut]
-    statement = statement_of(release.plan.workload, release.privacy.unit_column, text)
     if statement.left_out:
         notes.append(lang.say("statement_left_out", names=lang.listed(list(statement.left_out))))
+    if statement.without_interval:
+        names = lang.listed(list(statement.without_interval))
+        notes.append(lang.say("statement_without_interval", names=names))
     return View(
         id=f"sql{number}",
         name=lang.say("name_statement", number=number),
         meta=" ".join(text.split()),
-        keys=keys,
-        numbers=[heading for name in answers for heading in (name, interval)],
+        keys=[column.name for column, _ in shown if not column.has_noise],
+        numbers=numbers,
         rows=rows,
         rows_note=" ".join(notes),
     )
+
+
+def _shown_columns(
+    statement: Statement, columns: Columns
+) -> list[tuple[OutputColumn, list[Array]]]:
+    """Return the columns of a statement with their arrays; those without noise come first."""
+    arrays = iter(columns.values())
+    pairs = []
+    for column in statement.columns:
+        count = 3 if column.has_interval else 1
+        pairs.append((column, [next(arrays) for _ in range(count)]))
+    return sorted(pairs, key=lambda pair: pair[0].has_noise)
+
+
+def _code_labels(release: Release) -> dict[str, Mapping[str, str]]:
+    """Return the texts of codes, by the name of an attribute or level in lower case."""
+    domain = release.plan.domain
+    labels = labels_with_other(release.options, domain)
+    return {
+        column: labels[name]
+        for name in labels
+        for column in (name, *level_names(domain.kind(name)))
+    }
+
+
+def _shown_values(
+    lang: Texts,
+    column: OutputColumn,
+    values: Sequence[Any],
+    code_labels: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    """Return what a row shows of a column: a label, or a number and its interval."""
+    value = values[0]
+    if column.has_interval:
+        return [*shown_interval(lang, *values, exact=False)]
+    if column.has_noise and isinstance(value, float):
+        return [lang.number(value) if math.isnan(value) else lang.local(in_digits(value))]
+    if value is None:
+        return [""]
+    text = str(value)
+    return [code_labels.get(column.name, {}).get(text, text)]
 
 
 def _view(release: Release, entry: TableEntry, table: Table, lang: Texts, *, whole: bool) -> View:

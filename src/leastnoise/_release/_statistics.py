@@ -1,175 +1,25 @@
-"""Means, quantiles, distribution functions and SQL answers.
+"""Means, quantiles and distribution functions.
 
 Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leastnoise._charts import Axis, Dots, Picture, chart_for, dots, in_digits, vega_lite
-from leastnoise._domain import Domain, UnitCount, Weighted
+from leastnoise._domain import Domain, Weighted
 from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
-from leastnoise._frames import Columns, UniqueNames, key_columns
+from leastnoise._frames import Columns, key_columns
 from leastnoise._release._options import Options, exact_rule, labels_with_other
 from leastnoise._release._tables import MOST_SHOWN, LazySequence, ResultTable, multiples
 from leastnoise._release._texts import Texts, statistic_words, texts
-from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
-from leastnoise._trusted.check.arrays import Array, FloatArray
-from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
-
-Numbers = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
-"""From the workload of one column of a statement to its answers and the lower and upper ends of their intervals, one axis an attribute."""
-
-
-def statement_of(workload: Workload, unit: str | None, text: str) -> Statement:
-    """Read a text that holds one SQL statement, over the domain of a workload."""
-    once = UnitCount()  # of the attributes of such a count the rows of a unit agree
-    agree = {
-        name
-        for product in workload
-        if product.measure and product.domain.measure(product.measure) == once
-        for name in product.attributes
-    }
-    read = read_statements(workload.domain, [text], unit, sorted(agree))
-    if len(read) != 1:
-        raise refuse("the SQL that a table answers", f"{len(read)} statements", "one")
-    return read[0]
-
-
-def asked_before(workload: Workload, asked: Workload) -> int | None:
-    """Return the position of a column's statistic or table in a workload.
-
-    None if the workload lacks it.
-    """
-    if asked.statistics:
-        known = [replace(statistic, size=None, target=None) for statistic in workload.statistics]
-        return known.index(asked.statistics[0]) if asked.statistics[0] in known else None
-    questions, question = [product.table_key for product in workload], asked.products[0].table_key
-    return questions.index(question) if question in questions else None
-
-
-def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
-    """Raise for statements that need a table or statistic the plan lacks.
-
-    Before anything is paid.
-    """
-    for text in texts:
-        statement = statement_of(workload, unit, text)
-        for asked in (
-            statement.asked(aggregate, grouping)
-            for grouping in statement.sets
-            for aggregate in statement.aggregates
-        ):
-            if asked_before(workload, asked) is None:
-                name = (asked.statistics or asked.products)[0].name
-                raise InputError(
-                    f"The statement {text!r} needs {name}, which the plan does not have. Ask for "
-                    "it with leastnoise.sql."
-                )
-
-
-def answered(statement: Statement, numbers: Numbers) -> Columns:
-    """Return the columns of SELECT by name, one row for each group.
-
-    Beside an answer ``n`` stands its interval, ``n_low`` and ``n_high``.
-
-    Guarantees: groups without rows are included; a column that is not in a set of groups is None
-        there, as in SQL.
-    """
-    parts = [_of_set(statement, grouping, numbers) for grouping in statement.sets]
-    names = UniqueNames(set())
-    columns: Columns = {}
-    for at, column in enumerate(statement.columns):
-        together = [
-            np.concatenate(arrays) for arrays in zip(*(part[at] for part in parts), strict=True)
-        ]
-        if isinstance(column, Grouped):
-            kinds = {type(value) for value in together[0].tolist() if value is not None}
-            if len(kinds) > 1:  # whole numbers beside a cell of other values
-                together = [
-                    np.array(
-                        [None if value is None else str(value) for value in together[0].tolist()],
-                        dtype=object,
-                    )
-                ]
-        called = (
-            [column.name]
-            if isinstance(column, Grouped)
-            else [column.name, f"{column.name}_low", f"{column.name}_high"]
-        )
-        columns |= {
-            names.unique(name): values for name, values in zip(called, together, strict=True)
-        }
-    names_given = [*columns]
-    starts = np.cumsum(
-        [0, *(1 if isinstance(column, Grouped) else 3 for column in statement.columns)]
-    )
-    order = [*range(len(columns[names_given[0]]))]
-    for at, down in reversed(statement.order):  # what is not there comes last
-        values = columns[names_given[starts[at]]].tolist()
-        known = [row for row in order if values[row] is not None and values[row] == values[row]]
-        are_texts = not all(isinstance(values[row], (int, float)) for row in known)
-        keys = [str(value) if are_texts else value for value in values]
-        known.sort(key=keys.__getitem__, reverse=down)
-        there = {*known}
-        order = [*known, *(row for row in order if row not in there)]
-    return {name: values[order[: statement.limit]] for name, values in columns.items()}
-
-
-def _of_set(statement: Statement, grouping: Sequence[int], numbers: Numbers) -> list[list[Array]]:
-    """Return the arrays of every column for one set of groups.
-
-    One for a key, three for an answer.
-    """
-    along = statement.group_keys(grouping, statement.condition)
-    rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
-    made: list[list[Array]] = []
-    for column in statement.columns:
-        if isinstance(column, Aggregate):
-            made.append(_of_answers(statement, column, grouping, along, numbers))
-            continue
-        group = statement.groups.index(column)
-        of_attribute = [at for at in grouping if statement.groups[at].attribute == column.attribute]
-        values = [
-            row[column.attribute][of_attribute.index(group)] if group in of_attribute else None
-            for row in rows
-        ]
-        made.append([np.array([*values, None], dtype=object)[:-1]])
-    return made
-
-
-def _of_answers(
-    statement: Statement,
-    aggregate: Aggregate,
-    grouping: Sequence[int],
-    along: Mapping[str, Sequence[object]],
-    numbers: Numbers,
-) -> list[Array]:
-    """Return the answer of every group and the ends of its interval.
-
-    If FILTER leaves no cell, counts and sums are exactly 0.
-    """
-    keys_along = statement.group_keys(grouping, statement.condition_of(aggregate))
-    wanted = [
-        np.array([keys.index(key) if key in keys else -1 for key in along.get(name, keys)])
-        for name, keys in keys_along.items()
-    ]
-    gone = np.zeros([len(at) for at in wanted], dtype=np.bool_)
-    for axis, at in enumerate(wanted):
-        gone |= (at < 0).reshape([-1 if axis == other else 1 for other in range(len(wanted))])
-    empty = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
-    shape = tuple(map(len, keys_along.values()))
-    taken = (
-        values.reshape(shape)[np.ix_(*wanted)] if wanted else values.reshape(())
-        for values in numbers(statement.asked(aggregate, grouping))
-    )
-    return [np.where(gone, empty, values).reshape(-1) for values in taken]
-
+from leastnoise._trusted.check import InputError, html_facts, number_text
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._workload import Statistic, Workload
 
 BEYOND = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 where the value may lie below ``low``, or above ``high``, beyond the bounds, else 0."""

@@ -793,6 +793,15 @@ def _post_processing(release: Release) -> dict[str, Any]:
     return {**value, "rounding": facts}
 
 
+def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
+    """Return the manifest's entry of a SQL statement."""
+    entry: dict[str, Any] = {"sql": text, "files": statement_file(number)}
+    names = release.read_statement(text).without_interval
+    if names:
+        entry["without_interval"] = list(names)
+    return entry
+
+
 def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's part on answers, statistics, SQL, covariances."""
     options, of, plan = release.options, words.of_words(release), release.plan
@@ -854,8 +863,7 @@ def _answers(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
         for made in release.statistics
     ]
     statements = [
-        {"sql": text, "files": statement_file(number)}
-        for number, text in enumerate(options.statements, 1)
+        _statement_entry(release, number, text) for number, text in enumerate(options.statements, 1)
     ]
     covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]
     beside: dict[str, Any] = {"statistics": statistics, "statements": statements}

@@ -76,6 +76,7 @@ from leastnoise._workload import (
     marginals,
     mean_queries,
     over_common_domain,
+    parse_day,
     quantile_queries,
     queries,
     read_statements,
@@ -210,7 +211,7 @@ _Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
     option.name
     for option in fields(Options)
-    if option.name not in {"guard", "rows", "searches", "labels", "statements"}
+    if option.name not in {"guard", "rows", "searches", "labels", "statements", "today"}
 )  # of [plan] and [domain]
 
 
@@ -387,7 +388,7 @@ def spec_from_table(
                 "docs/spec.md for an example."
             )
     source: dict[str, Any] = known_keys(
-        "[source]", parts.get("source", {}), [*PLACE, "join", "null", *LAYOUT, *READING]
+        "[source]", parts.get("source", {}), [*PLACE, "join", "null", "today", *LAYOUT, *READING]
     )
     data, stored = place_of(folder, source, "[source]")
     reading = {
@@ -411,8 +412,9 @@ def spec_from_table(
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = searches_of(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
+    today = _today(source)
     asked, statements = _asked(
-        domain, parts["workload"], _of_unit(domain, protected.get("unit", "row"))
+        domain, parts["workload"], _of_unit(domain, protected.get("unit", "row")), today
     )
     workload = together(asked)
     paid = tuple(
@@ -431,6 +433,7 @@ def spec_from_table(
             labels=labels,
             searches=paid,
             statements=statements,
+            today=today or "",
         )
     privacy = _privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _series(parts, domain, privacy, searches)
@@ -654,7 +657,18 @@ def _of_unit(domain: Domain, unit: object) -> _Unit:
     return str(unit.get("column")), names
 
 
-def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], tuple[str, ...]]:
+def _today(source: Mapping[str, Any]) -> str | None:
+    """Return the day that CURRENT_DATE means, which [source] may state."""
+    if "today" not in source:
+        return None
+    with within("[source] "):
+        day = parse_day(str(source["today"]))
+    return None if day is None else day.isoformat()
+
+
+def _asked(
+    domain: Domain, value: object, unit: _Unit, today: str | None
+) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of every part, and the statements of SQL; all are over one domain with the levels that the statements make."""
     if not isinstance(value, list) or not value:
         raise InputError(
@@ -669,7 +683,8 @@ def _asked(domain: Domain, value: object, unit: _Unit) -> tuple[list[Workload], 
         where, before = message("[[workload]] number {place}", place=number), len(read)
         if isinstance(entry, Mapping) and "sql" in entry:
             with within(message("{where}: ", where=where)):
-                read += read_statements(domain, [entry["sql"]], *(unit or ()))
+                column, of_unit = unit or (None, ())
+                read += read_statements(domain, [entry["sql"]], column, of_unit, today)
         parts.append((where, entry, len(read) - before))
     every = list(over_common_domain(read)) if read else []
     made, ahead = every[0].domain if every else domain, iter(every)

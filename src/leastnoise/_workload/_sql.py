@@ -7,13 +7,14 @@ at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
-from leastnoise._workload._sql_reader import StatementReader, with_strftime
+from leastnoise._workload._sql_faults import Faults, FaultsError
+from leastnoise._workload._sql_functions import in_duckdb, parse_day
+from leastnoise._workload._sql_reader import StatementReader
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import Node
 from leastnoise._workload._workload import Workload, together
@@ -27,6 +28,7 @@ def sql(
     unit: str | None = None,
     of_unit: Sequence[str] = (),
     weight: Exact = 1,
+    today: str | None = None,
 ) -> Workload:
     """Return the workload of SQL statements.
 
@@ -40,6 +42,7 @@ def sql(
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes in which the rows of a unit agree.
         weight: of every table.
+        today: the day that CURRENT_DATE means, such as "2026-01-31".
 
     Returns:
         The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and
@@ -47,72 +50,72 @@ def sql(
         values outside the domain; `Release.sql` lays out the answers.
 
     Raises:
-        InputError: a clause that cannot be answered, by its name.
+        InputError: every clause that cannot be answered, by its name and position.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)})
     >>> asked = ln.sql(domain, "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people GROUP BY ROLLUP (sex, retired)")
     >>> [table.name for table in asked if table.measure is None]
     ['sex x age:retired', 'sex', 'total']
     """
-    read = over_common_domain(read_statements(domain, statements, unit, of_unit))
+    read = over_common_domain(read_statements(domain, statements, unit, of_unit, today))
     return together([statement.workload(weight) for statement in read])
 
 
 def read_statements(
-    domain: Domain, texts: Sequence[str], unit: str | None = None, of_unit: Sequence[str] = ()
+    domain: Domain,
+    texts: Sequence[str],
+    unit: str | None = None,
+    of_unit: Sequence[str] = (),
+    today: str | None = None,
 ) -> tuple[Statement, ...]:
     """Return the statements of some texts over one domain.
 
+    Args:
+        domain: the domain.
+        texts: each has one statement, or several with semicolons.
+        unit: the column of the privacy unit.
+        of_unit: attributes in which the rows of a unit agree.
+        today: the day that CURRENT_DATE means.
+
     Raises:
-        InputError: a statement that cannot be answered; with its number and line if a text has
-            several.
+        InputError: what cannot be answered, of all statements, each with its number, line and
+            column.
     """
-    statements = []
-    trees = [entry for text in texts for entry in _split(text)]
+    day = parse_day(today)
+    trees = [entry for text in texts for entry in _parse(text)]
     if not 0 < len(trees) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(trees)}.")
-    for tree, text, place in trees:
+    statements = []
+    messages: list[str] = []
+    for number, tree, text in trees:
+        faults = Faults(number)
         try:
-            statement = StatementReader(domain, unit, tree, text).statement(tuple(of_unit))
-        except InputError as error:
-            raise InputError(f"{place}{error.args[0]}") from None
-        statements.append(statement)
+            with faults.collect(tree):
+                adapted = tree.transform(lambda node: in_duckdb(node, day))
+                reader = StatementReader(domain, unit, tuple(of_unit), adapted, faults)
+                statements.append(reader.statement(text))
+            faults.check()
+        except FaultsError as error:
+            messages.append(error.args[0])
+    if messages:
+        raise InputError("\n".join(messages))
     return tuple(statements)
 
 
-def _split(text: str) -> Iterator[tuple[Node, str, str]]:
-    """Yield the syntax tree of every statement of a text, its own text, and where it stands."""
+def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
+    """Yield the number of every statement of a text, its syntax tree, and its own text."""
     import sqlglot
 
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
     try:
-        parsed = sqlglot.parse(text, read="duckdb")
-        trees = [tree.transform(with_strftime) for tree in parsed if tree is not None]
-        lines = _first_lines(text)
+        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0].strip(" .")
         raise InputError(f"The SQL cannot be read: {reason}.") from None
-    if len(trees) == 1:
-        yield trees[0], text.strip().rstrip(";"), ""
-        return
     for number, tree in enumerate(trees, 1):
-        line = f" (line {lines[number - 1]})" if len(lines) == len(trees) else ""
-        yield tree, tree.sql("duckdb"), f"Statement {number}{line}: "
-
-
-def _first_lines(text: str) -> list[int]:
-    """Return the line on which each statement of a text begins, from 1."""
-    import sqlglot
-
-    lines = []
-    is_first = True
-    for token in sqlglot.tokenize(text, read="duckdb"):
-        is_end = token.token_type is sqlglot.TokenType.SEMICOLON
-        if is_first and not is_end:
-            lines.append(token.line)
-        is_first = is_end
-    return lines
+        own_text = text.strip().rstrip(";") if len(trees) == 1 else tree.sql("duckdb")
+        yield number, tree, own_text
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -138,7 +141,7 @@ def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
             entry.update(dict.fromkeys(needs.get(entry["name"], ()), "cell"))
         # with a cell for nulls, the group of nulls is published, and may need other parts
         domain = Domain.from_json(value)
-        statements = [replace(statement, domain=domain) for statement in statements]
+        statements = [statement.over(domain) for statement in statements]
 
 
 def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
@@ -153,7 +156,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
         if is_new and _is_like_a_level(domain, group):
             levels.append(_level(domain, group))
     with_levels = Domain.from_json(value)
-    return tuple(replace(statement, domain=with_levels) for statement in statements)
+    return tuple(statement.over(with_levels) for statement in statements)
 
 
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:

@@ -9,6 +9,7 @@ conditions have the three truth values of SQL, and a null falls into ELSE.
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -54,7 +55,7 @@ _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
     "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
-    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|Interval|Var|Tuple"
+    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -181,6 +182,22 @@ def truth_values(of: Attribute, node: Node, find: FindColumn) -> tuple[object, .
     return expression_values(of, node, find, "BOOLEAN")
 
 
+def constant_truth(clause: str, node: Node) -> bool:
+    """Return whether a condition without columns, such as ``1 = 1``, is true."""
+    import duckdb
+
+    for part in node.walk():
+        if not re.fullmatch(_COMPUTED, type(part).__name__):
+            raise refused(f"{_function_name(part)} in {clause}", "Leave the constant out")
+    try:
+        ((value,),) = _query(f"SELECT CAST(({node.sql('duckdb')}) AS BOOLEAN)", [])
+    except duckdb.Error as error:
+        raise InputError(
+            f"{clause} cannot be computed: {str(error).splitlines()[0]}. Leave the constant out."
+        ) from None
+    return value is True
+
+
 def _check_functions(of: Attribute, node: Node) -> None:
     binned = isinstance(of.kind, (Bins, Edges))
     for part in node.walk():
@@ -194,8 +211,6 @@ def _function_name(node: Node) -> str:
 
 
 def _advice(of: Attribute, node: Node) -> str:
-    if type(node).__name__ in ("CurrentDate", "CurrentTimestamp", "CurrentTime"):
-        return "Write the date: a plan asks for the same whenever it is made"
     if isinstance(of.kind, (Bins, Edges)):
         return f"Bins of {of.name} are compared with their edges alone"
     return "Make a level of the attribute, and group by it"
@@ -384,6 +399,24 @@ def _database() -> Any:
     import duckdb
 
     return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
+
+
+@contextmanager
+def released_database() -> Iterator[Any]:
+    """Yield an empty database for released tables, which reaches no file and no variable."""
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": False,
+        "python_enable_replacements": False,
+        "lock_configuration": True,
+        "threads": 1,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        yield connection
+    finally:
+        connection.close()
 
 
 def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:

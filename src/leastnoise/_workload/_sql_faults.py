@@ -1,0 +1,72 @@
+"""The faults of a SQL statement, each with the line and the column where it stands.
+
+A reader goes on after a fault, so that one message lists all faults of all statements.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_values import Node
+
+
+@dataclass
+class Faults:
+    """Collects the faults of one statement.
+
+    Attributes:
+        number: the number of the statement in its text, from 1.
+        messages: a sentence for each fault, in the order in which they are noticed.
+    """
+
+    number: int
+    messages: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def collect(self, node: Node) -> Iterator[None]:
+        """Collect an `InputError` that is raised within, as a fault of a part of the statement."""
+        try:
+            yield
+        except FaultsError:
+            raise
+        except InputError as error:
+            self.add(node, error.args[0])
+
+    def add(self, node: Node, reason: str) -> None:
+        """Add a fault of a part of the statement."""
+        position = _position(node)
+        where = "" if position is None else " (line {}, column {})".format(*position)
+        text = f"Statement {self.number}{where}: {reason}"
+        if text not in self.messages:
+            self.messages.append(text)
+
+    def check(self) -> None:
+        """Raise the faults, if there are any.
+
+        Raises:
+            FaultsError: one line for each fault.
+        """
+        if self.messages:
+            raise FaultsError("\n".join(self.messages))
+
+
+class FaultsError(InputError):
+    """The faults of a statement, complete with their positions."""
+
+
+def _position(node: Node) -> tuple[int, int] | None:
+    """Return the line and the column where a part of a statement begins, from 1.
+
+    Of a part without a position it is that of the smallest part around it that has one.
+    """
+    while node is not None:
+        positions = [
+            (part.meta["line"], part.meta["col"] - (part.meta["end"] - part.meta["start"]))
+            for part in node.walk()
+            if "line" in part.meta
+        ]
+        if positions:
+            return min(positions)
+        node = node.parent
+    return None
