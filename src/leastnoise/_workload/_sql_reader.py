@@ -38,6 +38,7 @@ _QUERY_CLAUSES = {
     *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
     "joins",
 }
+_IS_SOURCE = "is source"
 _ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with", "with_"}
 
 
@@ -225,8 +226,10 @@ class StatementReader:
         return True
 
     def _is_source(self, table: Node, queries: Queries) -> bool:
-        is_table = isinstance(table, self.exp.Table)
-        return is_table and (bool(table.args.get("db")) or table.name.lower() not in queries)
+        if not isinstance(table, self.exp.Table):
+            return False
+        is_qualified = bool(table.args.get("db")) or table.meta.get(_IS_SOURCE, False)
+        return is_qualified or table.name.lower() not in queries
 
     def _query_in_from(self, table: Node, queries: Queries) -> NamedQuery:
         """Return the query that a part of FROM is."""
@@ -442,7 +445,9 @@ def _merged(select: Node, inner: Node) -> Node:
             column.set("table", None)
     if not has_star:
         copy.set("expressions", _without_star(copy, inner))
-    copy.set("from_", _from(inner).copy())
+    source = _from(inner).copy()
+    source.this.meta[_IS_SOURCE] = True  # whatever is called so in WITH
+    copy.set("from_", source)
     conditions = [query.args["where"].this for query in (inner, copy) if query.args.get("where")]
     if conditions:
         both = exp.and_(*(condition.copy() for condition in conditions))
