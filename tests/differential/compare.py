@@ -23,7 +23,7 @@ from differential.statements import (
     random_statement,
 )
 from leastnoise._release._sql_answers import answer_statement
-from leastnoise._workload import Statement, read_statements
+from leastnoise._workload import SqlSettings, Statement, read_statements
 from leastnoise._workload._sql_values import UNDECIDED
 
 OUTSIDE = "__outside__"
@@ -112,7 +112,9 @@ def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: i
             "CREATE TABLE sales AS SELECT * REPLACE (CAST(day AS DATE) AS day) FROM frame"
         )
         for written in batch:
-            (statement,) = read_statements(workload.domain, [written.text], setting.unit)
+            (statement,) = read_statements(
+                workload.domain, [written.text], SqlSettings(unit=setting.unit)
+            )
             tally.with_rows_left_out += bool(statement.left_out)
             exact = (
                 None

@@ -83,6 +83,7 @@ class Options:
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.
+        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
@@ -115,6 +116,7 @@ class Options:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     statements: Sequence[str] = ()
     today: str = ""
+    joined_on: Mapping[str, str] = field(default_factory=dict)
     guard: Exact | None = None
     rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
@@ -224,7 +226,15 @@ class Options:
         given = {name: str(value) for name, value in exact.items() if value is not None}
         further = {
             name: values.pop(name)
-            for name in (*_PUBLICATION, "labels", "statements", "today", "rows", "searches")
+            for name in (
+                *_PUBLICATION,
+                "labels",
+                "statements",
+                "today",
+                "joined_on",
+                "rows",
+                "searches",
+            )
         }
         return {**values, **given, **{name: value for name, value in further.items() if value}}
 

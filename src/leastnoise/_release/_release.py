@@ -56,9 +56,11 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import (
     Product,
     QuerySet,
+    SqlSettings,
     Statement,
     Workload,
     declared,
+    join_columns,
     over,
     predicates,
     queries,
@@ -494,9 +496,7 @@ class Release:
         Raises:
             InputError: a clause that cannot be answered, by its name and position.
         """
-        plan = self.plan
-        unit = plan.privacy.unit_column
-        return read_statement(plan.workload, unit, text, self.options.today or None)
+        return read_statement(self.plan.workload, sql_settings(self.plan, self.options), text)
 
     def _numbers(self, workload: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Answer one aggregate of a statement.
@@ -643,12 +643,20 @@ def build(
     )
 
 
+def sql_settings(plan: Plan, options: Options) -> SqlSettings:
+    """Return what the SQL statements of a release are read with."""
+    return SqlSettings(
+        unit=plan.privacy.unit_column,
+        today=options.today or None,
+        join=join_columns(options.joined_on),
+    )
+
+
 def check_options(plan: Plan, options: Options) -> None:
     """Refuse options that this plan cannot fulfil, before anything is paid."""
     tables = written(plan.workload.products)
     check_formats(options.formats, tables)
-    unit = plan.privacy.unit_column
-    check_statements(plan.workload, unit, options.statements, options.today or None)
+    check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for asked in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(

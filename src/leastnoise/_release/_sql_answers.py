@@ -12,6 +12,7 @@ from leastnoise._trusted.check.arrays import Array, FloatArray
 from leastnoise._workload import (
     Aggregate,
     Selection,
+    SqlSettings,
     Statement,
     Workload,
     answer_column,
@@ -27,16 +28,13 @@ AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
 intervals, one axis for each attribute."""
 
 
-def read_statement(
-    workload: Workload, unit: str | None, text: str, today: str | None = None
-) -> Statement:
+def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Statement:
     """Read a text that holds one SQL statement, over the domain of a workload.
 
     Args:
         workload: that of the plan.
-        unit: the column of the privacy unit.
+        settings: the unit, the current day and the join.
         text: the statement.
-        today: the day that CURRENT_DATE means.
 
     Raises:
         InputError: the statement cannot be answered, or the text has several.
@@ -48,7 +46,8 @@ def read_statement(
         if product.measure and product.domain.measure(product.measure) == once_for_each_unit
         for name in product.attributes
     }
-    statements = read_statements(workload.domain, [text], unit, sorted(of_unit), today)
+    settings = replace(settings, of_unit=tuple(sorted(of_unit)))
+    statements = read_statements(workload.domain, [text], settings)
     if len(statements) != 1:
         raise refuse("the SQL that a table answers", f"{len(statements)} statements", "one")
     return statements[0]
@@ -70,16 +69,14 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
     return table_keys.index(table_key) if table_key in table_keys else None
 
 
-def check_statements(
-    workload: Workload, unit: str | None, texts: Sequence[str], today: str | None = None
-) -> None:
+def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
     """Check that a plan has the tables and statistics of statements, before a payment.
 
     Raises:
         InputError: it lacks one, or a statement cannot be answered.
     """
     for text in texts:
-        statement = read_statement(workload, unit, text, today)
+        statement = read_statement(workload, settings, text)
         for selection in statement.selections:
             for grouping, aggregate in selection.workloads():
                 needed = selection.aggregate_workload(aggregate, grouping)

@@ -69,10 +69,12 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._trusted.reading import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._workload import (
     Product,
+    SqlSettings,
     Statement,
     Workload,
     cdf_queries,
     declared,
+    join_columns,
     marginals,
     mean_queries,
     over_common_domain,
@@ -211,7 +213,8 @@ _Reader = Callable[[str, Any], Any]
 _OUTPUT = tuple(
     option.name
     for option in fields(Options)
-    if option.name not in {"guard", "rows", "searches", "labels", "statements", "today"}
+    if option.name
+    not in {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
 )  # of [plan] and [domain]
 
 
@@ -412,10 +415,14 @@ def spec_from_table(
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = searches_of(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
-    today = _today(source)
-    asked, statements = _asked(
-        domain, parts["workload"], _of_unit(domain, protected.get("unit", "row")), today
+    unit = _of_unit(domain, protected.get("unit", "row"))
+    settings = SqlSettings(
+        unit=unit[0] if unit else None,
+        of_unit=tuple(unit[1]) if unit else (),
+        today=_today(source),
+        join=join_columns(join.get("on")),
     )
+    asked, statements = _asked(domain, parts["workload"], unit, settings)
     workload = together(asked)
     paid = tuple(
         search.found.named()
@@ -433,7 +440,8 @@ def spec_from_table(
             labels=labels,
             searches=paid,
             statements=statements,
-            today=today or "",
+            today=settings.today or "",
+            joined_on=dict([settings.join]) if settings.join else {},
         )
     privacy = _privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _series(parts, domain, privacy, searches)
@@ -667,7 +675,7 @@ def _today(source: Mapping[str, Any]) -> str | None:
 
 
 def _asked(
-    domain: Domain, value: object, unit: _Unit, today: str | None
+    domain: Domain, value: object, unit: _Unit, settings: SqlSettings
 ) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of every part, and the statements of SQL; all are over one domain with the levels that the statements make."""
     if not isinstance(value, list) or not value:
@@ -683,8 +691,7 @@ def _asked(
         where, before = message("[[workload]] number {place}", place=number), len(read)
         if isinstance(entry, Mapping) and "sql" in entry:
             with within(message("{where}: ", where=where)):
-                column, of_unit = unit or (None, ())
-                read += read_statements(domain, [entry["sql"]], column, of_unit, today)
+                read += read_statements(domain, [entry["sql"]], settings)
         parts.append((where, entry, len(read) - before))
     every = list(over_common_domain(read)) if read else []
     made, ahead = every[0].domain if every else domain, iter(every)

@@ -40,7 +40,7 @@ from leastnoise._workload._query_sets import (
     with_hidden_group,
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
-from leastnoise._workload._sql_functions import parse_day
+from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
 from leastnoise._workload._sql_query import (
     ReleasedColumns,
     count_groups,

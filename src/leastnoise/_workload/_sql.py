@@ -6,14 +6,19 @@ nulls or values outside the domain, their attribute gets a cell for them; this i
 at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._sql_faults import Faults, FaultsError
-from leastnoise._workload._sql_functions import in_duckdb, parse_day
+from leastnoise._workload._sql_functions import (
+    SqlSettings,
+    in_duckdb,
+    join_columns,
+    parse_day,
+)
 from leastnoise._workload._sql_reader import StatementReader
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import Node
@@ -29,6 +34,7 @@ def sql(
     of_unit: Sequence[str] = (),
     weight: Exact = 1,
     today: str | None = None,
+    joined_on: str | Mapping[str, str] | None = None,
 ) -> Workload:
     """Return the workload of SQL statements.
 
@@ -43,6 +49,7 @@ def sql(
         of_unit: attributes in which the rows of a unit agree.
         weight: of every table.
         today: the day that CURRENT_DATE means, such as "2026-01-31".
+        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
 
     Returns:
         The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and
@@ -57,31 +64,27 @@ def sql(
     >>> [table.name for table in asked if table.measure is None]
     ['sex x age:retired', 'sex', 'total']
     """
-    read = over_common_domain(read_statements(domain, statements, unit, of_unit, today))
+    settings = SqlSettings(unit, tuple(of_unit), today, join_columns(joined_on))
+    read = over_common_domain(read_statements(domain, statements, settings))
     return together([statement.workload(weight) for statement in read])
 
 
 def read_statements(
-    domain: Domain,
-    texts: Sequence[str],
-    unit: str | None = None,
-    of_unit: Sequence[str] = (),
-    today: str | None = None,
+    domain: Domain, texts: Sequence[str], settings: SqlSettings | None = None
 ) -> tuple[Statement, ...]:
     """Return the statements of some texts over one domain.
 
     Args:
         domain: the domain.
         texts: each has one statement, or several with semicolons.
-        unit: the column of the privacy unit.
-        of_unit: attributes in which the rows of a unit agree.
-        today: the day that CURRENT_DATE means.
+        settings: the unit, the current day and the join; None: there is none of these.
 
     Raises:
         InputError: what cannot be answered, of all statements, each with its number, line and
             column.
     """
-    day = parse_day(today)
+    settings = SqlSettings() if settings is None else settings
+    day = parse_day(settings.today)
     trees = [entry for text in texts for entry in _parse(text)]
     if not 0 < len(trees) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(trees)}.")
@@ -92,8 +95,9 @@ def read_statements(
         try:
             with faults.collect(tree):
                 adapted = tree.transform(lambda node: in_duckdb(node, day))
-                reader = StatementReader(domain, unit, tuple(of_unit), adapted, faults)
-                statements.append(reader.statement(text))
+                statement = StatementReader(domain, settings, adapted, faults).statement(text)
+                over_common_domain([statement])[0].workload()  # whether it can be planned
+                statements.append(statement)
             faults.check()
         except FaultsError as error:
             messages.append(error.args[0])

@@ -22,6 +22,7 @@ from leastnoise._workload._sql_conditions import (
 )
 from leastnoise._workload._sql_statement import Aggregate
 from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._workload import quantile_queries
 
 Boxes = tuple[Condition, ...]
 
@@ -71,6 +72,8 @@ class AggregateReader:
         unit: str | None,
         where: Boxes,
         answer_node: Callable[[Aggregate], Node],
+        *,
+        are_added_up: bool = False,
     ) -> None:
         """Keep what the aggregates of a SELECT share.
 
@@ -80,6 +83,7 @@ class AggregateReader:
             where: the boxes of WHERE. One box is a condition of the selection itself; if there are
                 several, each aggregate is computed over every box.
             answer_node: returns the column of a released answer.
+            are_added_up: whether each group has the rows of several released groups.
         """
         from sqlglot import exp
 
@@ -88,6 +92,7 @@ class AggregateReader:
         self._unit = unit
         self._where = where
         self._answer_node = answer_node
+        self._are_added_up = are_added_up
 
     def expression(self, node: Node, boxes: Boxes | None = None) -> Node:
         """Return an aggregate as an expression of released answers.
@@ -167,6 +172,11 @@ class AggregateReader:
 
     def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
         """Return the released answer of an aggregate that cannot be added up over boxes."""
+        if self._are_added_up:
+            raise refused(
+                f"{node.sql('duckdb')} by an expression of several attributes",
+                "Name the attributes in GROUP BY, each for itself",
+            )
         answers = self._answers(template, boxes)
         if len(answers) > 1:
             raise refused(f"{node.sql('duckdb')} with OR across attributes", _DIFFERENT_UNITS)
@@ -187,6 +197,7 @@ class AggregateReader:
             raise refused(
                 f"A quantile of the level {level_name}", "Take it of an attribute of numbers"
             )
+        quantile_queries(self._columns.domain, attribute, [share])  # whether it has numbers
         quantile = Aggregate(node.sql("duckdb"), "quantile", attribute, share)
         return self._of_one_box(node, quantile, boxes)
 
@@ -295,7 +306,7 @@ class AggregateReader:
                 "A weighted mean is SUM(weight * x) / SUM(weight)",
             )
         single = terms[0] if len(terms) == 1 else None
-        if single is not None and single.kind == "sum":
+        if single is not None and single.kind == "sum" and not self._are_added_up:
             merged = self._within_where(merge(self._columns.domain, single.boxes))
             if len(merged) == 1:
                 mean = Aggregate(node.sql("duckdb"), "mean", single.of, condition=merged[0])

@@ -17,11 +17,11 @@ class Faults:
 
     Attributes:
         number: the number of the statement in its text, from 1.
-        messages: a sentence for each fault, in the order in which they are noticed.
+        messages: the faults, each a sentence or two, by the line and column where they stand.
     """
 
     number: int
-    messages: list[str] = field(default_factory=list)
+    messages: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @contextmanager
     def collect(self, node: Node) -> Iterator[None]:
@@ -35,27 +35,25 @@ class Faults:
 
     def add(self, node: Node, reason: str) -> None:
         """Add a fault of a part of the statement."""
-        position = _position(node)
-        where = "" if position is None else " (line {}, column {})".format(*position)
-        text = f"Statement {self.number}{where}: {reason}"
-        if text not in self.messages:
-            self.messages.append(text)
+        line, column = _position(node)
+        text = f"Statement {self.number} (line {line}, column {column}): {reason}"
+        self.messages.setdefault(text, (line, column))
 
     def check(self) -> None:
         """Raise the faults, if there are any.
 
         Raises:
-            FaultsError: one line for each fault.
+            FaultsError: one line for each fault, in the order of their positions.
         """
         if self.messages:
-            raise FaultsError("\n".join(self.messages))
+            raise FaultsError("\n".join(sorted(self.messages, key=self.messages.__getitem__)))
 
 
 class FaultsError(InputError):
     """The faults of a statement, complete with their positions."""
 
 
-def _position(node: Node) -> tuple[int, int] | None:
+def _position(node: Node) -> tuple[int, int]:
     """Return the line and the column where a part of a statement begins, from 1.
 
     Of a part without a position it is that of the smallest part around it that has one.
@@ -69,4 +67,4 @@ def _position(node: Node) -> tuple[int, int] | None:
         if positions:
             return min(positions)
         node = node.parent
-    return None
+    return 1, 1

@@ -5,6 +5,8 @@ with formats, WIDTH_BUCKET, and the current day, which the spec states.
 """
 
 import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +19,34 @@ NO_TODAY = (
     "State the day that it means: today = 'YYYY-MM-DD' in [source], or today= in Python; or write "
     "the date"
 )
+
+
+@dataclass(frozen=True)
+class SqlSettings:
+    """What statements are read with, besides the domain; all of it is public.
+
+    Attributes:
+        unit: the column of the privacy unit, whose distinct values are counted.
+        of_unit: attributes in which the rows of a unit agree.
+        today: the day that CURRENT_DATE means, such as "2026-01-31"; None: none is stated.
+        join: the columns on which the source is joined with a second table: that of the first and
+            that of the second; None: it is one table.
+    """
+
+    unit: str | None = None
+    of_unit: tuple[str, ...] = ()
+    today: str | None = None
+    join: tuple[str, str] | None = None
+
+
+def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
+    """Return the columns of a join, that of the first and of the second table, from its ``on``."""
+    if on is None or not on:
+        return None
+    if isinstance(on, str):
+        return on, on
+    ((first, second),) = on.items()
+    return first, second
 
 
 def parse_day(today: str | None) -> dt.date | None:

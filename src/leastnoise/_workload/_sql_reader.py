@@ -13,7 +13,7 @@ from leastnoise._domain import Domain
 from leastnoise._trusted.check import InputError
 from leastnoise._workload._sql_columns import ColumnReader
 from leastnoise._workload._sql_faults import Faults
-from leastnoise._workload._sql_functions import NO_TODAY, is_current_time
+from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
 from leastnoise._workload._sql_intervals import Noise, expression_noise
 from leastnoise._workload._sql_query import check_query
 from leastnoise._workload._sql_selection import (
@@ -62,15 +62,12 @@ Queries = Mapping[str, NamedQuery]
 class StatementReader:
     """Reads one statement over a domain."""
 
-    def __init__(
-        self, domain: Domain, unit: str | None, of_unit: tuple[str, ...], tree: Node, faults: Faults
-    ) -> None:
+    def __init__(self, domain: Domain, settings: SqlSettings, tree: Node, faults: Faults) -> None:
         """Keep what a statement is read with.
 
         Args:
             domain: its attributes and measures are the columns.
-            unit: the column of the privacy unit.
-            of_unit: attributes in which the rows of a unit agree.
+            settings: the unit, the current day and the join.
             tree: the syntax tree.
             faults: collects what cannot be answered.
         """
@@ -79,8 +76,7 @@ class StatementReader:
         self.exp: Any = exp
         self._domain = domain
         self._columns = ColumnReader(domain)
-        self._unit = unit
-        self._of_unit = of_unit
+        self._settings = settings
         self._tree = tree
         self._faults = faults
         self._selections: list[Selection] = []
@@ -139,13 +135,13 @@ class StatementReader:
             return self._set_operation(node, queries)
         if not isinstance(node, exp.Select):
             raise refused(type(node).__name__.upper(), "Write a SELECT with GROUP BY")
-        select = self._inlined(_with_aliases(node), queries)
+        select = self._inlined(self._prepared(node, queries), queries)
         if self._is_over_rows(select, queries):
             self._check_source(select)
             reader = SelectionReader(
                 columns=self._columns,
-                unit=self._unit,
-                of_unit=self._of_unit,
+                unit=self._settings.unit,
+                of_unit=self._settings.of_unit,
                 select=select,
                 faults=self._faults,
                 translate=lambda query: self._subquery(query, queries),
@@ -340,12 +336,75 @@ class StatementReader:
         if not isinstance(query.tree, self.exp.Select):
             return select
         inner_queries = self._queries_of(query.tree, query.queries)
-        inner = self._inlined(_with_aliases(query.tree), inner_queries)
+        inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
+        inner, select = self._without_distinct_units(inner, select)
         if not self._is_of_rows(inner, inner_queries):
             return select
         if select.args.get("joins"):
             raise refused("JOIN of the rows", CLAUSE_ADVICE["join"])
         return _merged(select, inner)
+
+    def _prepared(self, select: Node, queries: Queries) -> Node:
+        """Return a SELECT with a name for every column, and without the join of the source."""
+        prepared = _with_aliases(select)
+        clause = _from(prepared)
+        joins = prepared.args.get("joins")
+        if joins and clause is not None and self._is_source(clause.this, queries):
+            with self._faults.collect(joins[0]):
+                for join in joins:
+                    self._check_join(join)
+            prepared.set("joins", None)
+        return prepared
+
+    def _check_join(self, join: Node) -> None:
+        """Check that a JOIN is the one that the source declares.
+
+        Raises:
+            InputError: none is declared, or another one.
+        """
+        if self._settings.join is None:
+            raise refused("JOIN", CLAUSE_ADVICE["join"])
+        first, second = self._settings.join
+        if join.args.get("side") != "LEFT" or not isinstance(join.this, self.exp.Table):
+            raise refused(
+                f"{join.sql('duckdb')}",
+                "Write LEFT JOIN, which keeps the rows without a partner as the source does; "
+                "WHERE x IS NOT NULL leaves them out",
+            )
+        names = [node.name.lower() for node in join.args.get("using") or []] * 2
+        on = join.args.get("on")
+        if isinstance(on, self.exp.EQ):
+            names = [node.name.lower() for node in (on.left, on.right)]
+        if sorted(names) != sorted((first.lower(), second.lower())):
+            raise refused(
+                f"{join.sql('duckdb')}",
+                f"The source is joined on {first} = {second}: write that, or change [source.join]",
+            )
+
+    def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
+        """Return COUNT(*) from SELECT DISTINCT unit as COUNT(DISTINCT unit) from the rows."""
+        exp = self.exp
+        unit = self._settings.unit
+        names = [_source_column(node) for node in inner.expressions]
+        groups = select.args.get("group")
+        grouped = {node.name.lower() for node in groups.expressions} if groups else set()
+        counts = [*select.find_all(exp.AggFunc)]
+        is_count_of_units = (
+            unit is not None
+            and inner.args.get("distinct") is not None
+            and unit.lower() in names
+            and {node.alias.lower() for node in inner.expressions} - {unit.lower()} == grouped
+            and bool(counts)
+            and all(isinstance(count, exp.Count) for count in counts)
+        )
+        if not is_count_of_units:
+            return inner, select
+        inner = inner.copy()
+        inner.set("distinct", None)
+        select = select.copy()
+        for count in [*select.find_all(exp.Count)]:
+            count.set("this", exp.Distinct(expressions=[exp.column(unit)]))
+        return inner, select
 
     def _is_of_rows(self, select: Node, queries: Queries) -> bool:
         """Return whether a SELECT only filters, renames or computes for each row."""
@@ -358,6 +417,14 @@ class StatementReader:
         return not any(
             node.find(exp.AggFunc, exp.Window, exp.Subquery) for node in select.expressions
         )
+
+
+def _source_column(node: Node) -> str:
+    """Return the name of a column of SELECT that is a column of the rows; else nothing."""
+    from sqlglot import exp
+
+    inner = node.unalias()
+    return str(inner.name).lower() if isinstance(inner, exp.Column) else ""
 
 
 def _from(select: Node) -> Node:

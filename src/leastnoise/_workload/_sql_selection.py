@@ -93,6 +93,8 @@ class SelectionReader:
     _group_of_text: dict[str, int] = field(default_factory=dict)
     _aliases: dict[str, Node] = field(default_factory=dict)
     _failed: set[int] = field(default_factory=set)
+    _written_groups: list[Node] = field(default_factory=list)
+    _joint_groups: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         from sqlglot import exp
@@ -103,8 +105,14 @@ class SelectionReader:
         """Return the query over the released table; faults are collected."""
         check_clauses(self.select, self.faults, _CLAUSES)
         boxes = self._where()
-        self._aggregates = AggregateReader(self.columns, self.unit, boxes, self._answer_node)
         sets = self._grouping_sets()
+        self._aggregates = AggregateReader(
+            self.columns,
+            self.unit,
+            boxes,
+            self._answer_node,
+            are_added_up=bool(self._joint_groups),
+        )
         projections = [self._projection(node) for node in self.select.expressions]
         outputs = [output for output in projections if output is not None]
         query = self._query_without_table(outputs)
@@ -154,8 +162,8 @@ class SelectionReader:
         )
         is_by_all = group is not None and group.args.get("all")
         if is_by_all or (group is None and is_listing):
-            indices = [self._group_index(node.unalias(), node.alias, node) for node in plain]
-            return [tuple(index for index in indices if index is not None)]
+            indices = [self._group_indices(node.unalias(), node.alias, node) for node in plain]
+            return [tuple(chain.from_iterable(indices))]
         if group is None:
             return [()]
         further = [group.args.get(key) for key in ("rollup", "cube", "grouping_sets")]
@@ -168,6 +176,13 @@ class SelectionReader:
             with self.faults.collect(element):
                 more_sets = self._sets_of(element)
                 sets = [tuple(dict.fromkeys((*old, *more))) for old in sets for more in more_sets]
+        if len(sets) > 1 and self._joint_groups:
+            name = self._joint_groups[0].sql("duckdb")
+            self.faults.add(
+                self._joint_groups[0],
+                f"{name} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is about several "
+                "attributes: write a statement for each grouping set.",
+            )
         if len(sets) > _MOST_SETS:
             self.faults.add(
                 group,
@@ -194,11 +209,10 @@ class SelectionReader:
             return _rolled_up(sets) if isinstance(element, exp.Rollup) else _cube(sets)
         is_tuple = isinstance(element, exp.Tuple)
         nodes = element.expressions if is_tuple else [element.unnest()]
-        indices = [self._named_group(node) for node in nodes]
-        return [tuple(index for index in indices if index is not None)]
+        return [tuple(chain.from_iterable(map(self._named_groups, nodes)))]
 
-    def _named_group(self, node: Node) -> int | None:
-        """Return the group that an element of GROUP BY names, numbers or writes out."""
+    def _named_groups(self, node: Node) -> list[int]:
+        """Return the groups that an element of GROUP BY names, numbers or writes out."""
         exp = self.exp
         expressions = self.select.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
@@ -209,21 +223,61 @@ class SelectionReader:
                     f"GROUP BY {node.name}",
                     "The number is that of a column of SELECT that is no aggregate and no constant",
                 )
-            return self._group_index(numbered.unalias(), numbered.alias, numbered)
+            return self._group_indices(numbered.unalias(), numbered.alias, numbered)
         if isinstance(node, exp.Column) and not node.table:
             for expression in expressions:
                 inner = expression.unalias()
                 if expression.alias.lower() != node.name.lower():
                     continue
                 if not self._is_computed(inner):
-                    return self._group_index(inner, expression.alias, expression)
+                    return self._group_indices(inner, expression.alias, expression)
                 if not self.columns.is_attribute(node):
                     raise refused(
                         f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
                         "Group by columns of the table and expressions of them",
                     )
         is_column = isinstance(node, exp.Column)
-        return self._group_index(node, node.name if is_column else node.sql("duckdb"), node)
+        return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
+
+    def _group_indices(self, node: Node, name: str, place: Node) -> list[int]:
+        """Return the indices of the groups of an expression, which are added; none at a fault.
+
+        An expression of several attributes has the groups of its largest parts that are each
+        about one attribute. Their answers are added up by the expression.
+        """
+        self._written_groups.append(node)
+        parts = [node]
+        clause = "GROUP BY" if place is node else "SELECT"
+        if self._is_joint(clause, node):
+            self._joint_groups.append(node)
+            parts = [*self._parts_of_one_attribute(clause, node)]
+        indices = []
+        for part in parts:
+            part_name = name if part is node else part.sql("duckdb")
+            index = self._group_index(part, part_name, place if part is node else part)
+            if index is None:
+                self._failed.add(id(place))
+            else:
+                indices.append(index)
+        return indices
+
+    def _is_joint(self, clause: str, node: Node) -> bool:
+        """Return whether an expression is about several attributes."""
+        if node.find(self.exp.Select):
+            return False
+        try:
+            return len(self.columns.attribute_names(clause, node)) > 1
+        except InputError:
+            return False  # the fault is collected where the group is read
+
+    def _parts_of_one_attribute(self, clause: str, node: Node) -> Iterator[Node]:
+        """Yield the largest parts of an expression that are about one attribute."""
+        count = len(self.columns.attribute_names(clause, node))
+        if count == 1:
+            yield node
+        elif count > 1:
+            for child in node.iter_expressions():
+                yield from self._parts_of_one_attribute(clause, child)
 
     def _group_index(self, node: Node, name: str, place: Node) -> int | None:
         """Return the index of a column of groups, which is added if it is new; None at a fault."""
@@ -300,10 +354,14 @@ class SelectionReader:
         return None
 
     def _answer_node(self, aggregate: Aggregate) -> Node:
-        """Return the column of a released answer, which is added if it is new."""
+        """Return the column of a released answer, which is added if it is new.
+
+        It is added up where a group has the rows of several released groups.
+        """
         if aggregate not in self._answers:
             self._answers.append(aggregate)
-        return self.exp.column(answer_column(self._answers.index(aggregate)), quoted=True)
+        column = self.exp.column(answer_column(self._answers.index(aggregate)), quoted=True)
+        return self.exp.Sum(this=column) if self._joint_groups else column
 
     def _is_aggregate(self, node: Node) -> bool:
         exp = self.exp
@@ -447,7 +505,9 @@ class SelectionReader:
             if clause is not None:
                 with self.faults.collect(clause):
                     condition = self._rewritten(clause.this, key.upper())
-                    if key == "having":
+                    if key == "having" and self._joint_groups:
+                        query.set("having", exp.Having(this=condition))
+                    elif key == "having":
                         query.set("where", exp.Where(this=condition))
                     else:
                         query.set("qualify", exp.Qualify(this=condition))
@@ -456,6 +516,9 @@ class SelectionReader:
                 "windows",
                 [self._rewritten_children(node, "WINDOW") for node in self.select.args["windows"]],
             )
+        if self._joint_groups:
+            groups = [self._rewritten(node, "GROUP BY") for node in self._written_groups]
+            query.set("group", exp.Group(expressions=groups))
         order = self.select.args.get("order")
         if order is not None:
             query.set("order", exp.Order(expressions=[*self._order_terms(order)]))

@@ -7,6 +7,7 @@ conditions have the three truth values of SQL, and a null falls into ELSE.
 """
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -434,6 +435,8 @@ def plain_value(value: object) -> object:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            return float(value)
         return int(value) if value == int(value) else float(value)
     return value
 
