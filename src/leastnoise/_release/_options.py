@@ -83,7 +83,8 @@ class Options:
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.
-        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
+        joined_on: the columns on which a `Joined` source is joined, that of the first table and
+            that of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
@@ -116,7 +117,7 @@ class Options:
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     statements: Sequence[str] = ()
     today: str = ""
-    joined_on: Mapping[str, str] = field(default_factory=dict)
+    joined_on: Sequence[str] = ()
     guard: Exact | None = None
     rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
@@ -143,7 +144,7 @@ class Options:
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
             if not isinstance(given[name], bool):
                 raise refuse(name, given[name], "true or false")
-        for name in ("covariances", "statements"):
+        for name in ("covariances", "statements", "joined_on"):
             if not isinstance(given[name], (list, tuple)) or not all(
                 isinstance(entry, str) and entry for entry in given[name]
             ):
@@ -152,6 +153,7 @@ class Options:
             name: tuple(dict.fromkeys(given[name]))
             for name in ("formats", "covariances", "statements")
         }
+        kept["joined_on"] = tuple(given["joined_on"])
         one_of("language", self.language, LANGUAGES)
         parse_day(self.today or None)
         for name in ("contact", *_PUBLICATION):

@@ -60,7 +60,6 @@ from leastnoise._workload import (
     Statement,
     Workload,
     declared,
-    join_columns,
     over,
     predicates,
     queries,
@@ -648,7 +647,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
     return SqlSettings(
         unit=plan.privacy.unit_column,
         today=options.today or None,
-        join=join_columns(options.joined_on),
+        join=None if not options.joined_on else (options.joined_on[0], options.joined_on[-1]),
     )
 
 

@@ -441,7 +441,7 @@ def spec_from_table(
             searches=paid,
             statements=statements,
             today=settings.today or "",
-            joined_on=dict([settings.join]) if settings.join else {},
+            joined_on=settings.join or (),
         )
     privacy = _privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _series(parts, domain, privacy, searches)

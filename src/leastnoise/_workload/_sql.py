@@ -114,12 +114,26 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
     try:
         trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        texts = _statement_texts(text)
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0].strip(" .")
         raise InputError(f"The SQL cannot be read: {reason}.") from None
     for number, tree in enumerate(trees, 1):
-        own_text = text.strip().rstrip(";") if len(trees) == 1 else tree.sql("duckdb")
-        yield number, tree, own_text
+        is_split_alike = len(texts) == len(trees)
+        yield number, tree, texts[number - 1] if is_split_alike else tree.sql("duckdb")
+
+
+def _statement_texts(text: str) -> list[str]:
+    """Return the statements of a text as they are written, without comments around them."""
+    import sqlglot
+
+    ranges: list[list[int]] = [[]]
+    for token in sqlglot.tokenize(text, read="duckdb"):
+        if token.token_type is sqlglot.TokenType.SEMICOLON:
+            ranges.append([])
+        else:
+            ranges[-1] += [token.start, token.end]
+    return [text[positions[0] : positions[-1] + 1] for positions in ranges if positions]
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
