@@ -241,9 +241,12 @@ class AggregateReader:
         ]
         return self._total(node, counts)
 
-    def _counted_rows(self, node: Node, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
+    def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
         """Yield what COUNT counts: rows, or values of a measure, over some boxes."""
         exp = self.exp
+        if node is None:  # COUNT() is COUNT(*)
+            yield "rows", "", boxes
+            return
         inner = self._without_cast(node.unnest())
         if isinstance(inner, exp.Null):
             return

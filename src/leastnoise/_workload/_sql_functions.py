@@ -82,7 +82,8 @@ def in_duckdb(node: Node, today: dt.date | None) -> Node:
     if isinstance(node, exp.Anonymous) and node.name.upper() in ("TO_TIMESTAMP", "TO_DATE"):
         is_date = node.name.upper() == "TO_DATE"
         return _parsed_time(node, "DATE" if is_date else "TIMESTAMP")
-    if isinstance(node, exp.Anonymous) and node.name.upper() in ("DATE_PART", "DATEPART"):
+    is_date_part = isinstance(node, exp.Anonymous) and node.name.upper() == "DATE_PART"
+    if is_date_part and len(node.expressions) == 2:
         part, column = node.expressions
         return exp.Extract(this=exp.var(part.name.upper()), expression=column)
     if isinstance(node, exp.WidthBucket):
