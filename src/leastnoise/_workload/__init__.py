@@ -1,4 +1,4 @@
-"""Workloads: query sets on attributes, their products, and weighted unions of those."""
+"""Workloads: query sets on attributes, products of them, weighted unions."""
 
 from leastnoise._workload._missing import (
     declared,

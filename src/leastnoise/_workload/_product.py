@@ -1,4 +1,4 @@
-"""The parts of a workload: products of query sets, which count rows or sum a measure, their targets, and statistics."""
+"""Products of query sets, their targets and statistics."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,10 @@ def target(
     size: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Target | None:
-    """Return the target that is given by a margin, by a share of a size, or by a root mean square; None if none of them is given."""
+    """Return the target for a margin, a share of a size, or an RMSE.
+
+    None if none of them is given.
+    """
     given = {
         name: value
         for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse))
@@ -83,7 +86,10 @@ def target(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One table of queries: the product of query sets on some attributes, summed over all other attributes."""
+    """A table of queries: a product of query sets on some attributes.
+
+    It is summed over all other attributes.
+    """
 
     domain: Domain
     attributes: tuple[str, ...]
@@ -123,7 +129,7 @@ class Product:
         return self._operators[0]
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Return this product, which from now on has these operators instead of making its own."""
+        """Return this product with these operators, computed elsewhere."""
         self._operators.append(operators)
         return self
 
@@ -157,7 +163,7 @@ class Product:
 
     @property
     def has_hidden(self) -> bool:
-        """Whether one of its attributes has a hidden cell, so that it may leave out rows."""
+        """Whether an attribute has a hidden cell, so that rows may be left out."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @property
@@ -191,7 +197,7 @@ class Product:
 
     @property
     def table_key(self) -> tuple[object, ...]:
-        """What identifies the table: products with equal questions are one table, whatever their weights and targets."""
+        """The key of the table, equal for all weights and targets."""
         return self.measure, self.attributes, self.query_sets
 
     @property
@@ -239,7 +245,7 @@ class AttributeQueries(NamedTuple):
 
 
 class QueryIndex(NamedTuple):
-    """What products ask along attributes: the distinct pairs of an attribute and a query set.
+    """The distinct pairs of an attribute and a query set in some products.
 
     ``widths`` has for each number of attributes the indices of the products with so many, and of
     shape (products, attributes) the indices in ``along`` of what they ask.
@@ -250,7 +256,7 @@ class QueryIndex(NamedTuple):
 
 
 def index_queries(products: Sequence[Product]) -> QueryIndex:
-    """Number what products over one domain ask along their attributes, in order of first appearance."""
+    """Number the query sets of products, in order of first appearance."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
@@ -276,7 +282,7 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Find the rows of each width in an array that holds rows of several widths one after the other.
+    """Find the rows of each width in an array of rows of several widths.
 
     Yields:
         a width, the indices of the rows that have it, and of shape (rows, width) the indices of
@@ -313,7 +319,7 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """Means of a measure, or quantiles or the distribution function of a number, of every group."""
+    """A mean, quantiles or a distribution function, for every group."""
 
     kind: str
     of: str
@@ -453,7 +459,10 @@ def checked_statistic(
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
-    """Return the exact lower and upper end of every cell of an attribute of numbers but ``other``; as a range of the attribute has them."""
+    """Return the exact lower and upper end of each cell of numbers.
+
+    They are the ends that a range of the attribute has; the cell ``other`` has none.
+    """
     kind = domain.kind(attribute) if isinstance(attribute, str) else None
     if isinstance(kind, (Bins, Edges)):
         return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))

@@ -1,4 +1,6 @@
-"""Query sets: what is asked along one attribute, as a word with arguments that becomes an operator once the attribute is known.
+"""Query sets: the queries along one attribute, in words and arguments.
+
+A query set becomes an operator once the attribute is known.
 
 `FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say
 what its queries are.
@@ -108,7 +110,7 @@ class QuerySet:
 
     @property
     def word(self) -> str:
-        """Its word in the names of tables: the name of a level, "change 12", or its kind."""
+        """Its word in table names: a level's name, "change 12", or its kind."""
         return (
             str(self.arguments[0][0])
             if self.form.named
@@ -118,11 +120,11 @@ class QuerySet:
         )
 
     def name_along(self, attribute: str) -> str:
-        """Return its part of the name of a table: ``store``, or ``store:region`` for a level."""
+        """Return its part of a table's name: ``store`` or ``store:region``."""
         return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """Return the name of the column of its labels: ``store``, or ``store:region`` for a level."""
+        """Return the name of its key column: ``store`` or ``store:region``."""
         return self.name_along(attribute) if self.form.named else attribute
 
     def to_spec(self) -> object:
@@ -201,7 +203,7 @@ class QuerySet:
 
 
 def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
-    """Return all published cells, or all prefix sums or ranges of them, over all cells."""
+    """Return the published cells, their prefix sums or their ranges."""
     if not kind.hidden:
         simple: dict[str, type[Identity | Prefix | AllRanges]] = {
             "identity": Identity,
@@ -226,7 +228,10 @@ def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
 
 
 def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operator:
-    """Return the groups of a level; of ``all_groups`` the hidden cell is the last."""
+    """Return the groups of a level, perhaps with the hidden cell as last.
+
+    It is the last one of ``all_groups``.
+    """
     # numbered in the order in which they first occur
     groups = np.array(kind.level(level_name).cells)
     if all_groups and kind.hidden:
@@ -261,12 +266,18 @@ def _given_rows(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Op
 
 
 def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
-    """Return queries as a matrix over all cells: 0 for the hidden one if it is not among them."""
+    """Return queries as a matrix over all cells, the hidden one included.
+
+    It has the coefficient 0 unless the queries count it.
+    """
     return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
 def _as_ranges(matrix: IntArray) -> Operator:
-    """Return the rows of a matrix as ranges, which are answered and planned much faster, if each row is one."""
+    """Return the rows of a matrix as ranges, if each row is one.
+
+    Ranges are planned and answered much faster.
+    """
     edges = np.diff(matrix, axis=1, prepend=0, append=0)
     starts, stops = edges == 1, edges == -1
     if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
@@ -292,7 +303,9 @@ def _up_to(kind: Kind, cell: int, label: Label) -> str:
 
 
 def _predicate_label(kind: Kind, row: IntArray) -> str:
-    """Return the label of a predicate; where cells have an order, neighbouring cells are one span.
+    """Return the label of a predicate.
+
+    Neighbouring cells are one span where cells have an order.
 
     Args:
         kind: the attribute.
@@ -311,7 +324,7 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
 
 
 def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
-    """Return for each list of names of cells a row with 1 for every cell that is named, else 0."""
+    """Return for each list of cells a row with 1 for its cells, else 0."""
     names = kind.names
     rows = []
     for group in groups:
@@ -322,7 +335,7 @@ def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) 
 
 
 def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
-    """Return the first and the last cell of a range, which is given in the attribute's own values."""
+    """Return the first and last cell of a range of the attribute's values."""
     what = f"a range on {attribute}"
     if len(pair) != 2:
         raise refuse(what, list(pair), "a pair [low, high]")
@@ -342,7 +355,10 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
 
 
 def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell at one end of a range, None if there is none; categories are named by their positions."""
+    """Return the cell at one end of a range; None if there is no end.
+
+    Categories are named by their positions.
+    """
     if isinstance(end, bool):
         return None
     if isinstance(kind, (Categories, Coded)):
@@ -355,7 +371,7 @@ def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell that a range may reach: ``other`` too, except for whole numbers."""
+    """Return the last cell of a range: ``other``, except for whole numbers."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
@@ -374,7 +390,7 @@ def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> 
 
 
 def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
-    """Return a sentence that lists the numbers on either side of each end that is none of them."""
+    """Return a sentence with the nearest allowed numbers of wrong ends."""
     near: set[Fraction] = set()
     for end in ends:
         if end not in numbers:
@@ -387,7 +403,9 @@ def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
 
 @cache
 def all_cells() -> QuerySet:
-    """Every cell of the attribute, also a hidden one; for estimates, which no release shows.
+    """Every cell of the attribute, also a hidden one.
+
+    It is for estimates, which no release shows.
 
     >>> all_cells().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     3
@@ -396,7 +414,9 @@ def all_cells() -> QuerySet:
 
 
 def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:
-    """Return cells or groups of a level with a hidden cell as a further one; others as they are.
+    """Return cells or groups of a level with a hidden cell as the last one.
+
+    Other query sets stay as they are.
 
     >>> with_hidden_group(identity(), ln.Coded(3).with_hidden(True)).kind
     'all_cells'
@@ -471,12 +491,12 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
 
 
 def _end(value: Any) -> Any:
-    """Return an end of a range as JSON has it; a Boolean is none, and is refused later."""
+    """Return an end of a range as JSON has it; a Boolean is refused later."""
     return value if isinstance(value, bool) else _written(value)
 
 
 def _written(value: Any) -> Any:
-    """Return a value as JSON has it: Booleans and dates as the text of their cell."""
+    """Return a value as JSON has it: the text of a Boolean or a date."""
     if isinstance(value, bool):
         return label_text(value)
     if isinstance(value, (dt.date, Decimal, Fraction)):
@@ -523,7 +543,9 @@ def level(name: str) -> QuerySet:
 
 
 def change(periods: int) -> QuerySet:
-    """Each period of dates less the one so many periods before: of months, 12 is year over year.
+    """The change of each period of dates since some periods before.
+
+    Of months, 12 periods are a year.
 
     Args:
         periods: how many, at least 1; the first periods, which have none before them, are left out.
@@ -536,7 +558,7 @@ def change(periods: int) -> QuerySet:
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
-    """Read a query set as a spec writes it: a word, or a table with one key and its arguments."""
+    """Read a query set of a spec: a word, or a table with one key."""
     if isinstance(value, QuerySet):
         return value
     plain = [word for word, form in FORMS.items() if not form.argument and not form.internal]
@@ -566,12 +588,15 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """Return the names of the levels of an attribute, declared ones and those that dates always have."""
+    """Return the levels of an attribute, with those that dates always have."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, wanted: object) -> list[Label]:
-    """Return the labels of the cells that a label, a list of labels, or groups of levels such as ``{"region": "north"}`` stand for."""
+    """Return the labels of cells that are named by label, list or level.
+
+    A level is named with its groups, such as ``{"region": "north"}``.
+    """
     if not isinstance(wanted, Mapping):
         return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
     labels: list[Label] = []
@@ -594,7 +619,7 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
 
 
 def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
-    """Return the query set of the groups along each attribute, in the order of the domain.
+    """Return the query set along each attribute, in the domain's order.
 
     Args:
         domain: the domain.

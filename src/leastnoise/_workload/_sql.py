@@ -107,7 +107,7 @@ def read_statements(
 
 
 def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
-    """Yield the number of every statement of a text, its syntax tree, and its own text."""
+    """Yield the number, the syntax tree and the text of every statement."""
     import sqlglot
 
     if not isinstance(text, str):
@@ -124,7 +124,7 @@ def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
 
 
 def _statement_texts(text: str) -> list[str]:
-    """Return the statements of a text as they are written, without comments around them."""
+    """Return the statements of a text as written, without outer comments."""
     import sqlglot
 
     ranges: list[list[int]] = [[]]
@@ -137,7 +137,7 @@ def _statement_texts(text: str) -> list[str]:
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with all the cells and levels that they need.
+    """Return statements over a domain with the cells and levels they need.
 
     Attributes get cells for nulls and values outside the domain where a statement counts these.
     Every named column of groups becomes a level, unless there is one of that name.
@@ -146,7 +146,7 @@ def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]
 
 
 def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
-    """Return statements over a domain with a cell for every part that one of them counts."""
+    """Return statements over a domain with a cell for each counted part."""
     while True:
         needs: dict[str, frozenset[str]] = {}
         for statement in statements:
@@ -163,7 +163,7 @@ def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
 
 
 def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with a level for every named column of groups."""
+    """Return statements over a domain with a level for each named group."""
     domain = statements[0].domain
     value = domain.to_json()
     entries = {entry["name"]: entry for entry in value["attributes"]}
@@ -178,7 +178,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
 
 
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
-    """Return whether the groups of a column are those of a level that the domain lacks.
+    """Return whether a column of groups could be a new level.
 
     In a level each cell behind the regular ones is a group of its own.
     """

@@ -1,4 +1,4 @@
-"""Reads aggregates: COUNT, SUM, AVG and quantiles as expressions of released answers.
+"""Reads COUNT, SUM, AVG and quantiles as expressions of answers.
 
 What SUM and AVG are of is a sum of terms: a factor times a measure or 1, each over some rows. So
 ``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two released sums, and the
@@ -147,7 +147,7 @@ class AggregateReader:
         ]
 
     def _within_where(self, boxes: Boxes) -> Boxes:
-        """Return the conditions under which boxes are counted, beside the condition of WHERE."""
+        """Return the conditions of boxes in addition to that of WHERE."""
         within = overlap("WHERE", boxes, self._where)
         if len(self._where) > 1:
             return merge(self._columns.domain, within)
@@ -171,7 +171,7 @@ class AggregateReader:
         return total if len(answers) == 1 else self.exp.Paren(this=total)
 
     def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
-        """Return the released answer of an aggregate that cannot be added up over boxes."""
+        """Return the answer of an aggregate that boxes cannot add up."""
         if self._are_added_up:
             raise refused(
                 f"{node.sql('duckdb')} by an expression of several attributes",
@@ -330,7 +330,7 @@ class AggregateReader:
     # Terms
 
     def _terms(self, node: Node, of: Node, boxes: Boxes) -> list[Term]:
-        """Return what SUM or AVG is of as terms, those that differ in their rows only together."""
+        """Return the terms of SUM or AVG, without equal ones."""
         collected: dict[tuple[Fraction, str, str, str, bool], Boxes] = {}
         for term in self._read_terms(node, of, boxes):
             key = (term.factor, term.kind, term.of, term.weight, term.is_counted)
@@ -406,7 +406,10 @@ class AggregateReader:
     def _shifted(
         self, node: Node, of: Node, factor: Fraction, shift: Fraction, boxes: Boxes
     ) -> Iterator[Term]:
-        """Yield the terms of ``factor * of + shift``; the shift counts where ``of`` is not null."""
+        """Yield the terms of ``factor * of + shift``.
+
+        The shift counts where ``of`` is not null.
+        """
         count_kinds = {"rows": "rows", "sum": "values"}
         for term in self._read_terms(node, of, boxes):
             if term.kind not in count_kinds:
@@ -429,7 +432,10 @@ class AggregateReader:
         return Term(Fraction(1), "weighted", value, weight, boxes)
 
     def _without_cast(self, node: Node) -> Node:
-        """Return what is cast: of a condition to any number, of others to one with decimals."""
+        """Return the operand of a cast that changes no sum.
+
+        Such casts are of a condition to any number, and of others to a number with decimals.
+        """
         exp = self.exp
         inner = node
         while isinstance(inner, (exp.Cast, exp.TryCast)):
@@ -460,7 +466,7 @@ class AggregateReader:
         return [*zip(branches, results, strict=True)]
 
     def _branches_of_one_attribute(self, clause: str, case: Node) -> list[Boxes]:
-        """Return the boxes of the branches of a CASE about one attribute, last of ELSE."""
+        """Return the boxes of each branch of a CASE, of ELSE last."""
         count = len(case_results(case))
         return [
             self._columns.true_boxes(
@@ -530,7 +536,7 @@ def _with_results(case: Node, truths: Sequence[bool]) -> Node:
 
 
 def _constant_number(node: Node | None) -> Fraction | None:
-    """Return the number that a literal is, perhaps with a minus; None of anything else."""
+    """Return the number of a literal, perhaps negative; None of others."""
     from sqlglot import exp
 
     if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):

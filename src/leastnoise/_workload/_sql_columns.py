@@ -1,4 +1,4 @@
-"""Looks up the columns of a statement: attributes, levels and measures; reads conditions."""
+"""Looks up attributes, levels and measures, and reads conditions."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class ColumnReader:
         return fitting[0]
 
     def fitting_measures(self, column: Node) -> list[str]:
-        """Return the measures with the name of a column, or else those that sum this column."""
+        """Return the measures of that name, or else those of that column."""
         name = column.name.lower()
         measures = {
             measure_name: measure
@@ -105,7 +105,7 @@ class ColumnReader:
         )
 
     def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
-        """Return attributes with their level: of that name, or with such a level or column.
+        """Return the attributes with that name, level or column.
 
         Upper and lower case are the same, but an equal name takes precedence.
         """
@@ -117,7 +117,7 @@ class ColumnReader:
         return []
 
     def values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
-        """Return the attribute of an expression, and its value in every part of the column."""
+        """Return the attribute of an expression and its value in each part."""
         from sqlglot import exp
 
         attribute = self._attribute(clause, node)
@@ -175,7 +175,7 @@ class ColumnReader:
     def true_boxes(
         self, clause: str, node: Node, *, with_undecided: bool = False
     ) -> tuple[Condition, ...]:
-        """Return disjoint boxes of the rows in which a condition is true; perhaps none.
+        """Return disjoint boxes where a condition is true; perhaps none.
 
         Args:
             clause: for messages.
@@ -205,7 +205,7 @@ class ColumnReader:
         return (Condition({attribute.name: parts}, undecided),) if parts else ()
 
     def _is_mixed(self, clause: str, node: Node) -> bool:
-        """Return whether a condition names several attributes, or has a part without columns."""
+        """Return whether a condition names several attributes."""
         return len(self.attribute_names(clause, node)) > 1
 
 
@@ -250,7 +250,7 @@ def _negated(node: Node) -> Node:
 
 
 def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names that a column may have: of attributes, of levels, of columns of the source.
+    """Return the names of attributes, of levels and of source columns.
 
     Each comes with the attribute, and with the level if it is one.
     """

@@ -56,7 +56,7 @@ def both(clause: str, first: Condition, second: Condition) -> Condition:
 
 
 def _intersection(first: Condition, second: Condition) -> tuple[Condition, str | None]:
-    """Return the box in which two boxes overlap, and an attribute of which it keeps no part."""
+    """Return the overlap of two boxes, and an attribute that it empties."""
     parts = dict(first.parts)
     for name, own in second.parts.items():
         parts[name] = parts[name] & own if name in parts else own
@@ -94,7 +94,7 @@ def overlap(
 def unite(
     clause: str, domain: Domain, first: Sequence[Condition], second: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """Return disjoint boxes of the rows for which at least one of two conditions holds."""
+    """Return disjoint boxes of rows that fulfil one of two conditions."""
     further = subtract(clause, domain, second, first)
     return _few_boxes(clause, merge(domain, [*first, *further]))
 
@@ -102,7 +102,7 @@ def unite(
 def subtract(
     clause: str, domain: Domain, boxes: Iterable[Condition], removed: Sequence[Condition]
 ) -> tuple[Condition, ...]:
-    """Return disjoint boxes of the rows in ``boxes`` that are in no box of ``removed``."""
+    """Return disjoint boxes of rows in ``boxes`` and not in ``removed``."""
     rest = list(boxes)
     for box in removed:
         rest = [piece for own in rest for piece in _difference(domain, own, box)]
@@ -111,7 +111,10 @@ def subtract(
 
 
 def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Condition]:
-    """Return disjoint boxes of a box without another one: one piece for each attribute."""
+    """Return disjoint boxes of a box without another one.
+
+    There is one for each attribute.
+    """
     pieces = []
     parts = dict(box.parts)
     undecided = box.undecided | removed.undecided
@@ -126,7 +129,7 @@ def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Cond
 
 
 def merge(domain: Domain, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Merge disjoint boxes that differ in one attribute only, so that few are left."""
+    """Merge disjoint boxes that differ in one attribute only."""
     merged = [_without_full_attributes(domain, box) for box in boxes]
     is_changed = True
     while is_changed:

@@ -1,4 +1,4 @@
-"""The faults of a SQL statement, each with the line and the column where it stands.
+"""The faults of SQL statements, with line and column.
 
 A reader goes on after a fault, so that one message lists all faults of all statements.
 """
@@ -25,7 +25,7 @@ class Faults:
 
     @contextmanager
     def collect(self, node: Node) -> Iterator[None]:
-        """Collect an `InputError` that is raised within, as a fault of a part of the statement."""
+        """Collect an `InputError` within as a fault of a part."""
         try:
             yield
         except FaultsError:

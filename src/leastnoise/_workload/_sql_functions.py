@@ -1,4 +1,4 @@
-"""Functions of PostgreSQL and BI tools that DuckDB lacks, written as what DuckDB has.
+"""Functions that DuckDB lacks, written as what DuckDB has.
 
 They are replaced in the syntax tree before anything reads it: TO_CHAR, TO_TIMESTAMP and TO_DATE
 with formats, WIDTH_BUCKET, and the current day, which the spec states.
@@ -40,7 +40,7 @@ class SqlSettings:
 
 
 def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
-    """Return the columns of a join, that of the first and of the second table, from its ``on``."""
+    """Return the columns of a join in both tables, from its ``on``."""
     if on is None or not on:
         return None
     if isinstance(on, str):
@@ -50,7 +50,7 @@ def join_columns(on: str | Mapping[str, str] | None) -> tuple[str, str] | None:
 
 
 def parse_day(today: str | None) -> dt.date | None:
-    """Return the day that CURRENT_DATE means, from its ISO text; None if none is stated."""
+    """Return the day that CURRENT_DATE means; None if none is stated."""
     if today is None:
         return None
     try:
@@ -63,7 +63,7 @@ def parse_day(today: str | None) -> dt.date | None:
 
 
 def in_duckdb(node: Node, today: dt.date | None) -> Node:
-    """Return a node of a syntax tree with a function that DuckDB has, or the node itself.
+    """Return a node with a function that DuckDB has, or the node itself.
 
     Args:
         node: any node.
@@ -134,7 +134,7 @@ def _with_duckdb_format(call: Node, kind: Any) -> Node:
 
 
 def _parsed_time(call: Node, type_name: str) -> Node:
-    """Return TO_TIMESTAMP or TO_DATE of a text and a format as STRPTIME, cast to its type."""
+    """Return TO_TIMESTAMP or TO_DATE with a format as STRPTIME and a cast."""
     from sqlglot import exp
 
     arguments = call.expressions
@@ -155,7 +155,7 @@ def _read_by_postgres(text: str) -> Node:
 
 
 def _buckets(call: Node) -> Node:
-    """Return WIDTH_BUCKET(x, low, high, count) as a CASE that compares x with the bounds."""
+    """Return WIDTH_BUCKET(x, low, high, count) as a CASE of comparisons."""
     from sqlglot import exp
 
     bounds = [_constant_number(call.args.get(key)) for key in ("min_value", "max_value")]

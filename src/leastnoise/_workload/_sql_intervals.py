@@ -41,7 +41,7 @@ NoiseOf = Callable[[Node], Noise | None]
 
 
 def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
-    """Return the noise of an expression; None if it does not depend on noisy answers.
+    """Return the noise of an expression; None if it has none.
 
     Args:
         node: an expression of columns.
@@ -95,7 +95,7 @@ def _is_monotone_step(parent: Node, child: Node) -> bool:
 
 
 def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:
-    """Return a copy of an expression with the end of an interval in place of a column."""
+    """Return a copy of an expression with a column replaced."""
     return root.copy().transform(
         lambda node: end.copy() if end is not None and node == leaf else node
     )

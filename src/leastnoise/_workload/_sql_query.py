@@ -31,7 +31,7 @@ ReleasedColumns = Mapping[str, Array]
 
 
 def set_keys(selection: Selection, grouping: Sequence[int]) -> list[list[object]]:
-    """Return the keys of the groups of a grouping set: for each group column one value a row."""
+    """Return the keys of a grouping set, for each group a value per row."""
     along = selection.group_keys(grouping, selection.condition)
     rows = [dict(zip(along, row, strict=True)) for row in product(*along.values())]
     columns: list[list[object]] = []
@@ -54,7 +54,7 @@ def count_groups(selection: Selection, grouping: Sequence[int]) -> int:
 
 
 def run_query(statement: Statement, answers: Sequence[ReleasedColumns]) -> list[list[Any]]:
-    """Return the answer of a statement, a list of values for each column of its query.
+    """Return the answer of a statement, a list of values per column.
 
     Args:
         statement: the statement.
@@ -122,7 +122,7 @@ def _table(selection: Selection, answers: ReleasedColumns) -> Any:
 
 
 def _key_array(keys: Sequence[object]) -> Any:
-    """Return the keys of groups as an array: whole numbers, truth values, days or texts."""
+    """Return the keys of groups as numbers, truth values, days or texts."""
     import pyarrow as pa
 
     values = [key for key in keys if key is not None]
@@ -144,13 +144,16 @@ def _is_day(text: str) -> bool:
 
 
 def _plain_reason(text: str) -> str:
-    """Return the first line of a message of DuckDB, without the names of released columns."""
+    """Return the first line of a message of DuckDB, with plain names."""
     reason = text.splitlines()[0].strip(" .")
     return re.sub(r'" (group|answer|low|high|absent|released) (\d+)"', r"\1 \2", reason)
 
 
 def to_array(values: Sequence[Any], *, are_noisy: bool) -> Array:
-    """Return a column of an answer as an array: noisy numbers with NaN for NULL, or objects."""
+    """Return a column of an answer as an array.
+
+    Noisy numbers are floats with NaN for NULL; everything else is an object.
+    """
     plain: list[Any] = [plain_value(value) for value in values]
     are_numbers = all(
         isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Reads one statement, a syntax tree of sqlglot, as a `Statement`; refuses what has no answer.
+"""Reads one statement, a syntax tree of sqlglot, as a `Statement`.
 
 A statement has layers. A SELECT over the rows is released (`_sql_selection`); whatever selects from
 its answer is computed by DuckDB. A subquery that only filters, renames or computes for each row is
@@ -151,7 +151,7 @@ class StatementReader:
         return self._computed_layer(select, queries)
 
     def _queries_of(self, node: Node, queries: Queries) -> Queries:
-        """Return the queries that a query may name: those around it, and those of its WITH."""
+        """Return the queries that a query may name."""
         clause = node.args.get("with_") or node.args.get("with")
         if clause is None:
             return queries
@@ -188,7 +188,7 @@ class StatementReader:
         return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
 
     def _add_selection(self, selection: Selection) -> int:
-        """Return the number of a released table, which is new unless an equal one is there."""
+        """Return the number of a released table; equal ones share it."""
         if selection not in self._selections:
             self._selections.append(selection)
         return self._selections.index(selection)
@@ -328,7 +328,7 @@ class StatementReader:
     # Queries of rows
 
     def _inlined(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT without the subquery in FROM that only filters or computes for rows."""
+        """Return a SELECT without a subquery of rows in its FROM."""
         clause = _from(select)
         if clause is None or self._is_source(clause.this, queries):
             return select
@@ -345,7 +345,7 @@ class StatementReader:
         return _merged(select, inner)
 
     def _prepared(self, select: Node, queries: Queries) -> Node:
-        """Return a SELECT with a name for every column, and without the join of the source."""
+        """Return a SELECT with all columns named and no join of the source."""
         prepared = _with_aliases(select)
         clause = _from(prepared)
         joins = prepared.args.get("joins")
@@ -382,7 +382,7 @@ class StatementReader:
             )
 
     def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
-        """Return COUNT(*) from SELECT DISTINCT unit as COUNT(DISTINCT unit) from the rows."""
+        """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""
         exp = self.exp
         unit = self._settings.unit
         names = [_source_column(node) for node in inner.expressions]
@@ -420,7 +420,7 @@ class StatementReader:
 
 
 def _source_column(node: Node) -> str:
-    """Return the name of a column of SELECT that is a column of the rows; else nothing."""
+    """Return the source column that a column of SELECT is; else nothing."""
     from sqlglot import exp
 
     inner = node.unalias()
@@ -432,7 +432,7 @@ def _from(select: Node) -> Node:
 
 
 def _is_grouped(select: Node) -> bool:
-    """Return whether the rows of a SELECT are groups, or distinct, of the rows in FROM."""
+    """Return whether a SELECT groups its rows, or makes them distinct."""
     return bool(select.args.get("group") or select.args.get("distinct"))
 
 
@@ -552,7 +552,7 @@ def _is_within_order(column: Node) -> bool:
 
 
 def _without_star(select: Node, inner: Node) -> list[Node]:
-    """Return the columns of a SELECT with those of the subquery in place of ``*``."""
+    """Return the columns of a SELECT with ``*`` written out."""
     from sqlglot import exp
 
     expressions: list[Node] = []

@@ -1,4 +1,4 @@
-"""Reads one SELECT over the rows: what is released for it, and what becomes of the answers.
+"""Reads one SELECT over the rows: its released table and its query.
 
 Its groups and aggregates are released as a table. Its other parts are computed from that table by
 DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
@@ -240,7 +240,7 @@ class SelectionReader:
         return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
 
     def _group_indices(self, node: Node, name: str, place: Node) -> list[int]:
-        """Return the indices of the groups of an expression, which are added; none at a fault.
+        """Return the indices of the groups of an expression; none at a fault.
 
         An expression of several attributes has the groups of its largest parts that are each
         about one attribute. Their answers are added up by the expression.
@@ -280,7 +280,7 @@ class SelectionReader:
                 yield from self._parts_of_one_attribute(clause, child)
 
     def _group_index(self, node: Node, name: str, place: Node) -> int | None:
-        """Return the index of a column of groups, which is added if it is new; None at a fault."""
+        """Return the index of a column of groups; None at a fault."""
         text = _comparable_text(node)
         if text in self._group_of_text:
             return self._group_of_text[text]
@@ -310,7 +310,7 @@ class SelectionReader:
     # SELECT
 
     def _projection(self, node: Node) -> tuple[OutputColumn, Node, Noise | None] | None:
-        """Return a column of SELECT, computed from the released table; None at a fault."""
+        """Return a column of SELECT over released columns; None at a fault."""
         if id(node) in self._failed:
             return None
         inner = node.unalias()
@@ -370,7 +370,7 @@ class SelectionReader:
         return isinstance(node, exp.AggFunc)
 
     def _rewritten(self, node: Node, clause: str) -> Node:
-        """Return an expression with released columns in place of groups and aggregates.
+        """Return an expression over released columns.
 
         Raises:
             InputError: an aggregate that cannot be answered, or a column that is no group.
@@ -441,7 +441,7 @@ class SelectionReader:
         return self._rewritten_children(function, clause)
 
     def _with_safe_function(self, node: Node) -> Node:
-        """Return a function that gives NULL where it would fail: noisy answers may be negative."""
+        """Return a function with NULL where it fails for noisy numbers."""
         exp = self.exp
         if type(node) is exp.Cast:
             return exp.TryCast(**node.args)
@@ -574,7 +574,7 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
 def output_nodes(
     outputs: Sequence[tuple[OutputColumn, Node, Noise | None]], *, with_ends: bool
 ) -> list[Node]:
-    """Return the columns of a SELECT with the ends of their intervals behind them."""
+    """Return the columns of a SELECT, each with the ends of its interval."""
     from sqlglot import exp
 
     nodes = []

@@ -1,4 +1,4 @@
-"""A statement that can be answered: the tables that it asks for, and what becomes of them.
+"""A statement: the tables that it needs, and the query over them.
 
 Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
 its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
@@ -31,7 +31,7 @@ _MOST_GROUPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """A column of groups: its name, and its value in every part of an attribute's column."""
+    """A column of groups: its name, and its value in every part."""
 
     name: str
     attribute: str
@@ -120,7 +120,7 @@ def place_groups(
 
 
 def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
-    """Return whether a group must be published: it is not only that of nulls or values outside."""
+    """Return whether a group has more than nulls and values outside."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
@@ -128,7 +128,7 @@ def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
 def _with_shared_cell(
     published: dict[Key, list[int]], parts: Parts
 ) -> tuple[dict[Key, list[int]], bool]:
-    """Merge the groups of nulls and of values outside the domain, which share a cell.
+    """Merge the groups of nulls and of outside values that share a cell.
 
     Returns:
         The groups, and whether nulls need a cell of their own instead.
@@ -174,7 +174,7 @@ def group_queries(kind: Kind, placement: Placement) -> QuerySet:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Groups and aggregates of one GROUP BY over the rows: a table that is released.
+    """A released table: groups and aggregates of one GROUP BY over rows.
 
     Attributes:
         domain: the attributes and measures that it is about.
@@ -248,7 +248,7 @@ class Selection:
 
     @property
     def left_out(self) -> frozenset[str]:
-        """The attributes whose values outside the domain are in no answer, or not in all."""
+        """The attributes whose outside values some answers leave out."""
         names: set[str] = set()
         for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
             names |= condition.undecided
@@ -352,7 +352,7 @@ class Statement:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """The attributes whose values outside the domain are in no answer, or not in all."""
+        """The attributes whose outside values some answers leave out."""
         names = frozenset[str]().union(*(selection.left_out for selection in self.selections))
         return tuple(name for name in self.domain.names if name in names)
 
@@ -400,7 +400,7 @@ def group_column(number: int) -> str:
 
 
 def absent_column(number: int) -> str:
-    """Return the name of the column that is 1 where a grouping set lacks a group, else 0."""
+    """Return the column name that is 1 where a set lacks a group, else 0."""
     return f" absent {number}"
 
 
@@ -410,12 +410,12 @@ def answer_column(number: int) -> str:
 
 
 def low_column(number: int) -> str:
-    """Return the name of the column of the lower ends of the intervals of answers."""
+    """Return the column name of the lower ends of intervals."""
     return f" low {number}"
 
 
 def high_column(number: int) -> str:
-    """Return the name of the column of the upper ends of the intervals of answers."""
+    """Return the column name of the upper ends of intervals."""
     return f" high {number}"
 
 

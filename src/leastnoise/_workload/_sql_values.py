@@ -1,4 +1,4 @@
-"""The values of SQL expressions of one attribute, for every value that its column can hold.
+"""SQL expressions of one attribute, for all values of its column.
 
 An attribute has regular cells, and behind them two parts that every column has in SQL: nulls, and
 values that the domain does not list. DuckDB computes an expression over public values of the cells,
@@ -70,7 +70,7 @@ def refused(clause: str, advice: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a column: the regular cells of its attribute, nulls and values outside.
+    """The parts of a column: its regular cells, nulls and outside values.
 
     Attributes:
         regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
@@ -132,7 +132,7 @@ class Attribute:
 def expression_values(
     of: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
 ) -> tuple[object, ...]:
-    """Return the value of an expression of one attribute in every part of its column.
+    """Return the value of an expression in every part of its column.
 
     Args:
         of: the attribute.
@@ -170,7 +170,7 @@ def expression_values(
 
 
 def truth_values(of: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
-    """Return whether a condition holds in every part: True, False, None or UNDECIDED."""
+    """Return where a condition is True, False, None or UNDECIDED."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
@@ -218,7 +218,7 @@ def _advice(of: Attribute, node: Node) -> str:
 
 
 class _Expression:
-    """An expression of one attribute, which is computed over values of its column."""
+    """An expression of one attribute, computed over its column's values."""
 
     def __init__(
         self, of: Attribute, node: Node, find: FindColumn, result_type: str | None
@@ -273,7 +273,7 @@ class _Expression:
         return results
 
     def value_outside(self) -> object:
-        """Return the value for all values outside the domain, or UNDECIDED if it differs."""
+        """Return the value outside the domain; UNDECIDED if it differs."""
         import duckdb
 
         if not self._only_compares():
@@ -290,7 +290,7 @@ class _Expression:
         return values.pop() if len(values) == 1 else UNDECIDED
 
     def _text(self) -> str:
-        """Return the expression as SQL, with the names of the columns that stand for cells."""
+        """Return the expression as SQL, over the columns of stand-ins."""
 
         def renamed(node: Node) -> Node:
             if not isinstance(node, self._exp.Column):
@@ -307,7 +307,7 @@ class _Expression:
         return [*numbers, *(-number for number in numbers)]
 
     def _only_compares(self) -> bool:
-        """Return whether the column is only compared, never computed with, nor is a level of it.
+        """Return whether the column, no level of it, is only compared.
 
         Then the result changes nowhere but at the constants that it is compared with.
         """
@@ -325,7 +325,7 @@ class _Expression:
         return True
 
     def _is_condition(self, node: Node) -> bool:
-        """Return whether a node is true, false or null, whatever the column's value is."""
+        """Return whether a node is always true, false or null."""
         conditions = (
             *(self._exp.EQ, self._exp.NEQ, self._exp.NullSafeEQ, self._exp.NullSafeNEQ),
             *(self._exp.GT, self._exp.GTE, self._exp.LT, self._exp.LTE),
@@ -343,7 +343,10 @@ class _Expression:
             yield from numbers_outside(self._kind, self._constants("DOUBLE"))
 
     def _texts_outside(self, kind: Categories) -> Iterator[object]:
-        """Yield the constants that are no category, and two texts that nothing is compared with."""
+        """Yield constants that are no category, and two further texts.
+
+        Nothing is compared with the two texts.
+        """
         listed = kind.lookup
         texts = self._constants("VARCHAR")
         yield from (text for text in texts if text and kind.reading.form(text) not in listed)
@@ -368,7 +371,7 @@ class _Expression:
                     yield day.isoformat()
 
     def _constants(self, sql_type: str) -> list[Any]:
-        """Return the values of the parts of the expression without columns, as one type."""
+        """Return the values of all parts without columns, as one type."""
         texts = [
             f"TRY_CAST(CAST(({node.sql('duckdb')}) AS VARCHAR) AS {sql_type})"
             for node in self._constant_nodes(self._node)
@@ -404,7 +407,7 @@ def _database() -> Any:
 
 @contextmanager
 def released_database() -> Iterator[Any]:
-    """Yield an empty database for released tables, which reaches no file and no variable."""
+    """Yield an empty database that reaches no file and no variable."""
     import duckdb
 
     config: dict[str, str | bool | int | float | list[str]] = {
@@ -428,7 +431,7 @@ def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
 
 
 def plain_value(value: object) -> object:
-    """Return a value of DuckDB as a key: whole numbers without a point, times as texts."""
+    """Return a value of DuckDB as a key: whole numbers plain, times as text."""
     if isinstance(value, dt.datetime):
         is_midnight = value.time() == dt.time()
         return value.date().isoformat() if is_midnight else value.isoformat(" ", "minutes")
@@ -442,7 +445,7 @@ def plain_value(value: object) -> object:
 
 
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
-    """Return the SQL type of a column, and pairs of a regular cell and a value of it.
+    """Return a column's SQL type, and pairs of a cell and a value of it.
 
     Together they decide every expression: these are all values; of bins, every edge and compared
     number, and one number between each two, since comparisons change nowhere else.
@@ -478,7 +481,7 @@ def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[t
 
 
 def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
-    """Return every day of a domain of dates with its cell; of hours, their first and last moments."""
+    """Return each day of a domain of dates, or hour ends, with its cell."""
     count = (kind.end - kind.start).days + 1
     days = [kind.start + dt.timedelta(days=number) for number in range(count)]
     if kind.by != "hour":
@@ -495,7 +498,7 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
 
 
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
-    """Return numbers outside the domain, one for each stretch between compared numbers.
+    """Return a number outside the domain for each compared stretch.
 
     >>> numbers_outside(Integers(0, 9), [5])
     [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]

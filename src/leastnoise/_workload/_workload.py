@@ -1,4 +1,4 @@
-"""Workloads: unions of products of query sets, each with a weight, and the statistics that are computed from their answers."""
+"""Workloads: weighted unions of products of query sets, and statistics."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -88,7 +88,9 @@ class Workload:
                 )
 
     def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
-        """The tables that a statistic is made of: counts and sums for means, counts up to every cell for the others.
+        """The tables that a statistic is computed from.
+
+        Means need counts and sums; the others need counts up to every cell.
 
         Raises:
             InputError: one of them is not asked for.
@@ -130,18 +132,21 @@ class Workload:
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes along which more is asked than published cells, in domain order."""
+        """The attributes with other queries than cells, in domain order."""
         asked = {name for name, queries_of, _ in self.along if queries_of != identity()}
         return tuple(name for name in self.domain.names if name in asked)
 
     @property
     def has_hidden(self) -> bool:
-        """Whether an attribute that is asked about has a hidden cell, which no query asks for."""
+        """Whether an attribute of the workload has a hidden cell."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
-        """The distinct pairs of an attribute and a query set, each with its operator, in order of first appearance."""
+        """The distinct attributes with query sets, and their operators.
+
+        They are in order of first appearance.
+        """
         return tuple(
             (along.name, along.query_set, along.operator)
             for along in index_queries(self.products).along
@@ -170,12 +175,15 @@ class Workload:
 
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
-        """The measures of the tables, None for counts of rows, in order of first appearance."""
+        """The measures of the tables, None for counts, as they first appear."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures with a table of sums that is also asked for as counts, of their values if the domain has these, else of rows."""
+        """The measures with a table of sums and the same table of counts.
+
+        The counts are of their values if the domain has these, else of rows.
+        """
         if len(self.measures) == 1:
             return ()
         tables = {
@@ -200,7 +208,7 @@ class Workload:
         size: Exact | None = None,
         rmse: Exact | None = None,
     ) -> "Workload":
-        """The same queries with a target for every table: how exact its answers must be.
+        """The same queries with a target for the error of every table.
 
         Args:
             margin: half width of every answer's interval at the release's level, in rows or in the
@@ -230,7 +238,9 @@ class Workload:
         return replace(self, products=products)
 
     def weighted_by(self, weight: str) -> "Workload":
-        """The same counts, sums and means with weights: a row counts, or adds its value, as many times as its weight says.
+        """The same counts, sums and means with weighted rows.
+
+        A row counts, or adds its value, as many times as its weight says.
 
         Args:
             weight: a measure whose bounds are not negative.
@@ -290,7 +300,7 @@ class Workload:
         )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the weight by which the rows of a mean count; None where each row counts once."""
+        """Return the weight of the rows of a mean; None for equal weights."""
         measure = self.domain.measure(statistic.of) if statistic.form.of_measure else None
         return measure.weight if isinstance(measure, Weighted) else None
 
@@ -320,7 +330,7 @@ class Workload:
 
 
 def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """Return the tables with counts of rows, of values of a measure or of privacy units in place of counts of rows."""
+    """Return the tables with values, units or rows as what they count."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
@@ -353,7 +363,7 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with values beyond the bounds of these attributes counted in their first and last cells."""
+    """Return the domain with outside numbers in first and last cells."""
     clipped = {name: domain.kind(name).clipped() for name in names}
     if all(clipped[name] is domain.kind(name) for name in clipped):
         return domain
@@ -369,7 +379,7 @@ _LEAVES_OUT = (
 
 
 def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Workload:
-    """Return the workload over a domain that clips the numbers of these statistics.
+    """Return the workload over a domain that clips its statistics' numbers.
 
     Raises:
         InputError: a table of the workload needs an attribute as it was.
@@ -390,7 +400,7 @@ def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Worklo
 
 
 def with_domain(workload: Workload, domain: Domain) -> Workload:
-    """Return the same questions over another domain, in which their attributes have the same cells."""
+    """Return the workload over another domain with the same cells."""
     if domain is workload.domain:
         return workload
     products = tuple(
@@ -400,7 +410,7 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
 
 
 def questions_over(questions: Workload, domain: Domain) -> Workload | None:
-    """Return questions over the domain of a release, None if they are about another one.
+    """Return the workload over a release's domain; None if it differs.
 
     A release may clip numbers whose quantiles it has, where the domain of the questions does not.
     """
@@ -419,7 +429,7 @@ def questions_over(questions: Workload, domain: Domain) -> Workload | None:
 
 
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
-    """Return the workload over its domain with these measures, which are no sums, added at the end."""
+    """Return the workload with further measures that are no sums."""
     known = workload.domain.measures
     if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
         raise refuse(
@@ -435,7 +445,10 @@ def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workloa
 
 
 def together(asked: Sequence[Workload]) -> Workload:
-    """Return all that several workloads ask, as ``+`` does; a table that is asked for twice gets the sum of its weights."""
+    """Return the union of workloads, as ``+`` does.
+
+    A table that is in several has the sum of its weights.
+    """
     counts = {
         name: kind
         for part in asked
@@ -496,7 +509,7 @@ def from_json(
 
 
 def _weight(value: Exact) -> Fraction:
-    """Read the weight of a table; its square must be far from the ends of doubles."""
+    """Read the weight of a table, whose square must be a normal double."""
     weight = exact_positive("weight", value)
     if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
         raise refuse("weight", value, "a number above 0, between 1e-100 and 1e100")
@@ -506,7 +519,10 @@ def _weight(value: Exact) -> Fraction:
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
-    """Return a product of what is asked along attributes, without those that are summed over, or refuse what does not fit."""
+    """Return a product of queries along attributes, without totals.
+
+    What does not fit is refused.
+    """
     for name in sets:
         if name not in domain.names:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
@@ -649,7 +665,9 @@ def mean_queries(
     margin: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Workload:
-    """Means of a measure by group, of the rows with a value: the sums and the counts of values that they follow from are answered too.
+    """Means of a measure by group, of the rows with a value.
+
+    The sums and counts of values that they follow from are answered too.
 
     Args:
         domain: the domain.
@@ -686,7 +704,9 @@ def quantile_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
+    """Quantiles of a number by group.
+
+    The counts up to every cell that they follow from are answered too.
 
     Values beyond the bounds of the number count in its first and last cell: the domain of the
     workload has ``outside="clip"`` for it. A table of the same number that leaves such values out
@@ -715,7 +735,9 @@ def quantile_queries(
 def cdf_queries(
     domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None
 ) -> Workload:
-    """The distribution function of a number by group, from counts up to every cell, which are answered too.
+    """The distribution function of a number by group.
+
+    The counts up to every cell that it follows from are answered too.
 
     Args:
         domain: the domain.
@@ -735,7 +757,7 @@ def cdf_queries(
 
 
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return the counts up to every cell of a number and a statistic that is computed from them.
+    """Return the counts up to every cell of a number, and a statistic.
 
     Values beyond the bounds are counted in the first and the last cell, whatever the domain does
     with them elsewhere: the quantiles of the values between the bounds are other ones.
