@@ -61,7 +61,7 @@ def target(
 
     None if none of them is given.
     """
-    given = {
+    values = {
         name: value
         for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse))
         if value is not None
@@ -71,14 +71,14 @@ def target(
             "A relative target needs a size: it is a share of a public number, for example "
             "relative 0.05 with size 10000."
         )
-    if len(given) > 1:
-        raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
+    if len(values) > 1:
+        raise refuse("a target", " and ".join(values), "one of margin, relative and rmse")
     if relative is not None and size is not None:
         return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
     return next(
         (
             Target("rmse" if name == "rmse" else "margin", exact_positive(name, value))
-            for name, value in given.items()
+            for name, value in values.items()
         ),
         None,
     )
@@ -225,14 +225,14 @@ class Product:
     @property
     def name(self) -> str:
         """A short name, different for different questions."""
-        parts = [q.name_along(name) for name, q in self.along.items()]
-        table = " x ".join(parts) or "total"
+        names = [query_set.name_along(name) for name, query_set in self.along.items()]
+        table = " x ".join(names) or "total"
         if self.of_units:
-            return f"units by {table}" if parts else "units"
+            return f"units by {table}" if names else "units"
         if self.measure is None:
             return table
-        what = f"sum of {self.measure}" if self.of_values else self.measure
-        return f"{what} by {table}" if parts else what
+        sum_name = f"sum of {self.measure}" if self.of_values else self.measure
+        return f"{sum_name} by {table}" if names else sum_name
 
 
 class AttributeQueries(NamedTuple):
@@ -260,23 +260,25 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
-    known: dict[
+    number_of_entry: dict[
         tuple[str, int], int
     ] = {}  # by the object: few query sets make very many tables, and one may take long to compare
-    every: list[int] = []  # the number of each attribute of each product
+    all_numbers: list[int] = []  # the number of each attribute of each product
     for product in products:
-        for name, asked, operator in zip(
+        for name, query_set, operator in zip(
             product.attributes, product.query_sets, product.operators, strict=True
         ):
-            number = known.get((name, id(asked)))
+            number = number_of_entry.get((name, id(query_set)))
             if number is None:
-                number = known[name, id(asked)] = numbers.setdefault((name, asked), len(along))
+                number = number_of_entry[name, id(query_set)] = numbers.setdefault(
+                    (name, query_set), len(along)
+                )
                 if number == len(along):
-                    along.append(AttributeQueries(name, positions[name], asked, operator))
-            every.append(number)
+                    along.append(AttributeQueries(name, positions[name], query_set, operator))
+            all_numbers.append(number)
     widths, asked_by = (
         np.array([len(product.attributes) for product in products]),
-        np.array(every, dtype=np.int64),
+        np.array(all_numbers, dtype=np.int64),
     )
     return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
@@ -371,12 +373,12 @@ class Statistic:
     @property
     def groups_name(self) -> str:
         """The name of its groups, such as ``sex x store:region``."""
-        return " x ".join(asked.name_along(name) for name, asked in self.along.items())
+        return " x ".join(query_set.name_along(name) for name, query_set in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns of its groups."""
-        return tuple(asked.key_along(name) for name, asked in self.along.items())
+        return tuple(query_set.key_along(name) for name, query_set in self.along.items())
 
     @property
     def along(self) -> dict[str, QuerySet]:
@@ -387,9 +389,9 @@ class Statistic:
         """Return the `Product.table_key` of each table that it is computed from."""
         if self.form.of_measure:
             return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
-        asked = {**self.along, self.of: prefix()}
-        names = tuple(name for name in domain.names if name in asked)
-        return ((None, names, tuple(asked[name] for name in names)),)
+        query_sets = {**self.along, self.of: prefix()}
+        names = tuple(name for name in domain.names if name in query_sets)
+        return ((None, names, tuple(query_sets[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""

@@ -336,12 +336,12 @@ def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) 
 
 def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
     """Return the first and last cell of a range of the attribute's values."""
-    what = f"a range on {attribute}"
+    range_name = f"a range on {attribute}"
     if len(pair) != 2:
-        raise refuse(what, list(pair), "a pair [low, high]")
+        raise refuse(range_name, list(pair), "a pair [low, high]")
     if isinstance(kind, (Bins, Edges)):
-        return _cells_between_edges(what, kind, pair)
-    first, last = (_end_of_range(what, kind, end) for end in pair)
+        return _cells_between_edges(range_name, kind, pair)
+    first, last = (_end_of_range(range_name, kind, end) for end in pair)
     if first is not None and last is not None and first <= last:
         return first, last
     labels, advice = kind.regular_labels, ""
@@ -350,11 +350,13 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
         low = kind.low if isinstance(kind, Integers) else 0
         allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
     elif isinstance(kind, Decimals):
-        advice = _nearest("values", kind.values, [exact(f"a bound of {what}", end) for end in pair])
-    raise refuse(what, list(pair), allowed, advice)
+        advice = _nearest(
+            "values", kind.values, [exact(f"a bound of {range_name}", end) for end in pair]
+        )
+    raise refuse(range_name, list(pair), allowed, advice)
 
 
-def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
+def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
     """Return the cell at one end of a range; None if there is no end.
 
     Categories are named by their positions.
@@ -365,7 +367,7 @@ def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
         is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
         return int(end) if is_position else None
     if isinstance(kind, Decimals):
-        return kind.cell_of_number(exact(f"a bound of {what}", end))
+        return kind.cell_of_number(exact(f"a bound of {range_name}", end))
     cell = kind.names.find(end)
     return cell if cell is not None and cell < kind.regular else None
 
@@ -375,10 +377,12 @@ def _last_cell(kind: Kind) -> int:
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
-def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> tuple[int, int]:
+def _cells_between_edges(
+    range_name: str, kind: Bins | Edges, pair: Sequence[Any]
+) -> tuple[int, int]:
     """Return the first and the last bin between two edges."""
     edges = kind.edges
-    low, high = (exact(f"a bound of {what}", end) for end in pair)
+    low, high = (exact(f"a bound of {range_name}", end) for end in pair)
     if low in edges and high in edges and low < high:
         return edges.index(low), edges.index(high) - 1
     advice = ""
@@ -386,10 +390,10 @@ def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> 
         advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
     advice += _nearest("edges", edges, [low, high])
     allowed = "two different edges of its bins, the lower first"
-    raise refuse(what, list(pair), allowed, advice)
+    raise refuse(range_name, list(pair), allowed, advice)
 
 
-def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
+def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
     """Return a sentence with the nearest allowed numbers of wrong ends."""
     near: set[Fraction] = set()
     for end in ends:
@@ -398,7 +402,7 @@ def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
             near.update(numbers[max(0, position - 1) : position + 1])
     if not near:
         return ""
-    return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}."
+    return f"The nearest {noun} are {', '.join(map(number_text, sorted(near)))}."
 
 
 @cache
@@ -618,13 +622,13 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
     return labels
 
 
-def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
+def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, QuerySet]:
     """Return the query set along each attribute, in the domain's order.
 
     Args:
         domain: the domain.
         by: a mapping as `queries` takes it, or a list of names of attributes and of such mappings.
-        what: the name of the argument in messages.
+        argument_name: the name of the argument in messages.
 
     Raises:
         InputError: an unknown or repeated attribute, or a query set other than cells, a level,
@@ -641,13 +645,15 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
         advice = (
             f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
         )
-        raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
-    given = [
+        raise refuse(
+            argument_name, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice
+        )
+    entries = [
         pair
         for entry in listed
         for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])
     ]
-    unknown = sorted({str(name) for name, _ in given if name not in domain.names})
+    unknown = sorted({str(name) for name, _ in entries if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
         advice = (
@@ -655,12 +661,16 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
             if owners
             else ""
         )
-        raise refuse(what, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice)
-    sets = {name: query_set(name, asked) for name, asked in given}
-    if len(sets) != len(given):
-        raise refuse(what, [name for name, _ in given], "attributes without repetitions")
-    for name, asked in sets.items():
-        if asked.kind not in _GROUPS:
-            raise refuse(f"{what} along {name}", asked.kind, "one of " + ", ".join(_GROUPS))
-        asked.operator(name, domain.kind(name))  # refuses what does not fit
+        raise refuse(
+            argument_name, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice
+        )
+    sets = {name: query_set(name, group_set) for name, group_set in entries}
+    if len(sets) != len(entries):
+        raise refuse(argument_name, [name for name, _ in entries], "attributes without repetitions")
+    for name, group_set in sets.items():
+        if group_set.kind not in _GROUPS:
+            raise refuse(
+                f"{argument_name} along {name}", group_set.kind, "one of " + ", ".join(_GROUPS)
+            )
+        group_set.operator(name, domain.kind(name))  # refuses what does not fit
     return {name: sets[name] for name in domain.names if name in sets}

@@ -87,7 +87,7 @@ class Workload:
                     'its outside must be "clip".'
                 )
 
-    def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
+    def tables_of(self, statistic: Statistic) -> tuple[Product, ...]:
         """The tables that a statistic is computed from.
 
         Means need counts and sums; the others need counts up to every cell.
@@ -95,14 +95,14 @@ class Workload:
         Raises:
             InputError: one of them is not asked for.
         """
-        known = {product.table_key: product for product in self.products}
-        wanted = asked.questions(self.domain)
-        if not all(question in known for question in wanted):
+        product_of_key = {product.table_key: product for product in self.products}
+        keys = statistic.questions(self.domain)
+        if not all(question in product_of_key for question in keys):
             raise InputError(
-                f"The tables that the {asked.name} needs are not in the workload. Ask for both "
+                f"The tables that the {statistic.name} needs are not in the workload. Ask for both "
                 "together."
             )
-        return tuple(known[question] for question in wanted)
+        return tuple(product_of_key[question] for question in keys)
 
     def __repr__(self) -> str:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
@@ -116,8 +116,8 @@ class Workload:
     @property
     def has_targets(self) -> bool:
         """Whether a table or a statistic has a target."""
-        parts: Sequence[Product | Statistic] = (*self.products, *self.statistics)
-        return any(part.target is not None for part in parts)
+        entries: Sequence[Product | Statistic] = (*self.products, *self.statistics)
+        return any(entry.target is not None for entry in entries)
 
     @cached_property
     def rows(self) -> int:
@@ -127,14 +127,14 @@ class Workload:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that are asked about, in the order of the domain."""
-        asked = {name for name, _, _ in self.along}
-        return tuple(name for name in self.domain.names if name in asked)
+        queried_names = {name for name, _, _ in self.along}
+        return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
         """The attributes with other queries than cells, in domain order."""
-        asked = {name for name, queries_of, _ in self.along if queries_of != identity()}
-        return tuple(name for name in self.domain.names if name in asked)
+        queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
+        return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def has_hidden(self) -> bool:
@@ -228,13 +228,15 @@ class Workload:
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
         """
-        wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
-        known = None if size is None else exact_positive("size", size)
-        if wanted is None and known is None:
+        target_value = target(margin=margin, relative=relative, size=size, rmse=rmse)
+        exact_size = None if size is None else exact_positive("size", size)
+        if target_value is None and exact_size is None:
             raise InputError(
                 "A target must have one of margin, relative (with size) and rmse; got none."
             )
-        products = tuple(replace(product, target=wanted, size=known) for product in self.products)
+        products = tuple(
+            replace(product, target=target_value, size=exact_size) for product in self.products
+        )
         return replace(self, products=products)
 
     def weighted_by(self, weight: str) -> "Workload":
@@ -255,11 +257,11 @@ class Workload:
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
-        known = self.domain.measures
-        weighs = known.get(weight) if isinstance(weight, str) else None
-        if type(weighs) is not Measure or weighs.low < 0:
+        measures = self.domain.measures
+        weight_measure = measures.get(weight) if isinstance(weight, str) else None
+        if type(weight_measure) is not Measure or weight_measure.low < 0:
             listed = ", ".join(
-                name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0
+                name for name, kind in measures.items() if type(kind) is Measure and kind.low >= 0
             )
             advice = (
                 "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
@@ -268,35 +270,41 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(not asked.form.of_measure for asked in self.statistics):
+        if any(not entry.form.of_measure for entry in self.statistics):
             raise InputError(
                 "weighted_by is for counts, sums and means; quantiles and distribution functions "
                 "have no weights. Leave it out there."
             )
-        if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
+        if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
                 "weighted_by is for counts of rows and of values and for sums; counts of units, "
                 "and weighted tables, have no weights."
             )
         values = {product.measure: product.values_of for product in self}
-        called = {
+        weighted_names = {
             name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}"
             for name, of in values.items()
             if name
         }
-        made = _with_measures(
-            self, {called[name]: Weighted(known[name], known[weight]) for name in called}
+        with_measures = _with_measures(
+            self,
+            {
+                weighted_names[name]: Weighted(measures[name], measures[weight])
+                for name in weighted_names
+            },
         )
         products = tuple(
             replace(
-                asked, measure=called[asked.measure] if asked.measure else weight
-            ).with_operators(asked.operators)
-            for asked in made
+                entry, measure=weighted_names[entry.measure] if entry.measure else weight
+            ).with_operators(entry.operators)
+            for entry in with_measures
         )
         return replace(
-            made,
+            with_measures,
             products=products,
-            statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics),
+            statistics=tuple(
+                replace(entry, of=weighted_names[entry.of]) for entry in self.statistics
+            ),
         )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
@@ -430,15 +438,19 @@ def questions_over(questions: Workload, domain: Domain) -> Workload | None:
 
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
     """Return the workload with further measures that are no sums."""
-    known = workload.domain.measures
-    if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
+    measures_before = workload.domain.measures
+    if taken := [
+        name for name in counts if measures_before.get(name, counts[name]) != counts[name]
+    ]:
         raise refuse(
             "the name of a measure",
             taken[0],
             "another one, as a count of units or of values has it",
         )
-    measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
-    if [*measures] == [*known]:
+    measures = {
+        name: measure for name, measure in measures_before.items() if name not in counts
+    } | {**counts}
+    if [*measures] == [*measures_before]:
         return workload
     kinds = {name: workload.domain.kind(name) for name in workload.domain.names}
     return with_domain(workload, Domain(kinds, measures=measures))
@@ -451,16 +463,18 @@ def together(asked: Sequence[Workload]) -> Workload:
     """
     counts = {
         name: kind
-        for part in asked
-        for name, kind in part.domain.measures.items()
+        for workload in asked
+        for name, kind in workload.domain.measures.items()
         if type(kind) is not Measure
     }
-    numbers = [*chain.from_iterable(part.statistics for part in asked)]
-    parts = [_with_clipped(part, numbers) for part in asked]
-    parts = [_with_measures(part, counts) for part in parts] if counts else parts
-    known: dict[tuple[object, ...], Product] = {}
-    for product in chain.from_iterable(part.products for part in parts):
-        if same := known.get(product.table_key):
+    numbers = [*chain.from_iterable(workload.statistics for workload in asked)]
+    workloads = [_with_clipped(workload, numbers) for workload in asked]
+    workloads = (
+        [_with_measures(workload, counts) for workload in workloads] if counts else workloads
+    )
+    product_of_key: dict[tuple[object, ...], Product] = {}
+    for product in chain.from_iterable(workload.products for workload in workloads):
+        if same := product_of_key.get(product.table_key):
             targets, sizes = (
                 {same.target, product.target} - {None},
                 {same.size, product.size} - {None},
@@ -474,13 +488,13 @@ def together(asked: Sequence[Workload]) -> Workload:
                     )
                 )
             weight, target_of = same.weight + product.weight, next(iter(targets), None)
-            known[product.table_key] = replace(
+            product_of_key[product.table_key] = replace(
                 same, weight=weight, target=target_of, size=next(iter(sizes), None)
             )
         else:
-            known[product.table_key] = product
-    statistics = dict.fromkeys(chain.from_iterable(part.statistics for part in parts))
-    return Workload(parts[0].domain, tuple(known.values()), tuple(statistics))
+            product_of_key[product.table_key] = product
+    statistics = dict.fromkeys(chain.from_iterable(workload.statistics for workload in workloads))
+    return Workload(workloads[0].domain, tuple(product_of_key.values()), tuple(statistics))
 
 
 def from_json(
@@ -528,13 +542,19 @@ def _product(
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
     _check_measure(domain, measure)
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
-    kept = {name: q for name, q in read.items() if q != total()}
-    for name, q in kept.items():
-        q.operator(name, domain.kind(name))  # refuses what does not fit, now rather than later
+    query_sets_by_name = {
+        name: query_set_value
+        for name, query_set_value in read.items()
+        if query_set_value != total()
+    }
+    for name, query_set_value in query_sets_by_name.items():
+        query_set_value.operator(
+            name, domain.kind(name)
+        )  # refuses what does not fit, now rather than later
     return Product(
         domain=domain,
-        attributes=tuple(kept),
-        query_sets=tuple(kept.values()),
+        attributes=tuple(query_sets_by_name),
+        query_sets=tuple(query_sets_by_name.values()),
         weight=_weight(weight),
         measure=measure,
     )
@@ -644,7 +664,10 @@ def marginals(
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
     share = _weight(weight)
-    operators = {name: asked.operator(name, domain.kind(name)) for name, asked in sets.items()}
+    operators = {
+        name: query_set_value.operator(name, domain.kind(name))
+        for name, query_set_value in sets.items()
+    }
     products = []
     for set_ in chosen:
         along = tuple(map(sets.__getitem__, set_))
@@ -688,11 +711,13 @@ def mean_queries(
     >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
     ['count of pay by sex', 'sum of pay by sex']
     """
-    asked = checked_statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
-    tables = queries(domain, asked.along, weight=weight, count=of) + queries(
-        domain, asked.along, weight=weight, sum=of
+    statistic = checked_statistic(
+        domain, "means", of, None, by, size, target(margin=margin, rmse=rmse)
     )
-    return replace(tables, statistics=(asked,))
+    tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
+        domain, statistic.along, weight=weight, sum=of
+    )
+    return replace(tables, statistics=(statistic,))
 
 
 def quantile_queries(
@@ -728,8 +753,8 @@ def quantile_queries(
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'
     """
-    asked = checked_statistic(domain, "quantiles", of, at, by, size)
-    return _of_number(domain, asked, weight)
+    statistic = checked_statistic(domain, "quantiles", of, at, by, size)
+    return _of_number(domain, statistic, weight)
 
 
 def cdf_queries(
@@ -752,8 +777,8 @@ def cdf_queries(
     >>> ln.cdf_queries(ln.Domain(age=ln.Integers(17, 90)), "age").statistics[0].name
     'distribution of age'
     """
-    asked = checked_statistic(domain, "cdf", of, None, by, size)
-    return _of_number(domain, asked, weight)
+    statistic = checked_statistic(domain, "cdf", of, None, by, size)
+    return _of_number(domain, statistic, weight)
 
 
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
