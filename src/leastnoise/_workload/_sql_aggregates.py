@@ -148,9 +148,9 @@ class AggregateReader:
 
     def _within_where(self, boxes: Boxes) -> Boxes:
         """Return the conditions of boxes in addition to that of WHERE."""
-        within = overlap("WHERE", boxes, self._where)
+        conditions = overlap("WHERE", boxes, self._where)
         if len(self._where) > 1:
-            return merge(self._columns.domain, within)
+            return merge(self._columns.domain, conditions)
         return tuple(box for box in boxes if overlap("WHERE", [box], self._where))
 
     def _rows(self, node: Node, boxes: Boxes) -> Node:
@@ -191,8 +191,8 @@ class AggregateReader:
         share = 1 - share if ordered.args.get("desc") else share
         return self._quantile(node, ordered.this, share, boxes)
 
-    def _quantile(self, node: Node, of: Node, share: Fraction, boxes: Boxes) -> Node:
-        attribute, level_name = self._columns.find("A quantile", of)
+    def _quantile(self, node: Node, column: Node, share: Fraction, boxes: Boxes) -> Node:
+        attribute, level_name = self._columns.find("A quantile", column)
         if level_name is not None:
             raise refused(
                 f"A quantile of the level {level_name}", "Take it of an attribute of numbers"
@@ -236,8 +236,8 @@ class AggregateReader:
         """Return COUNT(x): the rows in which x is not null."""
         counts = [
             answer
-            for kind, of, own in self._merged(self._counted_rows(node.this, boxes))
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, of), own)
+            for kind, measure, own in self._merged(self._counted_rows(node.this, boxes))
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
         ]
         return self._total(node, counts)
 
@@ -270,9 +270,9 @@ class AggregateReader:
     def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
         """Return what is counted with the boxes of equal kinds together."""
         boxes_of: dict[tuple[str, str], Boxes] = {}
-        for kind, of, boxes in counted:
-            boxes_of[kind, of] = (*boxes_of.get((kind, of), ()), *boxes)
-        return [(kind, of, boxes) for (kind, of), boxes in boxes_of.items()]
+        for kind, measure, boxes in counted:
+            boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
+        return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
 
     def _sum(self, node: Node, boxes: Boxes) -> Node:
         return self._total(node, self._weighted_answers(node, self._terms(node, node.this, boxes)))
@@ -320,8 +320,8 @@ class AggregateReader:
         )
         counts = [
             answer
-            for kind, of, own in counted
-            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, of), own)
+            for kind, measure, own in counted
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
         ]
         divisor = exp.Nullif(this=self._total(node, counts), expression=exp.Literal.number(0))
         dividend = self._total(node, self._weighted_answers(node, terms))
@@ -329,10 +329,10 @@ class AggregateReader:
 
     # Terms
 
-    def _terms(self, node: Node, of: Node, boxes: Boxes) -> list[Term]:
+    def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[Term]:
         """Return the terms of SUM or AVG, without equal ones."""
         collected: dict[tuple[Fraction, str, str, str, bool], Boxes] = {}
-        for term in self._read_terms(node, of, boxes):
+        for term in self._read_terms(node, operand, boxes):
             key = (term.factor, term.kind, term.of, term.weight, term.is_counted)
             collected[key] = (*collected.get(key, ()), *term.boxes)
         return [
@@ -341,10 +341,10 @@ class AggregateReader:
             if own
         ]
 
-    def _read_terms(self, node: Node, of: Node, boxes: Boxes) -> Iterator[Term]:
+    def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
         exp = self.exp
         clause = node.key.upper()
-        inner = self._without_cast(of.unnest())
+        inner = self._without_cast(operand.unnest())
         if isinstance(inner, exp.Null):
             return
         number = _constant_number(inner)
@@ -399,19 +399,21 @@ class AggregateReader:
     def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
         return overlap(clause, boxes, self._columns.true_boxes(clause, node))
 
-    def _multiples(self, node: Node, of: Node, factor: Fraction, boxes: Boxes) -> Iterator[Term]:
-        for term in self._read_terms(node, of, boxes):
+    def _multiples(
+        self, node: Node, operand: Node, factor: Fraction, boxes: Boxes
+    ) -> Iterator[Term]:
+        for term in self._read_terms(node, operand, boxes):
             yield replace(term, factor=factor * term.factor)
 
     def _shifted(
-        self, node: Node, of: Node, factor: Fraction, shift: Fraction, boxes: Boxes
+        self, node: Node, operand: Node, factor: Fraction, shift: Fraction, boxes: Boxes
     ) -> Iterator[Term]:
-        """Yield the terms of ``factor * of + shift``.
+        """Yield the terms of ``factor * operand + shift``.
 
-        The shift counts where ``of`` is not null.
+        The shift counts where ``operand`` is not null.
         """
         count_kinds = {"rows": "rows", "sum": "values"}
-        for term in self._read_terms(node, of, boxes):
+        for term in self._read_terms(node, operand, boxes):
             if term.kind not in count_kinds:
                 raise refused(f"{node.key.upper()} of an expression", "Add the number afterwards")
             yield replace(term, factor=factor * term.factor)

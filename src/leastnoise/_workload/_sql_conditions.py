@@ -103,11 +103,13 @@ def subtract(
     clause: str, domain: Domain, boxes: Iterable[Condition], removed: Sequence[Condition]
 ) -> tuple[Condition, ...]:
     """Return disjoint boxes of rows in ``boxes`` and not in ``removed``."""
-    rest = list(boxes)
+    remaining = list(boxes)
     for box in removed:
-        rest = [piece for own in rest for piece in _difference(domain, own, box)]
-        _few_boxes(clause, rest)
-    return tuple(rest)
+        remaining = [
+            difference for own in remaining for difference in _difference(domain, own, box)
+        ]
+        _few_boxes(clause, remaining)
+    return tuple(remaining)
 
 
 def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Condition]:

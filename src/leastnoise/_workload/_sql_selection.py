@@ -87,7 +87,7 @@ class SelectionReader:
     faults: Faults
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
-    exp: Any = None
+    exp: Any = field(init=False)
     _answers: list[Aggregate] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
     _group_of_text: dict[str, int] = field(default_factory=dict)
@@ -97,6 +97,7 @@ class SelectionReader:
     _joint_groups: list[Node] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        """Load sqlglot, which takes a while, only where SQL is read."""
         from sqlglot import exp
 
         self.exp = exp
@@ -239,7 +240,7 @@ class SelectionReader:
         is_column = isinstance(node, exp.Column)
         return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
 
-    def _group_indices(self, node: Node, name: str, place: Node) -> list[int]:
+    def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
         """Return the indices of the groups of an expression; none at a fault.
 
         An expression of several attributes has the groups of its largest parts that are each
@@ -247,16 +248,16 @@ class SelectionReader:
         """
         self._written_groups.append(node)
         parts = [node]
-        clause = "GROUP BY" if place is node else "SELECT"
+        clause = "GROUP BY" if position_node is node else "SELECT"
         if self._is_joint(clause, node):
             self._joint_groups.append(node)
             parts = [*self._parts_of_one_attribute(clause, node)]
         indices = []
         for part in parts:
             part_name = name if part is node else part.sql("duckdb")
-            index = self._group_index(part, part_name, place if part is node else part)
+            index = self._group_index(part, part_name, position_node if part is node else part)
             if index is None:
-                self._failed.add(id(place))
+                self._failed.add(id(position_node))
             else:
                 indices.append(index)
         return indices
@@ -279,15 +280,15 @@ class SelectionReader:
             for child in node.iter_expressions():
                 yield from self._parts_of_one_attribute(clause, child)
 
-    def _group_index(self, node: Node, name: str, place: Node) -> int | None:
+    def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
         """Return the index of a column of groups; None at a fault."""
         text = _comparable_text(node)
         if text in self._group_of_text:
             return self._group_of_text[text]
-        if id(place) in self._failed:
+        if id(position_node) in self._failed:
             return None
         group = None
-        clause = "GROUP BY" if place is node else "SELECT"
+        clause = "GROUP BY" if position_node is node else "SELECT"
         with self.faults.collect(node):
             if node.find(self.exp.Select):
                 raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
@@ -295,7 +296,7 @@ class SelectionReader:
                 raise refused("SELECT *", WITHOUT_ROWS)
             group = Grouped(name, *self.columns.values(clause, node))
         if group is None:
-            self._failed.add(id(place))
+            self._failed.add(id(position_node))
             return None
         same = [
             index

@@ -69,7 +69,7 @@ class Placement:
 
 
 def place_groups(
-    kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] | None
+    kind: Kind, keys: Sequence[Sequence[object]], counted_parts: frozenset[int] | None
 ) -> Placement:
     """Place groups in the cells of an attribute.
 
@@ -80,7 +80,7 @@ def place_groups(
     Args:
         kind: the attribute.
         keys: for every column of groups its value in every part.
-        kept: the parts whose rows are counted; None: all.
+        counted_parts: the parts whose rows are counted; None: all.
 
     >>> place_groups(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)], None).keys
     (('a',), ('b',))
@@ -89,7 +89,7 @@ def place_groups(
     """
     members: dict[Key, list[int]] = {}
     parts = Parts.of(kind)
-    for part in parts.all if kept is None else sorted(kept):
+    for part in parts.all if counted_parts is None else sorted(counted_parts):
         members.setdefault(tuple(values[part] for values in keys), []).append(part)
     cell_of = {part: part for part in range(kind.regular)}
     if kind.null_cell is not None:
@@ -143,9 +143,9 @@ def _with_shared_cell(
         return published, False
     if len(shared) == 1 or any(_is_required(key, sharing[key], parts) for key in sharing):
         return published, True
-    rest = {key: group for key, group in published.items() if key not in sharing}
+    separate = {key: group for key, group in published.items() if key not in sharing}
     columns = len(next(iter(sharing)))
-    return {**rest, (OTHER,) * columns: shared}, False
+    return {**separate, (OTHER,) * columns: shared}, False
 
 
 def _shown_key(key: Key, kind: Kind) -> Key:

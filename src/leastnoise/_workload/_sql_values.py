@@ -130,12 +130,12 @@ class Attribute:
 
 
 def expression_values(
-    of: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
+    attribute: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
 ) -> tuple[object, ...]:
     """Return the value of an expression in every part of its column.
 
     Args:
-        of: the attribute.
+        attribute: the attribute.
         node: the expression, whose columns are all of this attribute.
         find: looks up its columns.
         sql_type: the type to which the result is cast; None: its own.
@@ -147,13 +147,13 @@ def expression_values(
         InputError: a function that is not allowed, an expression that differs within a cell, or
             one that DuckDB cannot compute.
     """
-    kind = of.kind
-    _check_functions(of, node)
-    expression = _Expression(of, node, find, sql_type)
+    kind = attribute.kind
+    _check_functions(attribute, node)
+    expression = _Expression(attribute, node, find, sql_type)
     pairs = expression.regular_values()
     if len(pairs) > _MOST_ROWS:
         raise refused(
-            f"{of.clause} of {of.name}, which has {len(pairs)} values,",
+            f"{attribute.clause} of {attribute.name}, which has {len(pairs)} values,",
             "Give the attribute coarser cells",
         )
     parts = Parts.of(kind)
@@ -161,26 +161,26 @@ def expression_values(
     for part, values in results.items():
         if len(values) > 1:
             raise refused(
-                f"{of.clause} that cuts through the cell {kind.labels[part]} of {of.name}",
+                f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
                 "Its values would be in two groups, and only the cell is counted; give "
-                f"[domain.{of.name}] finer cells",
+                f"[domain.{attribute.name}] finer cells",
             )
     outside = [expression.value_outside()] if parts.has_outside else []
     return (*(results[part].pop() for part in range(parts.regular + 1)), *outside)
 
 
-def truth_values(of: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
+def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
     """Return where a condition is True, False, None or UNDECIDED."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
-        values = column_values(of.kind, find(node)[1])[: of.kind.regular]
-        if not (is_boolean(of.kind) or all(isinstance(value, int) for value in values)):
+        values = column_values(attribute.kind, find(node)[1])[: attribute.kind.regular]
+        if not (is_boolean(attribute.kind) or all(isinstance(value, int) for value in values)):
             raise refused(
-                f"{of.clause} {node.name}, which is neither true nor false,",
+                f"{attribute.clause} {node.name}, which is neither true nor false,",
                 "Compare it with a value",
             )
-    return expression_values(of, node, find, "BOOLEAN")
+    return expression_values(attribute, node, find, "BOOLEAN")
 
 
 def constant_truth(clause: str, node: Node) -> bool:
@@ -199,11 +199,11 @@ def constant_truth(clause: str, node: Node) -> bool:
     return value is True
 
 
-def _check_functions(of: Attribute, node: Node) -> None:
-    binned = isinstance(of.kind, (Bins, Edges))
+def _check_functions(attribute: Attribute, node: Node) -> None:
+    binned = isinstance(attribute.kind, (Bins, Edges))
     for part in node.walk():
         if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {of.clause}", _advice(of, part))
+            raise refused(f"{_function_name(part)} in {attribute.clause}", _advice(attribute, part))
 
 
 def _function_name(node: Node) -> str:
@@ -211,9 +211,9 @@ def _function_name(node: Node) -> str:
     return names[0] if names else type(node).__name__.upper()
 
 
-def _advice(of: Attribute, node: Node) -> str:
-    if isinstance(of.kind, (Bins, Edges)):
-        return f"Bins of {of.name} are compared with their edges alone"
+def _advice(attribute: Attribute, node: Node) -> str:
+    if isinstance(attribute.kind, (Bins, Edges)):
+        return f"Bins of {attribute.name} are compared with their edges alone"
     return "Make a level of the attribute, and group by it"
 
 
@@ -221,16 +221,16 @@ class _Expression:
     """An expression of one attribute, computed over its column's values."""
 
     def __init__(
-        self, of: Attribute, node: Node, find: FindColumn, result_type: str | None
+        self, attribute: Attribute, node: Node, find: FindColumn, result_type: str | None
     ) -> None:
         from sqlglot import exp
 
         self._exp: Any = exp
-        self._of, self._kind = of, of.kind
+        self._of, self._kind = attribute, attribute.kind
         self._node, self._find, self._result_type = node, find, result_type
-        self._column_type, self._stand_ins = stand_ins(of.kind, self._numbers())
+        self._column_type, self._stand_ins = stand_ins(attribute.kind, self._numbers())
         names = {find(column)[1] for column in node.find_all(exp.Column)}
-        self._levels = {name: of.kind.level(name) for name in names if name is not None}
+        self._levels = {name: attribute.kind.level(name) for name in names if name is not None}
 
     def regular_values(self) -> list[tuple[int, Any]]:
         """Return pairs of a regular cell and a value of it."""
