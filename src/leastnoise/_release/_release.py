@@ -466,7 +466,8 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        With the columns that it names, and beside each answer its interval.
+        It has the columns of SELECT. An answer ``n``, or a monotone function of one, is followed
+        by the ends of its interval, ``n_low`` and ``n_high``.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` takes it.
