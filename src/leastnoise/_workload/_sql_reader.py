@@ -22,6 +22,7 @@ from leastnoise._workload._sql_selection import (
     Layer,
     SelectionReader,
     check_clauses,
+    is_star,
     output_nodes,
 )
 from leastnoise._workload._sql_statement import (
@@ -287,15 +288,13 @@ class StatementReader:
         exp = self.exp
         expanded: list[Node] = []
         for node in select.expressions:
-            inner = node.unalias()
-            is_star = isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star)
-            if not is_star or isinstance(inner, exp.AggFunc):
+            if not is_star(node):
                 expanded.append(node)
                 continue
-            star = inner if isinstance(inner, exp.Star) else inner.this
+            star = node if isinstance(node, exp.Star) else node.this
             if any(star.args.values()):
-                raise refused(inner.sql("duckdb"), "Name the columns")
-            names = [inner.table.lower()] if isinstance(inner, exp.Column) else [*relations]
+                raise refused(node.sql("duckdb"), "Name the columns")
+            names = [node.table.lower()] if isinstance(node, exp.Column) else [*relations]
             for name in names:
                 for column in relations.get(name, []):
                     reference = exp.column(column.name, table=name, quoted=True)
@@ -449,13 +448,7 @@ def _with_aliases(select: Node) -> Node:
     copy = select.copy()
     expressions = []
     for node in copy.expressions:
-        inner = node.unalias()
-        if isinstance(inner, exp.Star) or (isinstance(inner.this, exp.Star) and not node.alias):
-            is_star = isinstance(inner, (exp.Star, exp.Column))
-            expressions.append(
-                node if is_star else exp.alias_(node, _column_name(node), quoted=True)
-            )
-        elif node.alias:
+        if node.alias or is_star(node):
             expressions.append(node)
         else:
             expressions.append(exp.alias_(node, _column_name(node), quoted=True))
@@ -490,7 +483,7 @@ def _merged(select: Node, inner: Node) -> Node:
     from sqlglot import exp
 
     definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
-    has_star = any(isinstance(node, exp.Star) for node in inner.expressions)
+    has_star = any(map(is_star, inner.expressions))
     aliases = {node.alias.lower() for node in select.expressions}
     copy = select.copy()
     for column in [*_own_columns(copy)]:
@@ -553,12 +546,9 @@ def _is_within_order(column: Node) -> bool:
 
 def _without_star(select: Node, inner: Node) -> list[Node]:
     """Return the columns of a SELECT with ``*`` written out."""
-    from sqlglot import exp
-
     expressions: list[Node] = []
     for node in select.expressions:
-        is_star = isinstance(node, exp.Star) or isinstance(node.this, exp.Star)
-        if is_star and not isinstance(node, exp.AggFunc):
+        if is_star(node):
             expressions += [entry.copy() for entry in inner.expressions]
         else:
             expressions.append(node)

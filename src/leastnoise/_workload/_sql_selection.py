@@ -157,10 +157,9 @@ class SelectionReader:
     def _grouping_sets(self) -> list[tuple[int, ...]]:
         """Read the columns of GROUP BY; return the grouping sets as indices of them."""
         group = self.select.args.get("group")
-        plain = [node for node in self.select.expressions if not self._is_computed(node.unalias())]
-        is_listing = self.select.args.get("distinct") and not any(
-            self._is_computed(node.unalias()) for node in self.select.expressions
-        )
+        expressions = self.select.expressions
+        plain = [node for node in expressions if not self._is_computed(node.unalias())]
+        is_listing = bool(self.select.args.get("distinct")) and len(plain) == len(expressions)
         is_by_all = group is not None and group.args.get("all")
         if is_by_all or (group is None and is_listing):
             indices = [self._group_indices(node.unalias(), node.alias, node) for node in plain]
@@ -292,7 +291,7 @@ class SelectionReader:
         with self.faults.collect(node):
             if node.find(self.exp.Select):
                 raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
-            if isinstance(node, self.exp.Star):
+            if is_star(node):
                 raise refused("SELECT *", WITHOUT_ROWS)
             group = Grouped(name, *self.columns.values(clause, node))
         if group is None:
@@ -316,9 +315,8 @@ class SelectionReader:
             return None
         inner = node.unalias()
         with self.faults.collect(node):
-            if isinstance(inner, self.exp.Star) or isinstance(inner.this, self.exp.Star):
-                if not self._is_aggregate(inner):
-                    raise refused("SELECT *", WITHOUT_ROWS)
+            if is_star(inner):
+                raise refused("SELECT *", WITHOUT_ROWS)
             computed = self._rewritten(inner, "SELECT")
             noise = expression_noise(computed, self._noise_of)
             self._aliases[node.alias.lower()] = computed
@@ -558,6 +556,15 @@ class SelectionReader:
                 with self.faults.collect(term):
                     copy.set("this", self._rewritten(key, "ORDER BY"))
             yield copy
+
+
+def is_star(node: Node) -> bool:
+    """Return whether a column of SELECT is ``*`` or ``table.*``."""
+    from sqlglot import exp
+
+    return isinstance(node, exp.Star) or (
+        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+    )
 
 
 def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
