@@ -20,6 +20,7 @@ from leastnoise._workload._sql_selection import (
     CLAUSE_ADVICE,
     WITHOUT_ROWS,
     Layer,
+    Projection,
     SelectionReader,
     check_clauses,
     is_star,
@@ -262,7 +263,7 @@ class StatementReader:
             for node in copy.expressions
         ]
         copy.set("expressions", output_nodes(outputs, with_ends=True))
-        return Layer(copy, [column for column, _, _ in outputs])
+        return Layer(copy, [projection.column for projection in outputs])
 
     def _translate_subqueries(self, select: Node, queries: Queries) -> None:
         """Replace the subqueries outside FROM by queries over released tables."""
@@ -303,7 +304,7 @@ class StatementReader:
 
     def _computed_column(
         self, node: Node, relations: Mapping[str, list[OutputColumn]], *, is_grouped: bool
-    ) -> tuple[OutputColumn, Node, Noise | None]:
+    ) -> Projection:
         """Return a column that is computed from columns of other queries."""
         inner = node.unalias()
         noise = expression_noise(inner, lambda column: _column_noise(column, relations))
@@ -322,7 +323,7 @@ class StatementReader:
             has_noise=noise is not None,
             has_interval=noise is not None and noise.has_interval,
         )
-        return output, inner, noise
+        return Projection(output, inner, noise)
 
     # Queries of rows
 

@@ -62,6 +62,21 @@ class Layer:
     columns: list[OutputColumn]
 
 
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A column of SELECT that DuckDB computes.
+
+    Attributes:
+        column: what is known of it.
+        node: the expression.
+        noise: its noise; None if it has none.
+    """
+
+    column: OutputColumn
+    node: Node
+    noise: Noise | None
+
+
 TranslateQuery = Callable[[Node], Node]
 """From a subquery to the query over released tables that answers it."""
 
@@ -87,14 +102,14 @@ class SelectionReader:
     faults: Faults
     translate: TranslateQuery
     add_selection: Callable[[Selection], int]
-    exp: Any = field(init=False)
+    exp: Any = field(init=False)  # the module of sqlglot's nodes
     _answers: list[Aggregate] = field(default_factory=list)
     _groups: list[Grouped] = field(default_factory=list)
-    _group_of_text: dict[str, int] = field(default_factory=dict)
-    _aliases: dict[str, Node] = field(default_factory=dict)
-    _failed: set[int] = field(default_factory=set)
-    _written_groups: list[Node] = field(default_factory=list)
-    _joint_groups: list[Node] = field(default_factory=list)
+    _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
+    _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
+    _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
+    _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
+    _joint_groups: list[Node] = field(default_factory=list)  # those of several attributes
 
     def __post_init__(self) -> None:
         """Load sqlglot, which takes a while, only where SQL is read."""
@@ -115,9 +130,9 @@ class SelectionReader:
             are_added_up=bool(self._joint_groups),
         )
         projections = [self._projection(node) for node in self.select.expressions]
-        outputs = [output for output in projections if output is not None]
+        outputs = [projection for projection in projections if projection is not None]
         query = self._query_without_table(outputs)
-        columns = [column for column, _, _ in outputs]
+        columns = [projection.column for projection in outputs]
         if query.args.get("distinct"):
             columns = [replace(column, has_interval=False) for column in columns]
         if self.faults.messages:
@@ -309,7 +324,7 @@ class SelectionReader:
 
     # SELECT
 
-    def _projection(self, node: Node) -> tuple[OutputColumn, Node, Noise | None] | None:
+    def _projection(self, node: Node) -> Projection | None:
         """Return a column of SELECT over released columns; None at a fault."""
         if id(node) in self._failed:
             return None
@@ -336,7 +351,7 @@ class SelectionReader:
                 has_noise=noise is not None,
                 has_interval=noise is not None and noise.has_interval,
             )
-            return column, computed, noise
+            return Projection(column, computed, noise)
         return None
 
     def _group_of_column(self, column: Node) -> Grouped | None:
@@ -490,9 +505,7 @@ class SelectionReader:
 
     # The other clauses
 
-    def _query_without_table(
-        self, outputs: Sequence[tuple[OutputColumn, Node, Noise | None]]
-    ) -> Node:
+    def _query_without_table(self, outputs: Sequence[Projection]) -> Node:
         """Return the query over the released table, without its FROM."""
         exp = self.exp
         is_distinct = bool(self.select.args.get("distinct")) and not self._shows_all_groups(outputs)
@@ -526,9 +539,9 @@ class SelectionReader:
                 query.set(key, self.select.args[key].copy())
         return query
 
-    def _shows_all_groups(self, outputs: Sequence[tuple[OutputColumn, Node, Noise | None]]) -> bool:
+    def _shows_all_groups(self, outputs: Sequence[Projection]) -> bool:
         """Return whether SELECT names every group, so that its rows are distinct."""
-        shown = [column.group for column, _, _ in outputs]
+        shown = [projection.column.group for projection in outputs]
         distinct = self.select.args["distinct"]
         return distinct.args.get("on") is None and all(group in shown for group in self._groups)
 
@@ -579,15 +592,14 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
             )
 
 
-def output_nodes(
-    outputs: Sequence[tuple[OutputColumn, Node, Noise | None]], *, with_ends: bool
-) -> list[Node]:
+def output_nodes(outputs: Sequence[Projection], *, with_ends: bool) -> list[Node]:
     """Return the columns of a SELECT, each with the ends of its interval."""
     from sqlglot import exp
 
     nodes = []
-    for number, (column, node, noise) in enumerate(outputs):
-        nodes.append(exp.alias_(node, column.name, quoted=True))
+    for number, projection in enumerate(outputs):
+        noise = projection.noise
+        nodes.append(exp.alias_(projection.node, projection.column.name, quoted=True))
         if with_ends and noise is not None and noise.low is not None and noise.high is not None:
             nodes.append(exp.alias_(noise.low.copy(), low_column(number), quoted=True))
             nodes.append(exp.alias_(noise.high.copy(), high_column(number), quoted=True))
