@@ -193,5 +193,8 @@ SELECT COUNT(*) AS n FROM (SELECT DISTINCT customer FROM orders) t;
 -- distinct people of a group
 SELECT c, COUNT(*) AS n FROM (SELECT DISTINCT customer, city AS c FROM orders) t GROUP BY c;
 
+-- an alias like a column
+SELECT UPPER(city) AS city, COUNT(*) AS n FROM orders GROUP BY city;
+
 -- function of a group
 SELECT UPPER(city) AS c, city || '!' AS d, COUNT(*) AS n FROM orders GROUP BY city;

@@ -203,7 +203,7 @@ def test_interval_of_a_monotone_function_is_that_of_its_answer(column, low, high
 
 @pytest.mark.parametrize(
     "column",
-    ["n / m", "n - m", "ABS(n)", "1 / n", "n * n", "SUM(n) OVER ()", "NULLIF(n, 0)"],
+    ["n / m", "n - m", "ABS(n)", "1 / n", "n * n", "SUM(n) OVER ()", "NULLIF(n, 0)", "LN(n)"],
 )
 def test_interval_is_left_out_where_it_is_unknown(column):
     text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"
@@ -286,3 +286,26 @@ def test_current_date_is_the_stated_day():
     assert [table.name for table in ln.sql(DOMAIN, text, today=TODAY)] == [
         table.name for table in by_name
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(DISTINCT city) AS n FROM (SELECT DISTINCT customer FROM orders) q",
+        "SELECT city, COUNT(*) AS n FROM (SELECT * REPLACE (city AS city) FROM orders) GROUP BY 1",
+        "SELECT city, COUNT(*) AS n FROM (SELECT city FROM orders LIMIT 5) q GROUP BY city",
+        "SELECT SUM(n) AS n FROM (SELECT COUNT(*) OVER () AS n FROM orders) q",
+    ],
+)
+def test_subqueries_of_rows_that_do_more_are_refused(text):
+    with pytest.raises(ln.InputError, match=r"Statement 1 \(line 1, column"):
+        ln.sql(DOMAIN, text, **UNIT)
+
+
+def test_interval_is_missing_where_an_end_has_no_value():
+    text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    release = small_release(text)
+    column = "CAST(n * 4.3 AS TINYINT)"  # one end may be above 127
+    frame = release.sql(f"SELECT {column} AS x FROM ({text}) q WHERE sex = 'F'", "pandas")
+    is_large = release.sql(text, "pandas")["n_high"][0] * 4.3 > 127.5
+    assert is_large == math.isnan(frame["x_low"][0])

@@ -83,6 +83,11 @@ class ColumnReader:
         """Return whether a column names an attribute, a level or the column of one."""
         return bool(self._fitting_attributes(column.name))
 
+    def is_source_column(self, name: str) -> bool:
+        """Return whether a name is that of an attribute, or of the column that it is read from."""
+        attributes, _, columns = _column_names(self.domain)
+        return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
+
     def find(self, clause: str, column: Node) -> tuple[str, str | None]:
         """Return the attribute that a column names, and the level if it names one."""
         from sqlglot import exp

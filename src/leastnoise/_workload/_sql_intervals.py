@@ -4,12 +4,12 @@ A monotone function of one answer maps the interval of the answer to its own: th
 smaller and the larger of its values at the two ends. Of other expressions no interval is given.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from leastnoise._workload._sql_values import Node
 
-_MONOTONE = ("Paren", "Alias", "Neg", "Round", "Floor", "Ceil", "Sqrt", "Ln", "Exp", "Trunc")
+_MONOTONE = ("Paren", "Alias", "Neg", "Round", "Floor", "Ceil", "Exp", "Trunc")
 _OF_BOTH_SIDES = ("Add", "Sub", "Mul")
 _OF_FIRST = ("Div", "Coalesce", "Greatest", "Least")
 _NUMBER_TYPES = {
@@ -60,11 +60,18 @@ def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
     if noisy[0] is node:
         return noise
     at_ends = [_with_leaf(node, noisy[0], end) for end in (noise.low, noise.high)]
-    low, high = (
-        exp.func(name, *(end.copy() for end in at_ends), dialect="duckdb")
-        for name in ("LEAST", "GREATEST")
+    return Noise(*(_where_both_exist(name, at_ends) for name in ("LEAST", "GREATEST")))
+
+
+def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
+    """Return a function of values, and NULL where one of them is: DuckDB would ignore it."""
+    from sqlglot import exp
+
+    is_missing = exp.or_(
+        *(exp.Is(this=exp.paren(value), expression=exp.Null()) for value in values)
     )
-    return Noise(low, high)
+    function = exp.func(function_name, *(value.copy() for value in values), dialect="duckdb")
+    return exp.Case().when(is_missing, exp.Null()).else_(function)
 
 
 def _is_monotone(leaf: Node, root: Node) -> bool:

@@ -25,6 +25,7 @@ from leastnoise._workload._sql_selection import (
     check_clauses,
     is_star,
     output_nodes,
+    with_safe_function,
 )
 from leastnoise._workload._sql_statement import (
     OutputColumn,
@@ -259,10 +260,15 @@ class StatementReader:
         self._translate_subqueries(copy, queries)
         self._expand_stars(copy, relations)
         outputs = [
-            self._computed_column(node, relations, is_grouped=_is_grouped(copy))
+            self._computed_column(
+                _with_safe_functions(node), relations, is_grouped=_is_grouped(copy)
+            )
             for node in copy.expressions
         ]
         copy.set("expressions", output_nodes(outputs, with_ends=True))
+        for key in ("where", "having", "qualify", "order"):
+            if copy.args.get(key) is not None:
+                copy.set(key, _with_safe_functions(copy.args[key]))
         return Layer(copy, [projection.column for projection in outputs])
 
     def _translate_subqueries(self, select: Node, queries: Queries) -> None:
@@ -395,7 +401,7 @@ class StatementReader:
             and unit.lower() in names
             and {node.alias.lower() for node in inner.expressions} - {unit.lower()} == grouped
             and bool(counts)
-            and all(isinstance(count, exp.Count) for count in counts)
+            and all(_counts_rows_or(count, unit) for count in counts)
         )
         if not is_count_of_units:
             return inner, select
@@ -417,6 +423,33 @@ class StatementReader:
         return not any(
             node.find(exp.AggFunc, exp.Window, exp.Subquery) for node in select.expressions
         )
+
+
+def _counts_rows_or(aggregate: Node, unit: str) -> bool:
+    """Return whether an aggregate is COUNT(*), COUNT of a constant, or COUNT(unit)."""
+    from sqlglot import exp
+
+    counted = aggregate.this
+    if not isinstance(aggregate, exp.Count):
+        return False
+    is_unit = isinstance(counted, exp.Column) and counted.name.lower() == unit.lower()
+    return is_unit or isinstance(counted, (exp.Star, exp.Literal))
+
+
+def _with_safe_functions(node: Node) -> Node:
+    """Return an expression whose functions give NULL where they fail for noisy numbers."""
+    copy = node.copy()
+    children = [(key, value) for key, value in copy.args.items() if value is not None]
+    for key, value in children:
+        if isinstance(value, list):
+            copy.set(key, [_safe_child(entry) for entry in value])
+        else:
+            copy.set(key, _safe_child(value))
+    return with_safe_function(copy)
+
+
+def _safe_child(value: Any) -> Any:
+    return _with_safe_functions(value) if hasattr(value, "walk") else value
 
 
 def _source_column(node: Node) -> str:
@@ -483,6 +516,10 @@ def _merged(select: Node, inner: Node) -> Node:
     """Return a SELECT from a query of rows as one from the rows themselves."""
     from sqlglot import exp
 
+    for node in inner.expressions:
+        star = node if isinstance(node, exp.Star) else node.this
+        if is_star(node) and (star.args.get("replace") or star.args.get("rename")):
+            raise refused(node.sql("duckdb"), "Name the columns")
     definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
     has_star = any(map(is_star, inner.expressions))
     aliases = {node.alias.lower() for node in select.expressions}

@@ -239,18 +239,19 @@ class SelectionReader:
                     "The number is that of a column of SELECT that is no aggregate and no constant",
                 )
             return self._group_indices(numbered.unalias(), numbered.alias, numbered)
-        if isinstance(node, exp.Column) and not node.table:
+        # As in DuckDB, a column takes precedence over an alias of the same name.
+        is_alias = isinstance(node, exp.Column) and not node.table
+        if is_alias and not self.columns.is_source_column(node.name):
             for expression in expressions:
                 inner = expression.unalias()
                 if expression.alias.lower() != node.name.lower():
                     continue
                 if not self._is_computed(inner):
                     return self._group_indices(inner, expression.alias, expression)
-                if not self.columns.is_attribute(node):
-                    raise refused(
-                        f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
-                        "Group by columns of the table and expressions of them",
-                    )
+                raise refused(
+                    f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
+                    "Group by columns of the table and expressions of them",
+                )
         is_column = isinstance(node, exp.Column)
         return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
 
@@ -407,7 +408,7 @@ class SelectionReader:
             return self.translate(node)
         if isinstance(node, exp.Column):
             return self._alias_or_fault(node, clause)
-        return self._with_safe_function(self._rewritten_children(node, clause))
+        return with_safe_function(self._rewritten_children(node, clause))
 
     def _rewritten_children(self, node: Node, clause: str) -> Node:
         copy = node.copy()
@@ -453,15 +454,6 @@ class SelectionReader:
             copy.set("this", self._rewritten_function(function.this, clause))
             return copy
         return self._rewritten_children(function, clause)
-
-    def _with_safe_function(self, node: Node) -> Node:
-        """Return a function with NULL where it fails for noisy numbers."""
-        exp = self.exp
-        if type(node) is exp.Cast:
-            return exp.TryCast(**node.args)
-        if type(node).__name__ in _CAN_FAIL and not node.find(exp.Window, exp.Select):
-            return exp.Anonymous(this="TRY", expressions=[node])
-        return node
 
     def _same_group(self, column: Node, clause: str) -> int | None:
         """Return the group that a column names in another way."""
@@ -569,6 +561,18 @@ class SelectionReader:
                 with self.faults.collect(term):
                     copy.set("this", self._rewritten(key, "ORDER BY"))
             yield copy
+
+
+def with_safe_function(node: Node) -> Node:
+    """Return a function with NULL where it fails for noisy numbers."""
+    from sqlglot import exp
+
+    if type(node) is exp.Cast:
+        return exp.TryCast(**node.args)
+    is_simple = not node.find(exp.Window, exp.Select, exp.AggFunc)
+    if type(node).__name__ in _CAN_FAIL and is_simple:
+        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+    return node
 
 
 def is_star(node: Node) -> bool:
