@@ -85,7 +85,9 @@ class Run:
         result = self(*arguments)
         assert (result.code, result.out) == (2, ""), result
         assert re.fullmatch(
-            r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?]\n", result.err, re.DOTALL
+            r"((Warning:|Release ).*\n)?leastnoise: [^\n]+[.?](\nStatement [^\n]+[.?])*\n",
+            result.err,
+            re.DOTALL,
         ), result.err
         assert [
             part

@@ -1,5 +1,6 @@
 """A file of SQL beside a spec: planned and released, or refused before anything is spent."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,10 @@ QUERIES = """
 -- of whom, and how much
 SELECT sex, age >= 18 AS adult, COUNT(*) AS n, AVG(pay) AS mean FROM people GROUP BY ROLLUP (sex, adult) ORDER BY n DESC;
 SELECT sex, COUNT(DISTINCT id) AS people FROM people WHERE sex = 'F' GROUP BY sex;
-SELECT age >= 18 AS adult, COUNT(*) AS n FROM people GROUP BY adult
+SELECT age >= 18 AS adult, COUNT(*) AS n FROM people GROUP BY adult;
+SELECT DISTINCT sex FROM people;
+SELECT sex, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS percent, SUM(pay) * 2 AS twice
+FROM people WHERE sex = 'F' OR age < 30 GROUP BY sex HAVING COUNT(*) > 10 ORDER BY sex
 """
 
 
@@ -46,7 +50,7 @@ def place(folder):
     (folder / "people.toml").write_text(SPEC)
     (folder / "queries.sql").write_text(QUERIES)
     (folder / "bad.sql").write_text(
-        "SELECT sex, COUNT(*) FROM people GROUP BY sex HAVING COUNT(*) > 5"
+        "SELECT sex, MIN(pay), COUNT(DISTINCT sex) FROM people GROUP BY sex"
     )
     return folder
 
@@ -88,7 +92,16 @@ def test_statements_of_a_file_are_answered_each_as_a_table(place, run):
         page.split('id="statements"')[1].split("</section>")[0].count("<td>women<td>True<td>") == 1
     )
     release = ln.read_release("out")
-    assert len(release.options.statements) == 3
+    assert len(release.options.statements) == 5
+    assert Path("out/answers/statement-4.csv").read_text("utf-8").split() == ["sex", "F", "M"]
+    fifth = Path("out/answers/statement-5.csv").read_text("utf-8").splitlines()
+    assert fifth[0] == "sex,percent,twice"
+    assert [float(line.split(",")[1]) for line in fifth[1:]] == pytest.approx([57, 43], abs=2)
+    assert "Für percent und twice wird kein Intervall berechnet" in page
+    manifest = json.loads(Path("out/manifest.json").read_text("utf-8"))
+    assert manifest["answers"].get("statements", manifest.get("statements"))[-1][
+        "without_interval"
+    ] == ["percent", "twice"]
     assert abs(release.sql(release.options.statements[1], "pandas")["people"][0] - 100) < 3
 
 
@@ -100,7 +113,10 @@ def test_a_statement_may_stand_in_the_spec_with_a_target(place, run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "queries.sql"), "queries.sql has SQL statements: say --spec people.toml too"),
+        (
+            ("plan", "queries.sql"),
+            "queries.sql has SQL statements: add --spec people.toml for the domain and the budget",
+        ),
         (
             ("plan", "people.toml", "--spec", "people.toml"),
             "a file of SQL statements whose name ends in .sql; got people.toml",
@@ -109,7 +125,7 @@ def test_a_statement_may_stand_in_the_spec_with_a_target(place, run):
         (("release", "queries.sql", "--out", "out"), "queries.sql has SQL statements"),
         (
             ("compare", "bad.sql", "--spec", "people.toml"),
-            "[[workload]] number 1: HAVING cannot be answered. Publish every group",
+            "[[workload]] number 1: Statement 1 (line 1, column 17): MIN(pay) cannot be answered",
         ),
     ],
 )

@@ -22,8 +22,8 @@ from differential.statements import (
     random_setting,
     random_statement,
 )
-from leastnoise._release._statistics import answer_statement
-from leastnoise._workload import Aggregate, Grouped, Statement, read_statements
+from leastnoise._release._sql_answers import answer_statement
+from leastnoise._workload import SqlSettings, Statement, read_statements
 from leastnoise._workload._sql_values import UNDECIDED
 
 OUTSIDE = "__outside__"
@@ -111,7 +111,9 @@ def _compare_batch(setting: Setting, batch: list[Written], tally: Tally, seed: i
             "CREATE TABLE sales AS SELECT * REPLACE (CAST(day AS DATE) AS day) FROM frame"
         )
         for written in batch:
-            (statement,) = read_statements(workload.domain, [written.text], setting.unit)
+            (statement,) = read_statements(
+                workload.domain, [written.text], SqlSettings(unit=setting.unit)
+            )
             tally.with_rows_left_out += bool(statement.left_out)
             exact = (
                 None
@@ -152,21 +154,22 @@ def undecided_of(statement: Statement, written: Written) -> Undecided:
     )
     answers = {}
     for answer in written.answers:
-        column = columns[answer.alias]
-        assert isinstance(column, Aggregate)
-        answers[answer.alias] = column.condition.undecided
+        aggregates = columns[answer.alias].aggregates
+        undecided = [aggregate.condition.undecided for aggregate in aggregates]
+        answers[answer.alias] = frozenset().union(*undecided)
     groups: set[str] = set()
     shared: set[str] = set()
     for group in written.groups:
-        column = columns[group.alias if group.alias in columns else group.expression]
-        assert isinstance(column, Grouped)
+        column = columns[group.alias if group.alias in columns else group.expression].group
+        assert column is not None
         if UNDECIDED in column.keys:
             groups.add(group.alias)
-            kind = statement.domain.kind(group.attribute)
+            kind = statement.domain.kind(column.attribute)
             is_null_apart = None in column.keys[: kind.regular] or column.keys[kind.regular]
             if kind.null_cell is not None and kind.null_cell == kind.outside_cell:
                 shared |= set() if is_null_apart else {group.alias}
-    return Undecided(statement.condition.undecided, answers, frozenset(groups), frozenset(shared))
+    (selection,) = statement.selections
+    return Undecided(selection.condition.undecided, answers, frozenset(groups), frozenset(shared))
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ OTHERS = {
     "agency": "Office",
     "labels": {"sex": {"F": "women", "M": "men"}},
     "statements": ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",),
+    "today": "2026-01-31",
+    "joined_on": ("region", "region"),
     "searches": (
         {
             "attribute": "agent",
@@ -43,9 +45,16 @@ OTHERS = {
         },
     ),
 }
-# These are set in [plan], [privacy], [domain] and [[workload]].
-BESIDE = {"guard", "rows", "searches", "labels", "statements"}
+# These are set in [plan], [privacy], [source], [domain] and [[workload]].
+BESIDE = {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
 SPEC = """
+[source]
+path = "people.csv"
+today = "2026-01-31"
+[source.join]
+path = "regions.csv"
+on = "region"
+public = true
 [privacy]
 epsilon = 1
 rows = 5000

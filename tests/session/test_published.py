@@ -90,7 +90,11 @@ def releases(folder: Path):
         "labels": {"sex": {"F": "women", "M": "men"}},
     }
     options |= {"title": "People", "source": "A register", "agency": "OFFICE"}
-    options["statements"] = ("SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",)
+    options["statements"] = (
+        "SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",
+        "SELECT sex, age, COUNT(*) / COUNT(*) AS ratio FROM people GROUP BY sex, age",
+    )
+    options |= {"today": "2026-01-31", "joined_on": ("person", "id")}
     search = dict.fromkeys(
         ("attribute", "plan", "id", "ledger", "ledger_id", "charge", "number", "head"), "..."
     ) | {"dataset": "people 5"}

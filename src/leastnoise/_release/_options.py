@@ -27,7 +27,7 @@ from leastnoise._trusted.check import (
     whole,
 )
 from leastnoise._trusted.measurements import MOST_ROWS
-from leastnoise._workload import Product, QuerySet, all_ranges, identity, prefix
+from leastnoise._workload import Product, QuerySet, all_ranges, identity, parse_day, prefix
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
@@ -83,6 +83,10 @@ class Options:
             which stay in files. SDMX has both.
         statements: of SQL, each with a table of its own in the report and in files; what they ask
             is in the plan.
+        today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
+            none is stated, and CURRENT_DATE is refused.
+        joined_on: the columns on which a `Joined` source is joined, that of the first table and
+            that of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.
@@ -114,6 +118,8 @@ class Options:
     agency: str = ""
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     statements: Sequence[str] = ()
+    today: str = ""
+    joined_on: Sequence[str] = ()
     guard: Exact | None = None
     rows: int | None = None
     searches: Sequence[Mapping[str, Any]] = ()
@@ -132,6 +138,7 @@ class Options:
             name: tuple(dict.fromkeys(options[name]))
             for name in ("formats", "covariances", "statements")
         }
+        checked["joined_on"] = tuple(options["joined_on"])
         self._check_labels_and_searches()
         checked["labels"] = {
             name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
@@ -160,12 +167,13 @@ class Options:
         for name in ("non_negative", "integer", "nnls", "local_non_negative"):
             if not isinstance(options[name], bool):
                 raise refuse(name, options[name], "true or false")
-        for name in ("covariances", "statements"):
+        for name in ("covariances", "statements", "joined_on"):
             if not isinstance(options[name], (list, tuple)) or not all(
                 isinstance(entry, str) and entry for entry in options[name]
             ):
                 raise refuse(name, options[name], "a list of texts that are not empty")
         one_of("language", self.language, LANGUAGES)
+        parse_day(self.today or None)
         for name in ("contact", *_PUBLICATION_TEXTS):
             if not isinstance(options[name], str) or len(options[name].splitlines()) > 1:
                 raise refuse(name, options[name], "a text of one line")
@@ -234,7 +242,15 @@ class Options:
         exact_texts = {name: str(value) for name, value in exact.items() if value is not None}
         optional = {
             name: values.pop(name)
-            for name in (*_PUBLICATION_TEXTS, "labels", "statements", "rows", "searches")
+            for name in (
+                *_PUBLICATION_TEXTS,
+                "labels",
+                "statements",
+                "today",
+                "joined_on",
+                "rows",
+                "searches",
+            )
         }
         return {
             **values,

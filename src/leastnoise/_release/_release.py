@@ -39,13 +39,13 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._records import make_records
-from leastnoise._release._statistics import (
-    Statistics,
+from leastnoise._release._sql_answers import (
     answer_statement,
     check_statements,
-    find_in_workload,
+    find_answer,
     read_statement,
 )
+from leastnoise._release._statistics import Statistics
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     IntervalWidth,
@@ -62,6 +62,8 @@ from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import (
     Product,
     QuerySet,
+    SqlSettings,
+    Statement,
     Workload,
     declared,
     over,
@@ -469,7 +471,8 @@ class Release:
     def sql(self, statement: str, library: str | None = None) -> Any:
         """Return the answers of a SQL statement as a data frame.
 
-        The frame has the columns of the statement, and an interval for each answer.
+        It has the columns of SELECT. An answer ``n``, or a monotone function of one, is followed
+        by the ends of its interval, ``n_low`` and ``n_high``.
 
         Args:
             statement: a SELECT, as `leastnoise.sql` accepts it.
@@ -490,25 +493,31 @@ class Release:
     @one_thread()
     def answer_sql(self, text: str) -> Columns:
         """Return the answers of a SQL statement, by the names of its columns."""
-        return answer_statement(
-            read_statement(self.plan.workload, self.privacy.unit_column, text), self._answer_column
-        )
+        return answer_statement(self.read_statement(text), self._answer_column)
 
-    def _answer_column(self, column: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the answers to one column of a statement and their intervals.
+    def read_statement(self, text: str) -> Statement:
+        """Return a SQL statement over the domain of the release.
+
+        Raises:
+            InputError: a clause that cannot be answered, by its name and position.
+        """
+        return read_statement(self.plan.workload, sql_settings(self.plan, self.options), text)
+
+    def _answer_column(self, workload: Workload) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the answers to one aggregate of a statement and their intervals.
 
         A published table or statistic is reused; other tables follow from the measurements.
         """
-        position = find_in_workload(self.plan.workload, column)
-        if column.statistics and position is None:
+        position = find_answer(self.plan.workload, workload)
+        if workload.statistics and position is None:
             raise InputError(
-                f"The {column.statistics[0].name} was not asked for before this release, so that "
-                "it cannot be answered."
+                f"The {workload.statistics[0].name} was not requested before this release, so it "
+                "cannot be answered."
             )
-        if column.statistics and position is not None:
+        if workload.statistics and position is not None:
             statistic = self.statistics[position]
             return statistic.values, statistic.low, statistic.high
-        table = self.answer(column)[0] if position is None else self.tables[position]
+        table = self.answer(workload)[0] if position is None else self.tables[position]
         return table.answer, table.low, table.high
 
     @one_thread()
@@ -651,11 +660,20 @@ def build_release(
     )
 
 
+def sql_settings(plan: Plan, options: Options) -> SqlSettings:
+    """Return what the SQL statements of a release are read with."""
+    return SqlSettings(
+        unit=plan.privacy.unit_column,
+        today=options.today or None,
+        join=None if not options.joined_on else (options.joined_on[0], options.joined_on[-1]),
+    )
+
+
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
     check_formats(options.formats, tables)
-    check_statements(plan.workload, plan.privacy.unit_column, options.statements)
+    check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:
         if plan.measurements is None:
             raise InputError(

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,18 @@ from leastnoise._charts import (
     count_certain_largest,
     draw_chart,
     find_largest,
+    format_digits,
     groups_with_wide_bands,
     has_marks,
     render_svg,
 )
 from leastnoise._error import interval_multiplier
+from leastnoise._frames import Columns
 from leastnoise._plan import versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._release import Release, TableEntry, statement_path
-from leastnoise._release._statistics import StatisticTable, format_interval, read_statement
+from leastnoise._release._statistics import StatisticTable, format_interval
 from leastnoise._release._tables import Table, convert_to_amounts
 from leastnoise._release._texts import (
     TEMPLATES,
@@ -42,7 +43,8 @@ from leastnoise._release._texts import (
     statistic_title,
     table_title,
 )
-from leastnoise._workload import Product, level_names
+from leastnoise._trusted.check.arrays import Array
+from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
 MOST_TABLE_ROWS = 20_000  # rows of one table that the page shows completely
@@ -707,64 +709,99 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
 
 
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
-    """Return the view of a SQL statement: its groups, answers and intervals."""
+    """Return the view of a SQL statement under its text.
+
+    Groups, and each answer with its interval where it has one.
+    """
     text = release.options.statements[number - 1]
-    domain = release.plan.domain
+    statement = release.read_statement(text)
     columns = release.answer_sql(text)
-    answers = [name for name in columns if {f"{name}_low", f"{name}_high"} <= {*columns}]
-    keys = [
-        name for name in columns if name not in answers and name.rsplit("_", 1)[0] not in answers
-    ]
-    labels = display_texts(release.options, domain)
-    label_texts = {
-        column: labels[name]
-        for name in labels
-        for column in (name, *level_names(domain.kind(name)))
-    }
-    rows: list[list[str]] = []
-    for row in zip(
-        *(values[:MOST_SHORTENED_ROWS].tolist() for values in columns.values()), strict=True
-    ):
-        value_of = dict(zip(columns, row, strict=True))
-        cells = []
-        for name in keys:
-            code = "" if value_of[name] is None else str(value_of[name])
-            cells.append(label_texts.get(name, {}).get(code, code))
-        intervals = [
-            format_interval(
-                catalogue,
-                value_of[name],
-                value_of[f"{name}_low"],
-                value_of[f"{name}_high"],
-                exact=False,
-            )
-            for name in answers
-        ]
-        rows.append([*cells, *chain.from_iterable(intervals)])
+    shown = _shown_columns(statement, columns)
+    code_labels = _code_labels(release)
+    size = len(next(iter(columns.values())))
+    rows = []
+    for position in range(min(size, MOST_SHORTENED_ROWS)):
+        row: list[str] = []
+        for column, arrays in shown:
+            values = [array.tolist()[position] for array in arrays]
+            row += _shown_values(catalogue, column, values, code_labels)
+        rows.append(row)
     interval_heading = catalogue.say(
         "col_interval", percent=catalogue.format_percent(release.level)
     )
-    size = len(next(iter(columns.values())))
-    cut_note = catalogue.say(
+    numbers = []
+    for column, _ in shown:
+        if column.has_noise:
+            numbers.append(column.name)
+        if column.has_interval:
+            numbers.append(interval_heading)
+    cut = catalogue.say(
         "rows_first", count=MOST_SHORTENED_ROWS, all=size, file=statement_path(number)
     )
-    notes = [catalogue.say("rows_whole") if size <= MOST_SHORTENED_ROWS else cut_note]
-    statement = read_statement(release.plan.workload, release.privacy.unit_column, text)
+    notes = [catalogue.say("rows_whole") if size <= MOST_SHORTENED_ROWS else cut]
     if statement.left_out:
         notes.append(
             catalogue.say(
                 "statement_left_out", names=catalogue.join_names(list(statement.left_out))
             )
         )
+    if statement.without_interval:
+        names = catalogue.join_names(list(statement.without_interval))
+        notes.append(catalogue.say("statement_without_interval", names=names))
     return TableView(
         id=f"sql{number}",
         name=catalogue.say("name_statement", number=number),
         description=" ".join(text.split()),
-        key_headings=keys,
-        number_headings=[heading for name in answers for heading in (name, interval_heading)],
+        key_headings=[column.name for column, _ in shown if not column.has_noise],
+        number_headings=numbers,
         rows=rows,
         rows_note=" ".join(notes),
     )
+
+
+def _shown_columns(
+    statement: Statement, columns: Columns
+) -> list[tuple[OutputColumn, list[Array]]]:
+    """Return the columns of a statement with their arrays; those without noise come first."""
+    arrays = iter(columns.values())
+    pairs = []
+    for column in statement.columns:
+        count = 3 if column.has_interval else 1
+        pairs.append((column, [next(arrays) for _ in range(count)]))
+    return sorted(pairs, key=lambda pair: pair[0].has_noise)
+
+
+def _code_labels(release: Release) -> dict[str, Mapping[str, str]]:
+    """Return the texts of codes, by the name of an attribute or level in lower case."""
+    domain = release.plan.domain
+    labels = display_texts(release.options, domain)
+    return {
+        column: labels[name]
+        for name in labels
+        for column in (name, *level_names(domain.kind(name)))
+    }
+
+
+def _shown_values(
+    catalogue: Catalogue,
+    column: OutputColumn,
+    values: Sequence[Any],
+    code_labels: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    """Return what a row shows of a column: a label, or a number and its interval."""
+    value = values[0]
+    if column.has_interval:
+        return [*format_interval(catalogue, *values, exact=False)]
+    if column.has_noise and isinstance(value, float):
+        return [
+            catalogue.format_number(value)
+            if math.isnan(value)
+            else catalogue.localize(format_digits(value))
+        ]
+    if value is None:
+        return [""]
+    text = str(value)
+    return [code_labels.get(column.name, {}).get(text, text)]
 
 
 def _table_view(

@@ -1,12 +1,11 @@
-"""Means, quantiles, distribution functions and SQL answers.
+"""Means, quantiles and distribution functions.
 
 Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +19,9 @@ from leastnoise._charts import (
     draw_dots,
     format_digits,
 )
-from leastnoise._domain import Domain, UnitCount, Weighted
+from leastnoise._domain import Domain, Weighted
 from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
-from leastnoise._frames import Columns, UniqueNames, name_key_columns
+from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
@@ -31,182 +30,9 @@ from leastnoise._release._tables import (
     round_to_multiples,
 )
 from leastnoise._release._texts import Catalogue, load_catalogue, statistic_title
-from leastnoise._trusted.check import InputError, html_facts, number_text, refuse
-from leastnoise._trusted.check.arrays import Array, FloatArray
-from leastnoise._workload import Aggregate, Grouped, Statement, Statistic, Workload, read_statements
-
-AnswerColumn = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
-"""Returns the answers to the workload of one column of a statement, and the lower and upper ends of
-their intervals, with one axis for each attribute."""
-
-
-def read_statement(workload: Workload, unit: str | None, text: str) -> Statement:
-    """Read a text that holds one SQL statement, over the domain of a workload."""
-    counts_units_once = UnitCount()  # all rows of a unit agree on the attributes of such a count
-    constant_attributes = {
-        name
-        for product in workload
-        if product.measure and product.domain.measure(product.measure) == counts_units_once
-        for name in product.attributes
-    }
-    statements = read_statements(workload.domain, [text], unit, sorted(constant_attributes))
-    if len(statements) != 1:
-        raise refuse("the SQL that a table answers", f"{len(statements)} statements", "one")
-    return statements[0]
-
-
-def find_in_workload(workload: Workload, column: Workload) -> int | None:
-    """Return the position of a column's statistic or table in a workload.
-
-    None if the workload lacks it.
-    """
-    if column.statistics:
-        statistics = [
-            replace(statistic, size=None, target=None) for statistic in workload.statistics
-        ]
-        statistic = column.statistics[0]
-        return statistics.index(statistic) if statistic in statistics else None
-    table_keys = [product.table_key for product in workload]
-    table_key = column.products[0].table_key
-    return table_keys.index(table_key) if table_key in table_keys else None
-
-
-def check_statements(workload: Workload, unit: str | None, texts: Sequence[str]) -> None:
-    """Raise for statements that need a table or statistic the plan lacks."""
-    for text in texts:
-        statement = read_statement(workload, unit, text)
-        for grouping, aggregate in product(statement.sets, statement.aggregates):
-            column = statement.asked(aggregate, grouping)
-            if find_in_workload(workload, column) is None:
-                name = (column.statistics or column.products)[0].name
-                raise InputError(
-                    f"The statement {text!r} needs {name}, which the plan does not have. Ask for "
-                    "it with leastnoise.sql."
-                )
-
-
-def answer_statement(statement: Statement, answer_column: AnswerColumn) -> Columns:
-    """Return the columns of SELECT by name, one row for each group.
-
-    An answer ``n`` is followed by its interval, ``n_low`` and ``n_high``.
-
-    Guarantees: groups without rows are included; a column that is not in a set of groups is None
-        there, as in SQL.
-    """
-    arrays_by_grouping = [
-        _grouping_columns(statement, grouping, answer_column) for grouping in statement.sets
-    ]
-    names = UniqueNames(set())
-    columns: Columns = {}
-    first_names = []  # for each column of the statement, its key or answer
-    for position, column in enumerate(statement.columns):
-        arrays_by_part = zip(*(arrays[position] for arrays in arrays_by_grouping), strict=True)
-        joined_arrays = [np.concatenate(arrays) for arrays in arrays_by_part]
-        if isinstance(column, Grouped):
-            joined_arrays = [_with_one_type(joined_arrays[0])]
-            column_names = [column.name]
-        else:
-            column_names = [column.name, f"{column.name}_low", f"{column.name}_high"]
-        unique_names = [names.make_unique(name) for name in column_names]
-        first_names.append(unique_names[0])
-        columns |= dict(zip(unique_names, joined_arrays, strict=True))
-    order = [*range(len(columns[first_names[0]]))]
-    for position, is_descending in reversed(statement.order):
-        values = columns[first_names[position]].tolist()
-        order = _sort_rows(order, values, is_descending=is_descending)
-    return {name: values[order[: statement.limit]] for name, values in columns.items()}
-
-
-def _with_one_type(keys: Array) -> Array:
-    """Return keys as texts if they are of several types.
-
-    Whole numbers and the cell of other values give two types.
-    """
-    types = {type(key) for key in keys.tolist() if key is not None}
-    if len(types) <= 1:
-        return keys
-    texts = [None if key is None else str(key) for key in keys.tolist()]
-    return np.array(texts, dtype=object)
-
-
-def _sort_rows(rows: Sequence[int], values: Sequence[Any], *, is_descending: bool) -> list[int]:
-    """Return rows in the order of their values, with missing values last."""
-    is_missing = [value is None or value != value for value in values]  # noqa: PLR0124 - NaN
-    present = [row for row in rows if not is_missing[row]]
-    are_texts = not all(isinstance(values[row], (int, float)) for row in present)
-    keys = [str(value) if are_texts else value for value in values]
-    present.sort(key=keys.__getitem__, reverse=is_descending)
-    return [*present, *(row for row in rows if is_missing[row])]
-
-
-def _grouping_columns(
-    statement: Statement, grouping: Sequence[int], answer_column: AnswerColumn
-) -> list[list[Array]]:
-    """Return the arrays of every column for one set of groups.
-
-    A key has one array; an answer has three, with the ends of its interval.
-    """
-    keys_by_attribute = statement.group_keys(grouping, statement.condition)
-    rows = [
-        dict(zip(keys_by_attribute, row, strict=True))
-        for row in product(*keys_by_attribute.values())
-    ]
-    columns: list[list[Array]] = []
-    for column in statement.columns:
-        if isinstance(column, Aggregate):
-            columns.append(
-                _answer_columns(statement, column, grouping, keys_by_attribute, answer_column)
-            )
-            continue
-        group = statement.groups.index(column)
-        groups_of_attribute = [
-            position
-            for position in grouping
-            if statement.groups[position].attribute == column.attribute
-        ]
-        values = [
-            row[column.attribute][groups_of_attribute.index(group)]
-            if group in groups_of_attribute
-            else None
-            for row in rows
-        ]
-        columns.append([np.array([*values, None], dtype=object)[:-1]])
-    return columns
-
-
-def _answer_columns(
-    statement: Statement,
-    aggregate: Aggregate,
-    grouping: Sequence[int],
-    keys_by_attribute: Mapping[str, Sequence[object]],
-    answer_column: AnswerColumn,
-) -> list[Array]:
-    """Return the answer of every group and the ends of its interval.
-
-    Counts and sums are exactly 0 for a group without cells after FILTER.
-    """
-    answered_keys = statement.group_keys(grouping, statement.condition_of(aggregate))
-    key_positions = [
-        np.array(
-            [keys.index(key) if key in keys else -1 for key in keys_by_attribute.get(name, keys)]
-        )
-        for name, keys in answered_keys.items()
-    ]
-    is_filtered_out = np.zeros([len(positions) for positions in key_positions], dtype=np.bool_)
-    for axis, positions in enumerate(key_positions):
-        shape_along = [1] * len(key_positions)
-        shape_along[axis] = -1
-        is_filtered_out |= (positions < 0).reshape(shape_along)
-    empty_value = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
-    shape = tuple(map(len, answered_keys.values()))
-    selected_arrays = (
-        values.reshape(shape)[np.ix_(*key_positions)] if key_positions else values.reshape(())
-        for values in answer_column(statement.asked(aggregate, grouping))
-    )
-    return [
-        np.where(is_filtered_out, empty_value, values).reshape(-1) for values in selected_arrays
-    ]
-
+from leastnoise._trusted.check import InputError, html_facts, number_text
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._workload import Statistic, Workload
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 if the value may lie below ``low``, or above ``high``, beyond the bounds,

@@ -859,6 +859,15 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     return {**value, "rounding": facts}
 
 
+def _statement_entry(release: Release, number: int, text: str) -> dict[str, Any]:
+    """Return the manifest's entry of a SQL statement."""
+    entry: dict[str, Any] = {"sql": text, "files": statement_path(number)}
+    names = release.read_statement(text).without_interval
+    if names:
+        entry["without_interval"] = list(names)
+    return entry
+
+
 def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, Any]:
     """Return the manifest's part on answers, statistics, SQL, covariances."""
     options = release.options
@@ -900,8 +909,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
     }
     statistics = [_statistic_facts(release, statistic) for statistic in release.statistics]
     statements = [
-        {"sql": text, "files": statement_path(number)}
-        for number, text in enumerate(options.statements, 1)
+        _statement_entry(release, number, text) for number, text in enumerate(options.statements, 1)
     ]
     covariances = [{"query": key, "files": f"covariances/{key}"} for key in options.covariances]
     further_facts: dict[str, Any] = {"statistics": statistics, "statements": statements}

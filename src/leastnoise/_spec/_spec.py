@@ -75,13 +75,16 @@ from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._trusted.reading import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._workload import (
     Product,
+    SqlSettings,
     Statement,
     Workload,
     cdf_queries,
     declared,
+    join_columns,
     marginals,
     mean_queries,
     over_common_domain,
+    parse_day,
     quantile_queries,
     queries,
     read_statements,
@@ -225,7 +228,8 @@ _Reader = Callable[[str, Any], Any]
 _OUTPUT_KEYS = tuple(
     option.name
     for option in fields(Options)
-    if option.name not in {"guard", "rows", "searches", "labels", "statements"}
+    if option.name
+    not in {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
 )  # of [plan] and [domain]
 
 
@@ -418,7 +422,7 @@ def spec_from_table(
     source: dict[str, Any] = known_keys(
         "[source]",
         parts.get("source", {}),
-        [*LOCATION_KEYS, "join", "null", *LAYOUT_KEYS, *READING_KEYS],
+        [*LOCATION_KEYS, "join", "null", "today", *LAYOUT_KEYS, *READING_KEYS],
     )
     data, database_table = read_location(folder, source, "[source]")
     reading = {
@@ -442,9 +446,14 @@ def spec_from_table(
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
     domain, searches = read_searches(domain, parts["domain"], folder, categories)
     labels = labels_from_spec(parts["domain"], domain, files)
-    workloads, statements = _read_workloads(
-        domain, parts["workload"], _read_unit_attributes(domain, protected.get("unit", "row"))
+    unit = _read_unit_attributes(domain, protected.get("unit", "row"))
+    settings = SqlSettings(
+        unit=unit[0] if unit else None,
+        of_unit=tuple(unit[1]) if unit else (),
+        today=_read_today(source),
+        join=join_columns(join.get("on")),
     )
+    workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
     workload = together(workloads)
     paid_searches = tuple(
         search.found.search_facts()
@@ -462,6 +471,8 @@ def spec_from_table(
             labels=labels,
             searches=paid_searches,
             statements=statements,
+            today=settings.today or "",
+            joined_on=settings.join or (),
         )
     privacy = _read_privacy(protected, options.level, workload, key_reading(reading))
     series, privacy = _read_series(parts, domain, privacy, searches)
@@ -692,8 +703,17 @@ def _read_unit_attributes(domain: Domain, unit: object) -> _Unit:
     return str(unit.get("column")), names
 
 
+def _read_today(source: Mapping[str, Any]) -> str | None:
+    """Return the day that CURRENT_DATE means, which [source] may state."""
+    if "today" not in source:
+        return None
+    with within("[source] "):
+        day = parse_day(str(source["today"]))
+    return None if day is None else day.isoformat()
+
+
 def _read_workloads(
-    domain: Domain, value: object, unit: _Unit
+    domain: Domain, value: object, unit: _Unit, settings: SqlSettings
 ) -> tuple[list[Workload], tuple[str, ...]]:
     """Return the workload of every part, and the texts of SQL statements.
 
@@ -715,13 +735,11 @@ def _read_workloads(
         )
         if isinstance(entry, Mapping) and "sql" in entry:
             with within(message("{where}: ", where=where)):
-                statements += read_statements(domain, [entry["sql"]], *(unit or ()))
+                statements += read_statements(domain, [entry["sql"]], settings)
         parts.append((where, entry, len(statements) - statements_before))
     common_statements = list(over_common_domain(statements)) if statements else []
-    common_domain, remaining_statements = (
-        common_statements[0].domain if common_statements else domain,
-        iter(common_statements),
-    )
+    common_domain = common_statements[0].domain if common_statements else domain
+    remaining_statements = iter(common_statements)
     workloads = [
         _read_part(
             common_domain, entry, unit, where, [next(remaining_statements) for _ in range(count)]

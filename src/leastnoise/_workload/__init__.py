@@ -1,4 +1,4 @@
-"""Workloads: query sets on attributes, their products, and weighted unions of those."""
+"""Workloads: query sets on attributes, products of them, weighted unions."""
 
 from leastnoise._workload._missing import (
     declared,
@@ -40,7 +40,24 @@ from leastnoise._workload._query_sets import (
     with_hidden_group,
 )
 from leastnoise._workload._sql import over_common_domain, read_statements, sql
-from leastnoise._workload._sql_statement import Aggregate, Grouped, Statement
+from leastnoise._workload._sql_functions import SqlSettings, join_columns, parse_day
+from leastnoise._workload._sql_query import (
+    ReleasedColumns,
+    count_groups,
+    run_query,
+    set_keys,
+    to_array,
+)
+from leastnoise._workload._sql_statement import (
+    Aggregate,
+    Grouped,
+    OutputColumn,
+    Selection,
+    Statement,
+    answer_column,
+    high_column,
+    low_column,
+)
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,

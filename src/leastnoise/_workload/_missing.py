@@ -1,4 +1,4 @@
-"""Hidden cells: a missing value concerns the tables of its own attribute only.
+"""Hidden cells keep rows with a missing value in the tables of others.
 
 A row counts in every table whose columns it fills. So a value that is dropped has to stay in what
 is measured wherever a table does without its attribute: in a last cell, which is measured and never
@@ -72,7 +72,7 @@ def leaves_out(product: Product) -> tuple[str, ...]:
 
 
 def with_hidden(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain in which these attributes have a hidden cell, and no others."""
+    """Return the domain in which exactly these attributes have a hidden cell."""
     hidden = {*names}
     if hidden == {name for name in domain.names if domain.kind(name).hidden}:
         return domain
@@ -86,7 +86,7 @@ def declared(domain: Domain) -> Domain:
 
 
 def over(workload: Workload, domain: Domain) -> Workload:
-    """Return the workload over a domain that differs from its own by hidden cells only."""
+    """Return the workload over a domain that differs in hidden cells only."""
     if workload.domain is domain:
         return workload
     # Very many tables share few query sets, so that each has its operator made once.
@@ -108,7 +108,9 @@ def over(workload: Workload, domain: Domain) -> Workload:
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
-    """Return the table of all cells of some attributes, hidden ones included; no release shows it.
+    """Return the table of all cells of some attributes, also hidden ones.
+
+    No release shows it.
 
     >>> domain = with_hidden(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)), ["age"])
     >>> table_of_all_cells(domain, ["sex", "age"]).shape

@@ -1,4 +1,4 @@
-"""The parts of a workload: products of query sets, which count rows or sum a measure, their targets, and statistics."""
+"""Products of query sets, their targets and statistics."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,8 +57,11 @@ def target(
     size: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Target | None:
-    """Return the target that is given by a margin, by a share of a size, or by a root mean square; None if none of them is given."""
-    given = {
+    """Return the target for a margin, a share of a size, or an RMSE.
+
+    None if none of them is given.
+    """
+    values = {
         name: value
         for name, value in (("margin", margin), ("relative", relative), ("rmse", rmse))
         if value is not None
@@ -68,14 +71,14 @@ def target(
             "A relative target needs a size: it is a share of a public number, for example "
             "relative 0.05 with size 10000."
         )
-    if len(given) > 1:
-        raise refuse("a target", " and ".join(given), "one of margin, relative and rmse")
+    if len(values) > 1:
+        raise refuse("a target", " and ".join(values), "one of margin, relative and rmse")
     if relative is not None and size is not None:
         return Target("margin", exact_positive("relative", relative) * exact_positive("size", size))
     return next(
         (
             Target("rmse" if name == "rmse" else "margin", exact_positive(name, value))
-            for name, value in given.items()
+            for name, value in values.items()
         ),
         None,
     )
@@ -83,7 +86,10 @@ def target(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """One table of queries: the product of query sets on some attributes, summed over all other attributes."""
+    """A table of queries: a product of query sets on some attributes.
+
+    It is summed over all other attributes.
+    """
 
     domain: Domain
     attributes: tuple[str, ...]
@@ -123,7 +129,7 @@ class Product:
         return self._operators[0]
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
-        """Return this product, which from now on has these operators instead of making its own."""
+        """Return this product with these operators, computed elsewhere."""
         self._operators.append(operators)
         return self
 
@@ -162,7 +168,7 @@ class Product:
 
     @property
     def has_hidden(self) -> bool:
-        """Whether one of its attributes has a hidden cell, so that it may leave out rows."""
+        """Whether an attribute has a hidden cell, so that rows may be left out."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @property
@@ -196,7 +202,7 @@ class Product:
 
     @property
     def table_key(self) -> tuple[object, ...]:
-        """What identifies the table: products with equal questions are one table, whatever their weights and targets."""
+        """The key of the table, equal for all weights and targets."""
         return self.measure, self.attributes, self.query_sets
 
     @property
@@ -224,14 +230,14 @@ class Product:
     @property
     def name(self) -> str:
         """A short name, different for different questions."""
-        parts = [q.name_along(name) for name, q in self.along.items()]
-        table = " x ".join(parts) or "total"
+        names = [query_set.name_along(name) for name, query_set in self.along.items()]
+        table = " x ".join(names) or "total"
         if self.of_units:
-            return f"units by {table}" if parts else "units"
+            return f"units by {table}" if names else "units"
         if self.measure is None:
             return table
-        what = f"sum of {self.measure}" if self.of_values else self.measure
-        return f"{what} by {table}" if parts else what
+        sum_name = f"sum of {self.measure}" if self.of_values else self.measure
+        return f"{sum_name} by {table}" if names else sum_name
 
 
 def _is_of_single_cells(query_set: QuerySet) -> bool:
@@ -253,7 +259,7 @@ class AttributeQueries(NamedTuple):
 
 
 class QueryIndex(NamedTuple):
-    """What products ask along attributes: the distinct pairs of an attribute and a query set.
+    """The distinct pairs of an attribute and a query set in some products.
 
     ``widths`` has for each number of attributes the indices of the products with so many, and of
     shape (products, attributes) the indices in ``along`` of what they ask.
@@ -264,33 +270,35 @@ class QueryIndex(NamedTuple):
 
 
 def index_queries(products: Sequence[Product]) -> QueryIndex:
-    """Number what products over one domain ask along their attributes, in order of first appearance."""
+    """Number the query sets of products, in order of first appearance."""
     positions = {name: position for position, name in enumerate(products[0].domain.names)}
     along: list[AttributeQueries] = []
     numbers: dict[tuple[str, QuerySet], int] = {}
-    known: dict[
+    number_of_entry: dict[
         tuple[str, int], int
     ] = {}  # by the object: few query sets make very many tables, and one may take long to compare
-    every: list[int] = []  # the number of each attribute of each product
+    all_numbers: list[int] = []  # the number of each attribute of each product
     for product in products:
-        for name, asked, operator in zip(
+        for name, query_set, operator in zip(
             product.attributes, product.query_sets, product.operators, strict=True
         ):
-            number = known.get((name, id(asked)))
+            number = number_of_entry.get((name, id(query_set)))
             if number is None:
-                number = known[name, id(asked)] = numbers.setdefault((name, asked), len(along))
+                number = number_of_entry[name, id(query_set)] = numbers.setdefault(
+                    (name, query_set), len(along)
+                )
                 if number == len(along):
-                    along.append(AttributeQueries(name, positions[name], asked, operator))
-            every.append(number)
+                    along.append(AttributeQueries(name, positions[name], query_set, operator))
+            all_numbers.append(number)
     widths, asked_by = (
         np.array([len(product.attributes) for product in products]),
-        np.array(every, dtype=np.int64),
+        np.array(all_numbers, dtype=np.int64),
     )
     return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
 
 def by_width(widths: IntArray) -> Iterator[tuple[int, IntArray, IntArray]]:
-    """Find the rows of each width in an array that holds rows of several widths one after the other.
+    """Find the rows of each width in an array of rows of several widths.
 
     Yields:
         a width, the indices of the rows that have it, and of shape (rows, width) the indices of
@@ -327,7 +335,7 @@ _OF_ITSELF = "{of} cannot be both of and in by: its {kind} by its own values say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """Means of a measure, or quantiles or the distribution function of a number, of every group."""
+    """A mean, quantiles or a distribution function, for every group."""
 
     kind: str
     of: str
@@ -379,12 +387,12 @@ class Statistic:
     @property
     def groups_name(self) -> str:
         """The name of its groups, such as ``sex x store:region``."""
-        return " x ".join(asked.name_along(name) for name, asked in self.along.items())
+        return " x ".join(query_set.name_along(name) for name, query_set in self.along.items())
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the columns of its groups."""
-        return tuple(asked.key_along(name) for name, asked in self.along.items())
+        return tuple(query_set.key_along(name) for name, query_set in self.along.items())
 
     @property
     def along(self) -> dict[str, QuerySet]:
@@ -395,9 +403,9 @@ class Statistic:
         """Return the `Product.table_key` of each table that it is computed from."""
         if self.form.of_measure:
             return (domain.count_of(self.of), self.by, self.groups), (self.of, self.by, self.groups)
-        asked = {**self.along, self.of: prefix()}
-        names = tuple(name for name in domain.names if name in asked)
-        return ((None, names, tuple(asked[name] for name in names)),)
+        query_sets = {**self.along, self.of: prefix()}
+        names = tuple(name for name in domain.names if name in query_sets)
+        return ((None, names, tuple(query_sets[name] for name in names)),)
 
     def to_json(self) -> dict[str, object]:
         """Return a JSON value."""
@@ -467,7 +475,10 @@ def checked_statistic(
 
 
 def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
-    """Return the exact lower and upper end of every cell of an attribute of numbers but ``other``; as a range of the attribute has them."""
+    """Return the exact lower and upper end of each cell of numbers.
+
+    They are the ends that a range of the attribute has; the cell ``other`` has none.
+    """
     kind = domain.kind(attribute) if isinstance(attribute, str) else None
     if isinstance(kind, (Bins, Edges)):
         return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))

@@ -1,4 +1,6 @@
-"""Query sets: what is asked along one attribute, as a word with arguments that becomes an operator once the attribute is known.
+"""Query sets: the queries along one attribute, in words and arguments.
+
+A query set becomes an operator once the attribute is known.
 
 `FORMS` has the facts about each kind of query set; `QuerySet.operator` and `QuerySet.labels` say
 what its queries are.
@@ -108,7 +110,7 @@ class QuerySet:
 
     @property
     def word(self) -> str:
-        """Its word in the names of tables: the name of a level, "change 12", or its kind."""
+        """Its word in table names: a level's name, "change 12", or its kind."""
         return (
             str(self.arguments[0][0])
             if self.form.named
@@ -118,11 +120,11 @@ class QuerySet:
         )
 
     def name_along(self, attribute: str) -> str:
-        """Return its part of the name of a table: ``store``, or ``store:region`` for a level."""
+        """Return its part of a table's name: ``store`` or ``store:region``."""
         return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
-        """Return the name of the column of its labels: ``store``, or ``store:region`` for a level."""
+        """Return the name of its key column: ``store`` or ``store:region``."""
         return self.name_along(attribute) if self.form.named else attribute
 
     def to_spec(self) -> object:
@@ -201,7 +203,7 @@ class QuerySet:
 
 
 def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
-    """Return all published cells, or all prefix sums or ranges of them, over all cells."""
+    """Return the published cells, their prefix sums or their ranges."""
     if not kind.hidden:
         simple: dict[str, type[Identity | Prefix | AllRanges]] = {
             "identity": Identity,
@@ -226,7 +228,10 @@ def _along_cells(word: str, attribute: str, kind: Kind) -> Operator:
 
 
 def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operator:
-    """Return the groups of a level; of ``all_groups`` the hidden cell is the last."""
+    """Return the groups of a level, perhaps with the hidden cell as last.
+
+    It is the last one of ``all_groups``.
+    """
     # numbered in the order in which they first occur
     groups = np.array(kind.level(level_name).cells)
     if all_groups and kind.hidden:
@@ -261,12 +266,18 @@ def _given_rows(attribute: str, kind: Kind, rows: Sequence[Sequence[int]]) -> Op
 
 
 def _with_hidden_cell(queries: Array, kind: Kind) -> IntArray:
-    """Return queries as a matrix over all cells: 0 for the hidden one if it is not among them."""
+    """Return queries as a matrix over all cells, the hidden one included.
+
+    It has the coefficient 0 unless the queries count it.
+    """
     return np.pad(queries, ((0, 0), (0, kind.size - queries.shape[1]))).astype(np.int64)
 
 
 def _as_ranges(matrix: IntArray) -> Operator:
-    """Return the rows of a matrix as ranges, which are answered and planned much faster, if each row is one."""
+    """Return the rows of a matrix as ranges, if each row is one.
+
+    Ranges are planned and answered much faster.
+    """
     edges = np.diff(matrix, axis=1, prepend=0, append=0)
     starts, stops = edges == 1, edges == -1
     if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
@@ -292,7 +303,9 @@ def _up_to(kind: Kind, cell: int, label: Label) -> str:
 
 
 def _predicate_label(kind: Kind, row: IntArray) -> str:
-    """Return the label of a predicate; where cells have an order, neighbouring cells are one span.
+    """Return the label of a predicate.
+
+    Neighbouring cells are one span where cells have an order.
 
     Args:
         kind: the attribute.
@@ -311,7 +324,7 @@ def _predicate_label(kind: Kind, row: IntArray) -> str:
 
 
 def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) -> IntArray:
-    """Return for each list of names of cells a row with 1 for every cell that is named, else 0."""
+    """Return for each list of cells a row with 1 for its cells, else 0."""
     names = kind.names
     rows = []
     for group in groups:
@@ -322,13 +335,13 @@ def _indicators(attribute: str, kind: Kind, groups: Iterable[Iterable[object]]) 
 
 
 def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, int]:
-    """Return the first and the last cell of a range, which is given in the attribute's own values."""
-    what = f"a range on {attribute}"
+    """Return the first and last cell of a range of the attribute's values."""
+    range_name = f"a range on {attribute}"
     if len(pair) != 2:
-        raise refuse(what, list(pair), "a pair [low, high]")
+        raise refuse(range_name, list(pair), "a pair [low, high]")
     if isinstance(kind, (Bins, Edges)):
-        return _cells_between_edges(what, kind, pair)
-    first, last = (_end_of_range(what, kind, end) for end in pair)
+        return _cells_between_edges(range_name, kind, pair)
+    first, last = (_end_of_range(range_name, kind, end) for end in pair)
     if first is not None and last is not None and first <= last:
         return first, last
     labels, advice = kind.regular_labels, ""
@@ -337,32 +350,39 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
         low = kind.low if isinstance(kind, Integers) else 0
         allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
     elif isinstance(kind, Decimals):
-        advice = _nearest("values", kind.values, [exact(f"a bound of {what}", end) for end in pair])
-    raise refuse(what, list(pair), allowed, advice)
+        advice = _nearest(
+            "values", kind.values, [exact(f"a bound of {range_name}", end) for end in pair]
+        )
+    raise refuse(range_name, list(pair), allowed, advice)
 
 
-def _end_of_range(what: str, kind: Kind, end: Any) -> int | None:
-    """Return the cell at one end of a range, None if there is none; categories are named by their positions."""
+def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
+    """Return the cell at one end of a range; None if there is no end.
+
+    Categories are named by their positions.
+    """
     if isinstance(end, bool):
         return None
     if isinstance(kind, (Categories, Coded)):
         is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
         return int(end) if is_position else None
     if isinstance(kind, Decimals):
-        return kind.cell_of_number(exact(f"a bound of {what}", end))
+        return kind.cell_of_number(exact(f"a bound of {range_name}", end))
     cell = kind.names.find(end)
     return cell if cell is not None and cell < kind.regular else None
 
 
 def _last_cell(kind: Kind) -> int:
-    """Return the last cell that a range may reach: ``other`` too, except for whole numbers."""
+    """Return the last cell of a range: ``other``, except for whole numbers."""
     return (kind.regular if isinstance(kind, Integers) else kind.published) - 1
 
 
-def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> tuple[int, int]:
+def _cells_between_edges(
+    range_name: str, kind: Bins | Edges, pair: Sequence[Any]
+) -> tuple[int, int]:
     """Return the first and the last bin between two edges."""
     edges = kind.edges
-    low, high = (exact(f"a bound of {what}", end) for end in pair)
+    low, high = (exact(f"a bound of {range_name}", end) for end in pair)
     if low in edges and high in edges and low < high:
         return edges.index(low), edges.index(high) - 1
     advice = ""
@@ -370,11 +390,11 @@ def _cells_between_edges(what: str, kind: Bins | Edges, pair: Sequence[Any]) -> 
         advice = f"The bins are {number_text((kind.high - kind.low) / kind.count)} wide. "
     advice += _nearest("edges", edges, [low, high])
     allowed = "two different edges of its bins, the lower first"
-    raise refuse(what, list(pair), allowed, advice)
+    raise refuse(range_name, list(pair), allowed, advice)
 
 
-def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
-    """Return a sentence that lists the numbers on either side of each end that is none of them."""
+def _nearest(noun: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -> str:
+    """Return a sentence with the nearest allowed numbers of wrong ends."""
     near: set[Fraction] = set()
     for end in ends:
         if end not in numbers:
@@ -382,12 +402,14 @@ def _nearest(what: str, numbers: Sequence[Fraction], ends: Sequence[Fraction]) -
             near.update(numbers[max(0, position - 1) : position + 1])
     if not near:
         return ""
-    return f"The nearest {what} are {', '.join(map(number_text, sorted(near)))}."
+    return f"The nearest {noun} are {', '.join(map(number_text, sorted(near)))}."
 
 
 @cache
 def all_cells() -> QuerySet:
-    """Every cell of the attribute, also a hidden one; for estimates, which no release shows.
+    """Every cell of the attribute, also a hidden one.
+
+    It is for estimates, which no release shows.
 
     >>> all_cells().operator("sex", ln.Categories(["F", "M"]).with_hidden(True)).rows
     3
@@ -396,7 +418,9 @@ def all_cells() -> QuerySet:
 
 
 def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:
-    """Return cells or groups of a level with a hidden cell as a further one; others as they are.
+    """Return cells or groups of a level with a hidden cell as the last one.
+
+    Other query sets stay as they are.
 
     >>> with_hidden_group(identity(), ln.Coded(3).with_hidden(True)).kind
     'all_cells'
@@ -471,12 +495,12 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
 
 
 def _end(value: Any) -> Any:
-    """Return an end of a range as JSON has it; a Boolean is none, and is refused later."""
+    """Return an end of a range as JSON has it; a Boolean is refused later."""
     return value if isinstance(value, bool) else _written(value)
 
 
 def _written(value: Any) -> Any:
-    """Return a value as JSON has it: Booleans and dates as the text of their cell."""
+    """Return a value as JSON has it: the text of a Boolean or a date."""
     if isinstance(value, bool):
         return label_text(value)
     if isinstance(value, (dt.date, Decimal, Fraction)):
@@ -523,7 +547,9 @@ def level(name: str) -> QuerySet:
 
 
 def change(periods: int) -> QuerySet:
-    """Each period of dates less the one so many periods before: of months, 12 is year over year.
+    """The change of each period of dates since some periods before.
+
+    Of months, 12 periods are a year.
 
     Args:
         periods: how many, at least 1; the first periods, which have none before them, are left out.
@@ -536,7 +562,7 @@ def change(periods: int) -> QuerySet:
 
 
 def query_set(attribute: str, value: object) -> QuerySet:
-    """Read a query set as a spec writes it: a word, or a table with one key and its arguments."""
+    """Read a query set of a spec: a word, or a table with one key."""
     if isinstance(value, QuerySet):
         return value
     plain = [word for word, form in FORMS.items() if not form.argument and not form.internal]
@@ -566,12 +592,15 @@ def query_set(attribute: str, value: object) -> QuerySet:
 
 
 def level_names(kind: Kind) -> tuple[str, ...]:
-    """Return the names of the levels of an attribute, declared ones and those that dates always have."""
+    """Return the levels of an attribute, with those that dates always have."""
     return tuple(level.name for level in (*kind.levels, *kind.implied_levels))
 
 
 def cells_of(kind: Kind, wanted: object) -> list[Label]:
-    """Return the labels of the cells that a label, a list of labels, or groups of levels such as ``{"region": "north"}`` stand for."""
+    """Return the labels of cells that are named by label, list or level.
+
+    A level is named with its groups, such as ``{"region": "north"}``.
+    """
     if not isinstance(wanted, Mapping):
         return list(wanted) if isinstance(wanted, (list, tuple)) else [wanted]  # type: ignore[list-item]  # checked with the cells
     labels: list[Label] = []
@@ -593,13 +622,13 @@ def cells_of(kind: Kind, wanted: object) -> list[Label]:
     return labels
 
 
-def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
-    """Return the query set of the groups along each attribute, in the order of the domain.
+def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, QuerySet]:
+    """Return the query set along each attribute, in the domain's order.
 
     Args:
         domain: the domain.
         by: a mapping as `queries` takes it, or a list of names of attributes and of such mappings.
-        what: the name of the argument in messages.
+        argument_name: the name of the argument in messages.
 
     Raises:
         InputError: an unknown or repeated attribute, or a query set other than cells, a level,
@@ -616,13 +645,15 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
         advice = (
             f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."
         )
-        raise refuse(what, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice)
-    given = [
+        raise refuse(
+            argument_name, by, f"a list of attributes, such as [{domain.names[0]!r}]", advice
+        )
+    entries = [
         pair
         for entry in listed
         for pair in (entry.items() if isinstance(entry, Mapping) else [(entry, identity())])
     ]
-    unknown = sorted({str(name) for name, _ in given if name not in domain.names})
+    unknown = sorted({str(name) for name, _ in entries if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
         advice = (
@@ -630,12 +661,16 @@ def groups_of(domain: Domain, by: object, what: str) -> dict[str, QuerySet]:
             if owners
             else ""
         )
-        raise refuse(what, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice)
-    sets = {name: query_set(name, asked) for name, asked in given}
-    if len(sets) != len(given):
-        raise refuse(what, [name for name, _ in given], "attributes without repetitions")
-    for name, asked in sets.items():
-        if asked.kind not in _GROUPS:
-            raise refuse(f"{what} along {name}", asked.kind, "one of " + ", ".join(_GROUPS))
-        asked.operator(name, domain.kind(name))  # refuses what does not fit
+        raise refuse(
+            argument_name, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice
+        )
+    sets = {name: query_set(name, group_set) for name, group_set in entries}
+    if len(sets) != len(entries):
+        raise refuse(argument_name, [name for name, _ in entries], "attributes without repetitions")
+    for name, group_set in sets.items():
+        if group_set.kind not in _GROUPS:
+            raise refuse(
+                f"{argument_name} along {name}", group_set.kind, "one of " + ", ".join(_GROUPS)
+            )
+        group_set.operator(name, domain.kind(name))  # refuses what does not fit
     return {name: sets[name] for name in domain.names if name in sets}

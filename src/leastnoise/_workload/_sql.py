@@ -6,14 +6,20 @@ nulls or values outside the domain, their attribute gets a cell for them; this i
 at no data. Then each statement asks for its tables (`_sql_statement`).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from leastnoise._domain import RESERVED, Domain
 from leastnoise._trusted.check import Exact, InputError
-from leastnoise._workload._sql_reader import StatementReader, with_strftime
+from leastnoise._workload._sql_faults import Faults, FaultsError
+from leastnoise._workload._sql_functions import (
+    SqlSettings,
+    in_duckdb,
+    join_columns,
+    parse_day,
+)
+from leastnoise._workload._sql_reader import StatementReader
 from leastnoise._workload._sql_statement import Grouped, Statement, group_queries, place_groups
 from leastnoise._workload._sql_values import Node
 from leastnoise._workload._workload import Workload, together
@@ -27,6 +33,8 @@ def sql(
     unit: str | None = None,
     of_unit: Sequence[str] = (),
     weight: Exact = 1,
+    today: str | None = None,
+    joined_on: str | Mapping[str, str] | None = None,
 ) -> Workload:
     """Return the workload of SQL statements.
 
@@ -40,6 +48,8 @@ def sql(
         unit: the column of the privacy unit, whose COUNT(DISTINCT) counts units.
         of_unit: attributes in which the rows of a unit agree.
         weight: of every table.
+        today: the day that CURRENT_DATE means, such as "2026-01-31".
+        joined_on: ``on`` of the `Joined` source, so that statements may write its LEFT JOIN.
 
     Returns:
         The workload. A CASE or another grouping with a name becomes a level of its ``domain``, and
@@ -47,76 +57,87 @@ def sql(
         values outside the domain; `Release.sql` lays out the answers.
 
     Raises:
-        InputError: a clause that cannot be answered, by its name.
+        InputError: every clause that cannot be answered, by its name and position.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 99), measures={"pay": ln.Measure("pay", 0, 9000)})
     >>> asked = ln.sql(domain, "SELECT sex, age >= 65 AS retired, COUNT(*), AVG(pay) FROM people GROUP BY ROLLUP (sex, retired)")
     >>> [table.name for table in asked if table.measure is None]
     ['sex x age:retired', 'sex', 'total']
     """
-    read = over_common_domain(read_statements(domain, statements, unit, of_unit))
+    settings = SqlSettings(unit, tuple(of_unit), today, join_columns(joined_on))
+    read = over_common_domain(read_statements(domain, statements, settings))
     return together([statement.workload(weight) for statement in read])
 
 
 def read_statements(
-    domain: Domain, texts: Sequence[str], unit: str | None = None, of_unit: Sequence[str] = ()
+    domain: Domain, texts: Sequence[str], settings: SqlSettings | None = None
 ) -> tuple[Statement, ...]:
     """Return the statements of some texts over one domain.
 
+    Args:
+        domain: the domain.
+        texts: each has one statement, or several with semicolons.
+        settings: the unit, the current day and the join; None: there is none of these.
+
     Raises:
-        InputError: a statement that cannot be answered; with its number and line if a text has
-            several.
+        InputError: what cannot be answered, of all statements, each with its number, line and
+            column.
     """
-    statements = []
-    trees = [entry for text in texts for entry in _split(text)]
+    settings = SqlSettings() if settings is None else settings
+    day = parse_day(settings.today)
+    trees = [entry for text in texts for entry in _parse(text)]
     if not 0 < len(trees) <= _MOST_STATEMENTS:
         raise InputError(f"SQL must have 1 to {_MOST_STATEMENTS} statements; got {len(trees)}.")
-    for tree, text, place in trees:
+    statements = []
+    messages: list[str] = []
+    for number, tree, text in trees:
+        faults = Faults(number)
         try:
-            statement = StatementReader(domain, unit, tree, text).statement(tuple(of_unit))
-        except InputError as error:
-            raise InputError(f"{place}{error.args[0]}") from None
-        statements.append(statement)
+            with faults.collect(tree):
+                adapted = tree.transform(lambda node: in_duckdb(node, day))
+                statement = StatementReader(domain, settings, adapted, faults).statement(text)
+                over_common_domain([statement])[0].workload()  # whether it can be planned
+                statements.append(statement)
+            faults.check()
+        except FaultsError as error:
+            messages.append(error.args[0])
+    if messages:
+        raise InputError("\n".join(messages))
     return tuple(statements)
 
 
-def _split(text: str) -> Iterator[tuple[Node, str, str]]:
-    """Yield the syntax tree of every statement of a text, its own text, and where it stands."""
+def _parse(text: str) -> Iterator[tuple[int, Node, str]]:
+    """Yield the number, the syntax tree and the text of every statement."""
     import sqlglot
 
     if not isinstance(text, str):
         raise InputError(f"SQL must be a text; got {type(text).__name__}.")
     try:
-        parsed = sqlglot.parse(text, read="duckdb")
-        trees = [tree.transform(with_strftime) for tree in parsed if tree is not None]
-        lines = _first_lines(text)
+        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        texts = _statement_texts(text)
     except sqlglot.errors.SqlglotError as error:
         reason = str(error).splitlines()[0].strip(" .")
         raise InputError(f"The SQL cannot be read: {reason}.") from None
-    if len(trees) == 1:
-        yield trees[0], text.strip().rstrip(";"), ""
-        return
     for number, tree in enumerate(trees, 1):
-        line = f" (line {lines[number - 1]})" if len(lines) == len(trees) else ""
-        yield tree, tree.sql("duckdb"), f"Statement {number}{line}: "
+        is_split_alike = len(texts) == len(trees)
+        yield number, tree, texts[number - 1] if is_split_alike else tree.sql("duckdb")
 
 
-def _first_lines(text: str) -> list[int]:
-    """Return the line on which each statement of a text begins, from 1."""
+def _statement_texts(text: str) -> list[str]:
+    """Return the statements of a text as written, without outer comments."""
     import sqlglot
 
-    lines = []
-    is_first = True
+    ranges: list[list[int]] = [[]]
     for token in sqlglot.tokenize(text, read="duckdb"):
-        is_end = token.token_type is sqlglot.TokenType.SEMICOLON
-        if is_first and not is_end:
-            lines.append(token.line)
-        is_first = is_end
-    return lines
+        if token.token_type is sqlglot.TokenType.SEMICOLON:
+            ranges.append([])
+        else:
+            ranges[-1] += [token.start, token.end]
+    return [text[positions[0] : positions[-1] + 1] for positions in ranges if positions]
 
 
 def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with all the cells and levels that they need.
+    """Return statements over a domain with the cells and levels they need.
 
     Attributes get cells for nulls and values outside the domain where a statement counts these.
     Every named column of groups becomes a level, unless there is one of that name.
@@ -125,7 +146,7 @@ def over_common_domain(statements: Sequence[Statement]) -> tuple[Statement, ...]
 
 
 def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
-    """Return statements over a domain with a cell for every part that one of them counts."""
+    """Return statements over a domain with a cell for each counted part."""
     while True:
         needs: dict[str, frozenset[str]] = {}
         for statement in statements:
@@ -138,11 +159,11 @@ def _with_cells(statements: Sequence[Statement]) -> Sequence[Statement]:
             entry.update(dict.fromkeys(needs.get(entry["name"], ()), "cell"))
         # with a cell for nulls, the group of nulls is published, and may need other parts
         domain = Domain.from_json(value)
-        statements = [replace(statement, domain=domain) for statement in statements]
+        statements = [statement.over(domain) for statement in statements]
 
 
 def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
-    """Return statements over a domain with a level for every named column of groups."""
+    """Return statements over a domain with a level for each named group."""
     domain = statements[0].domain
     value = domain.to_json()
     entries = {entry["name"]: entry for entry in value["attributes"]}
@@ -153,11 +174,11 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
         if is_new and _is_like_a_level(domain, group):
             levels.append(_level(domain, group))
     with_levels = Domain.from_json(value)
-    return tuple(replace(statement, domain=with_levels) for statement in statements)
+    return tuple(statement.over(with_levels) for statement in statements)
 
 
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
-    """Return whether the groups of a column are those of a level that the domain lacks.
+    """Return whether a column of groups could be a new level.
 
     In a level each cell behind the regular ones is a group of its own.
     """

@@ -1,595 +1,622 @@
-"""Reads one SELECT, a syntax tree of sqlglot, as a `Statement`; refuses what cannot be answered."""
+"""Reads one statement, a syntax tree of sqlglot, as a `Statement`.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from fractions import Fraction
-from itertools import chain, combinations
+A statement has layers. A SELECT over the rows is released (`_sql_selection`); whatever selects from
+its answer is computed by DuckDB. A subquery that only filters, renames or computes for each row is
+inlined into the SELECT above it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from leastnoise._domain import Domain, Measure
-from leastnoise._trusted.check import InputError, did_you_mean
-from leastnoise._workload._product import MEASURES_ARE_DECLARED
-from leastnoise._workload._query_sets import level_names
-from leastnoise._workload._sql_statement import Aggregate, Condition, Grouped, Statement, both
-from leastnoise._workload._sql_values import (
-    UNDECIDED,
-    Attribute,
-    Node,
-    Parts,
-    column_values,
-    expression_values,
-    is_boolean,
-    refused,
-    truth_values,
+from leastnoise._domain import Domain
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_columns import ColumnReader
+from leastnoise._workload._sql_faults import Faults
+from leastnoise._workload._sql_functions import NO_TODAY, SqlSettings, is_current_time
+from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_query import check_query
+from leastnoise._workload._sql_selection import (
+    CLAUSE_ADVICE,
+    WITHOUT_ROWS,
+    Layer,
+    Projection,
+    SelectionReader,
+    check_clauses,
+    is_star,
+    output_nodes,
+    with_safe_function,
 )
+from leastnoise._workload._sql_statement import (
+    OutputColumn,
+    Selection,
+    Statement,
+    high_column,
+    low_column,
+)
+from leastnoise._workload._sql_values import Node, refused
 
-_ADVICE = {
-    "having": "Publish every group, and choose among the answers; small ones are left out with "
-    "below in [output]",
-    "distinct": "List the values in the domain, and count them with GROUP BY",
-    "with": "Ask of the table itself, or prepare it as a view and name that in [source]",
-    "join": "A second table is joined in [source.join]",
-    "window": "Take shares and ranks from the finished release, at no cost",
-    "qualify": "Choose among the answers",
-    "offset": "Choose among the answers",
-    "lateral": "Prepare the table as a view",
-    "pivot": "Use GROUP BY",
-    "sample": "All rows are read; noise protects them",
+_QUERY_CLAUSES = {
+    *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
+    *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
+    "joins",
 }
-_ACCEPTED = {
-    "kind",
-    "expressions",
-    "from",
-    "from_",
-    "where",
-    "group",
-    "order",
-    "limit",
-    "hint",
-    "operation_modifiers",
-}
-_MOST_SETS = 200
-_SHARE = (
-    "A share is the mean of a column of zeros and ones: AVG of it, with clip = [0, 1]; or group by "
-    "the CASE"
-)
-_ONE_CASE = (
-    "Its results must be one column or 1, and NULL elsewhere (0 in a sum): CASE WHEN ... THEN x END"
-    "; or group by the CASE"
-)
+_IS_SOURCE = "is source"
+_ROW_CLAUSES = {"kind", "expressions", "from", "from_", "where", "order", "with", "with_"}
+
+
+@dataclass(frozen=True)
+class NamedQuery:
+    """A query of WITH, or a subquery in FROM.
+
+    Attributes:
+        tree: its syntax tree.
+        queries: the queries that it may name: those before it.
+    """
+
+    tree: Node
+    queries: "Queries"
+
+
+Queries = Mapping[str, NamedQuery]
+"""The queries of WITH, by their names in lower case."""
 
 
 class StatementReader:
     """Reads one statement over a domain."""
 
-    def __init__(self, domain: Domain, unit: str | None, tree: Node, text: str) -> None:
+    def __init__(self, domain: Domain, settings: SqlSettings, tree: Node, faults: Faults) -> None:
+        """Keep what a statement is read with.
+
+        Args:
+            domain: its attributes and measures are the columns.
+            settings: the unit, the current day and the join.
+            tree: the syntax tree.
+            faults: collects what cannot be answered.
+        """
         from sqlglot import exp
 
-        self._domain, self._unit, self._tree, self._text = domain, unit, tree, text
-        self.exp: Any = exp  # loaded only where SQL is read
-        self._named = _names(domain)
+        self.exp: Any = exp
+        self._domain = domain
+        self._columns = ColumnReader(domain)
+        self._settings = settings
+        self._tree = tree
+        self._faults = faults
+        self._selections: list[Selection] = []
+        self._source_name: str | None = None
 
-    def statement(self, of_unit: tuple[str, ...]) -> Statement:
+    def statement(self, text: str) -> Statement:
         """Return the statement.
 
         Args:
-            of_unit: attributes in which the rows of a unit agree.
+            text: as it is written.
 
         Raises:
-            InputError: a clause that cannot be answered, by its name.
+            FaultsError: every clause that cannot be answered, by name and position.
         """
-        self._check_clauses()
-        self._check_table()
-        where = self._tree.args.get("where")
-        condition = self._condition("WHERE", where.this) if where else Condition()
-        columns = [self._column(node) for node in self._tree.expressions]
-        groups, sets = self._grouping_sets(columns)
-        self._check_columns(columns, groups)
-        limit = self._tree.args.get("limit")
-        return Statement(
-            text=self._text,
+        self._check_current_time()
+        layer = Layer(self._tree, [])
+        with self._faults.collect(self._tree):
+            layer = self._layer(self._tree, {})
+            names = [column.name.lower() for column in layer.columns]
+            if len({*names}) < len(names):
+                raise InputError(
+                    "SELECT must give every column a name of its own, with AS; got "
+                    f"{', '.join(column.name for column in layer.columns)}."
+                )
+        self._faults.check()
+        statement = Statement(
+            text=text,
             domain=self._domain,
-            columns=tuple(columns),
-            groups=tuple(groups),
-            sets=tuple(sets),
-            condition=condition,
-            order=tuple(self._order(columns)),
-            limit=None if limit is None else _number("LIMIT", limit.expression, int),
-            of_unit=of_unit,
+            selections=tuple(self._selections),
+            query=layer.select.sql("duckdb"),
+            columns=tuple(layer.columns),
         )
+        with self._faults.collect(self._tree):
+            if not self._selections:
+                raise refused("A SELECT without a table", WITHOUT_ROWS)
+            check_query(statement)
+        self._faults.check()
+        return statement
 
-    def _check_clauses(self) -> None:
-        tree = self._tree
-        if not isinstance(tree, self.exp.Select):
-            raise refused(
-                type(tree).__name__.upper(),
-                "Write a SELECT with GROUP BY, and each part of a set operation as its own",
+    def _check_current_time(self) -> None:
+        for node in self._tree.walk():
+            if is_current_time(node):
+                name = node.sql("duckdb")
+                self._faults.add(node, refused(name, NO_TODAY).args[0])
+        self._faults.check()
+
+    # Layers
+
+    def _layer(self, node: Node, queries: Queries) -> Layer:
+        """Return the query over released tables that answers a query."""
+        exp = self.exp
+        if isinstance(node, exp.Subquery):
+            return self._layer(node.this, queries)
+        queries = self._queries_of(node, queries)
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, queries)
+        if not isinstance(node, exp.Select):
+            raise refused(type(node).__name__.upper(), "Write a SELECT with GROUP BY")
+        select = self._inlined(self._prepared(node, queries), queries)
+        if self._is_over_rows(select, queries):
+            self._check_source(select)
+            reader = SelectionReader(
+                columns=self._columns,
+                unit=self._settings.unit,
+                of_unit=self._settings.of_unit,
+                select=select,
+                faults=self._faults,
+                translate=lambda query: self._subquery(query, queries),
+                add_selection=self._add_selection,
             )
-        for clause, value in tree.args.items():
-            if value and clause not in _ACCEPTED:
-                name = clause.rstrip("_").removesuffix("s")
-                raise refused(name.upper(), _ADVICE.get(name, "Leave it out"))
-        if len([*tree.find_all(self.exp.Select)]) > 1:
-            raise refused("A subquery", _ADVICE["with"])
+            return reader.read()
+        return self._computed_layer(select, queries)
 
-    def _check_table(self) -> None:
-        table = self._tree.args.get("from_") or self._tree.args.get("from")
-        is_name = table is not None and isinstance(table.this, self.exp.Table)
-        if not is_name or any(table.this.args.get(key) for key in ("sample", "joins", "pivots")):
-            raise refused("FROM with more than the name of a table", _ADVICE["with"])
-
-    def _check_columns(
-        self, columns: Sequence[Grouped | Aggregate], groups: Sequence[Grouped]
-    ) -> None:
-        names = [column.name for column in columns]
-        if len({*names}) < len(names):
-            raise InputError(
-                f"SELECT must give every column a name of its own, with AS; got {', '.join(names)}."
-            )
-        for column in columns:
-            if isinstance(column, Grouped) and column not in groups:
+    def _queries_of(self, node: Node, queries: Queries) -> Queries:
+        """Return the queries that a query may name."""
+        clause = node.args.get("with_") or node.args.get("with")
+        if clause is None:
+            return queries
+        if clause.args.get("recursive"):
+            raise refused("WITH RECURSIVE", "Write it without RECURSIVE")
+        for query in clause.expressions:
+            if query.args["alias"].args.get("columns"):
                 raise refused(
-                    f"SELECT {column.name}, which GROUP BY does not name,", "Add it to GROUP BY"
+                    f"WITH {query.alias} (columns)", "Name the columns in its SELECT, with AS"
                 )
-        if not any(isinstance(column, Aggregate) for column in columns):
-            raise refused(
-                "A SELECT without COUNT, SUM, AVG or a quantile",
-                "Rows are never given; add COUNT(*) and GROUP BY",
+            queries = {**queries, query.alias.lower(): NamedQuery(query.this, queries)}
+        return queries
+
+    def _set_operation(self, node: Node, queries: Queries) -> Layer:
+        """Return UNION and the like; its columns have no intervals."""
+        layers = [self._layer(side, queries) for side in (node.left, node.right)]
+        copy = node.copy()
+        copy.set("with_", None)
+        for key, layer in zip(("this", "expression"), layers, strict=True):
+            copy.set(key, _without_ends(layer))
+        columns = []
+        for column, other in zip(*(layer.columns for layer in layers), strict=False):
+            columns.append(
+                OutputColumn(
+                    name=column.name,
+                    aggregates=(*column.aggregates, *other.aggregates),
+                    has_noise=column.has_noise or other.has_noise,
+                )
+            )
+        return Layer(copy, columns)
+
+    def _subquery(self, node: Node, queries: Queries) -> Node:
+        """Return a subquery among the columns, over released tables."""
+        return self.exp.Subquery(this=_without_ends(self._layer(node, queries)))
+
+    def _add_selection(self, selection: Selection) -> int:
+        """Return the number of a released table; equal ones share it."""
+        if selection not in self._selections:
+            self._selections.append(selection)
+        return self._selections.index(selection)
+
+    def _check_source(self, select: Node) -> None:
+        """Refuse a second table of rows in a statement."""
+        table = _from(select).this
+        name = table.name.lower()
+        if self._source_name is None:
+            self._source_name = name
+        elif name != self._source_name:
+            self._faults.add(
+                table,
+                f"FROM names {self._source_name} and {name}, but there is one table of rows: that "
+                "of [source]. Ask for each table in a spec of its own.",
             )
 
-    # Columns of SELECT
+    def _is_over_rows(self, select: Node, queries: Queries) -> bool:
+        """Return whether a SELECT is over the rows, and not over other queries."""
+        clause = _from(select)
+        if clause is None:
+            if select.find(self.exp.Subquery):
+                return False
+            raise refused("FROM with more than the name of a table", "Name the table of the rows")
+        table = clause.this
+        if not self._is_source(table, queries):
+            return False
+        is_plain = isinstance(table.this, self.exp.Identifier)
+        if not is_plain or any(table.args.get(key) for key in ("sample", "joins", "pivots")):
+            raise refused("FROM with more than the name of a table", "Name the table of the rows")
+        return True
 
-    def _column(self, node: Node) -> Grouped | Aggregate:
+    def _is_source(self, table: Node, queries: Queries) -> bool:
+        if not isinstance(table, self.exp.Table):
+            return False
+        is_qualified = bool(table.args.get("db")) or table.meta.get(_IS_SOURCE, False)
+        return is_qualified or table.name.lower() not in queries
+
+    def _query_in_from(self, table: Node, queries: Queries) -> NamedQuery:
+        """Return the query that a part of FROM is."""
+        if isinstance(table, self.exp.Table):
+            return queries[table.name.lower()]
+        if isinstance(table, self.exp.Subquery):
+            return NamedQuery(table.unnest(), queries)
+        raise refused(f"{table.sql('duckdb')} in FROM", "Name the table of the rows, or a SELECT")
+
+    # Queries over released answers
+
+    def _computed_layer(self, select: Node, queries: Queries) -> Layer:
+        """Return a SELECT from other queries, which DuckDB computes."""
+        check_clauses(select, self._faults, _QUERY_CLAUSES)
+        copy = select.copy()
+        copy.set("with_", None)
+        relations: dict[str, list[OutputColumn]] = {}
+        for clause in [_from(copy), *(copy.args.get("joins") or [])]:
+            if clause is None:
+                continue
+            table = clause.this
+            if self._is_source(table, queries):
+                raise refused("JOIN of the rows", CLAUSE_ADVICE["join"])
+            query = self._query_in_from(table, queries)
+            layer = self._layer(query.tree, query.queries)
+            name = table.alias_or_name or f" query {len(relations)}"
+            relations[name.lower()] = layer.columns
+            clause.set("this", self.exp.Subquery(this=layer.select, alias=_table_alias(name)))
+        self._translate_subqueries(copy, queries)
+        self._expand_stars(copy, relations)
+        outputs = [
+            self._computed_column(
+                _with_safe_functions(node), relations, is_grouped=_is_grouped(copy)
+            )
+            for node in copy.expressions
+        ]
+        copy.set("expressions", output_nodes(outputs, with_ends=True))
+        for key in ("where", "having", "qualify", "order"):
+            if copy.args.get(key) is not None:
+                copy.set(key, _with_safe_functions(copy.args[key]))
+        return Layer(copy, [projection.column for projection in outputs])
+
+    def _translate_subqueries(self, select: Node, queries: Queries) -> None:
+        """Replace the subqueries outside FROM by queries over released tables."""
+        relations = {id(clause.this) for clause in self._relation_clauses(select)}
+        pending = [select]
+        while pending:
+            node = pending.pop()
+            for child in node.iter_expressions():
+                if id(child) in relations:
+                    continue
+                if isinstance(child, (self.exp.Subquery, self.exp.Select)):
+                    child.replace(self._subquery(child, queries))
+                else:
+                    pending.append(child)
+
+    def _relation_clauses(self, select: Node) -> Iterator[Node]:
+        if _from(select) is not None:
+            yield _from(select)
+        yield from select.args.get("joins") or []
+
+    def _expand_stars(self, select: Node, relations: Mapping[str, list[OutputColumn]]) -> None:
+        """Replace ``*`` by the columns of the queries in FROM."""
+        exp = self.exp
+        expanded: list[Node] = []
+        for node in select.expressions:
+            if not is_star(node):
+                expanded.append(node)
+                continue
+            star = node if isinstance(node, exp.Star) else node.this
+            if any(star.args.values()):
+                raise refused(node.sql("duckdb"), "Name the columns")
+            names = [node.table.lower()] if isinstance(node, exp.Column) else [*relations]
+            for name in names:
+                for column in relations.get(name, []):
+                    reference = exp.column(column.name, table=name, quoted=True)
+                    expanded.append(exp.alias_(reference, column.name, quoted=True))
+        select.set("expressions", expanded)
+
+    def _computed_column(
+        self, node: Node, relations: Mapping[str, list[OutputColumn]], *, is_grouped: bool
+    ) -> Projection:
+        """Return a column that is computed from columns of other queries."""
         inner = node.unalias()
-        name = node.alias or (
-            node.name if isinstance(node, self.exp.Column) else node.sql("duckdb")
+        noise = expression_noise(inner, lambda column: _column_noise(column, relations))
+        if noise is not None and (is_grouped or inner.find(self.exp.AggFunc)):
+            noise = Noise()
+        sources = []
+        for column in inner.find_all(self.exp.Column):
+            resolved = _resolved(column, relations)
+            if resolved is not None:
+                sources.append(resolved[2])
+        is_column = isinstance(inner, self.exp.Column) and len(sources) == 1
+        output = OutputColumn(
+            name=node.alias,
+            group=sources[0].group if is_column else None,
+            aggregates=tuple(aggregate for source in sources for aggregate in source.aggregates),
+            has_noise=noise is not None,
+            has_interval=noise is not None and noise.has_interval,
         )
-        if isinstance(inner, self.exp.Star):
-            raise refused("SELECT *", "Rows are never given; name the groups, and COUNT(*)")
-        if inner.find(self.exp.Window):
-            raise refused("A window function (OVER)", _ADVICE["window"])
-        if inner.find(self.exp.AggFunc):
-            return self._aggregate(inner, name)
-        return Grouped(name, *self._values("SELECT", inner))
+        return Projection(output, inner, noise)
 
-    def _aggregate(self, node: Node, name: str) -> Aggregate:
+    # Queries of rows
+
+    def _inlined(self, select: Node, queries: Queries) -> Node:
+        """Return a SELECT without a subquery of rows in its FROM."""
+        clause = _from(select)
+        if clause is None or self._is_source(clause.this, queries):
+            return select
+        query = self._query_in_from(clause.this, queries)
+        if not isinstance(query.tree, self.exp.Select):
+            return select
+        inner_queries = self._queries_of(query.tree, query.queries)
+        inner = self._inlined(self._prepared(query.tree, inner_queries), inner_queries)
+        inner, select = self._without_distinct_units(inner, select)
+        if not self._is_of_rows(inner, inner_queries):
+            return select
+        if select.args.get("joins"):
+            raise refused("JOIN of the rows", CLAUSE_ADVICE["join"])
+        return _merged(select, inner)
+
+    def _prepared(self, select: Node, queries: Queries) -> Node:
+        """Return a SELECT with all columns named and no join of the source."""
+        prepared = _with_aliases(select)
+        clause = _from(prepared)
+        joins = prepared.args.get("joins")
+        if joins and clause is not None and self._is_source(clause.this, queries):
+            with self._faults.collect(joins[0]):
+                for join in joins:
+                    self._check_join(join)
+            prepared.set("joins", None)
+        return prepared
+
+    def _check_join(self, join: Node) -> None:
+        """Check that a JOIN is the one that the source declares.
+
+        Raises:
+            InputError: none is declared, or another one.
+        """
+        if self._settings.join is None:
+            raise refused("JOIN", CLAUSE_ADVICE["join"])
+        first, second = self._settings.join
+        if join.args.get("side") != "LEFT" or not isinstance(join.this, self.exp.Table):
+            raise refused(
+                f"{join.sql('duckdb')}",
+                "Write LEFT JOIN, which keeps the rows without a partner as the source does; "
+                "WHERE x IS NOT NULL leaves them out",
+            )
+        names = [node.name.lower() for node in join.args.get("using") or []] * 2
+        on = join.args.get("on")
+        if isinstance(on, self.exp.EQ):
+            names = [node.name.lower() for node in (on.left, on.right)]
+        if sorted(names) != sorted((first.lower(), second.lower())):
+            raise refused(
+                f"{join.sql('duckdb')}",
+                f"The source is joined on {first} = {second}: write that, or change [source.join]",
+            )
+
+    def _without_distinct_units(self, inner: Node, select: Node) -> tuple[Node, Node]:
+        """Return COUNT(*) of SELECT DISTINCT unit as a count of units."""
         exp = self.exp
-        if isinstance(node, exp.Filter):
-            inner = self._aggregate(node.this, name)
-            condition = self._condition("FILTER", node.expression.this)
-            return replace(inner, condition=both("FILTER", inner.condition, condition))
-        if isinstance(node, exp.WithinGroup):
-            return self._ordered_quantile(node, name)
-        quantiles = (
-            *(exp.PercentileCont, exp.PercentileDisc, exp.Quantile),
-            *(exp.ApproxQuantile, exp.Median),
+        unit = self._settings.unit
+        names = [_source_column(node) for node in inner.expressions]
+        groups = select.args.get("group")
+        grouped = {node.name.lower() for node in groups.expressions} if groups else set()
+        counts = [*select.find_all(exp.AggFunc)]
+        is_count_of_units = (
+            unit is not None
+            and inner.args.get("distinct") is not None
+            and unit.lower() in names
+            and {node.alias.lower() for node in inner.expressions} - {unit.lower()} == grouped
+            and bool(counts)
+            and all(_counts_rows_or(count, unit) for count in counts)
         )
-        if isinstance(node, quantiles):
-            at = node.args.get("quantile") or node.args.get("expression")
-            share = Fraction(1, 2) if at is None else _number(node.key.upper(), at)
-            return self._quantile(name, node.this, share)
-        if isinstance(node, exp.CountIf):
-            return Aggregate(name, "rows", condition=self._condition("COUNT_IF", node.this))
-        if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
-            return self._distinct_count(node.this, name)
-        if isinstance(node, (exp.Count, exp.Sum, exp.Avg)):
-            counted, condition = self._conditional(node)
-            plain = self._plain_aggregate(node, counted, name)
-            clause = node.key.upper()
-            return replace(plain, condition=both(clause, plain.condition, condition))
-        advice = (
-            "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column; compute "
-            "with them afterwards"
-        )
-        raise refused(node.sql("duckdb"), advice)
+        if not is_count_of_units:
+            return inner, select
+        inner = inner.copy()
+        inner.set("distinct", None)
+        select = select.copy()
+        for count in [*select.find_all(exp.Count)]:
+            count.set("this", exp.Distinct(expressions=[exp.column(unit)]))
+        return inner, select
 
-    def _plain_aggregate(self, node: Node, counted: Node, name: str) -> Aggregate:
-        """Return COUNT, SUM or AVG of a column or of 1, of all rows."""
-        exp, clause = self.exp, node.key.upper()
-        is_one = isinstance(counted, exp.Literal) and _is_number(counted.name, 1)
-        if isinstance(node, exp.Count):
-            if isinstance(counted, (exp.Star, exp.Literal, exp.Boolean)):
-                return Aggregate(name, "rows")
-            return self._count_of_values(counted, name)
-        if isinstance(node, exp.Sum) and is_one:
-            return Aggregate(name, "rows")
-        if isinstance(node, exp.Sum) and isinstance(counted, exp.Mul):
-            return self._weighted_sum(counted, name)
-        kind = "mean" if isinstance(node, exp.Avg) else "sum"
-        return Aggregate(name, kind, self._measure(clause, counted))
-
-    def _count_of_values(self, counted: Node, name: str) -> Aggregate:
-        """Return COUNT(x): the rows in which a measure, or else an attribute, is not null."""
-        is_column = isinstance(counted, self.exp.Column)
-        if is_column and not self._fitting_measures(counted) and self._is_attribute(counted):
-            is_given = self.exp.Not(this=self.exp.Is(this=counted, expression=self.exp.Null()))
-            return Aggregate(name, "rows", condition=self._condition("COUNT", is_given))
-        return Aggregate(name, "values", self._measure("COUNT", counted))
-
-    def _distinct_count(self, distinct: Node, name: str) -> Aggregate:
-        counted = [column.name for column in distinct.expressions]
-        if self._unit is None or [column.lower() for column in counted] != [self._unit.lower()]:
-            known = (
-                f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
-            )
-            raise refused(
-                f"COUNT(DISTINCT {', '.join(counted)})",
-                f"Units alone are counted, by the column of [privacy] unit; {known}",
-            )
-        return Aggregate(name, "units", self._unit)
-
-    def _weighted_sum(self, product: Node, name: str) -> Aggregate:
-        factors = [self._measure("SUM", part) for part in (product.left, product.right)]
-        weights = [factor for factor in factors if self._domain.measure(factor).low >= 0]
-        weight = (weights or factors)[0]
-        value = factors[1] if weight == factors[0] else factors[0]
-        return Aggregate(name, "weighted", value, weight=weight)
-
-    def _conditional(self, node: Node) -> tuple[Node, Condition]:
-        """Return what an aggregate is of, and the parts in which it is not null (in a sum, not 0).
-
-        SUM(CASE WHEN c THEN x ELSE 0 END) is SUM(x) of the rows in which c is true; so is the sum
-        of a condition that is cast to a number.
-        """
-        exp, inner = self.exp, node.this
-        if isinstance(node, exp.Sum) and isinstance(inner, exp.Cast) and self._is_truth(inner.this):
-            return exp.Literal.number(1), self._condition("SUM", inner.this)
-        if not isinstance(inner, (exp.Case, exp.If)):
-            return inner, Condition()
-        clause = f"{node.key.upper()} of CASE"
-        results = _results(inner)
-        counted = [result for result in results if not self._adds_nothing(node, result)]
-        if len({self._counted_form(node, result) for result in counted}) != 1:
-            raise refused(clause, _SHARE if isinstance(node, exp.Avg) else _ONE_CASE)
-        has_operand = isinstance(inner, exp.Case) and inner.this is not None
-        if counted == results[:1] and len(results) == 2 and not has_operand:
-            condition = (inner.args.get("ifs") or [inner])[0].this
-        else:
-            is_counted = [not self._adds_nothing(node, result) for result in results]
-            condition = self._with_results(inner, is_counted)
-        return counted[0], self._condition(clause, condition)
-
-    def _with_results(self, case: Node, truths: Sequence[bool]) -> Node:
-        """Return a CASE with truth values in place of its results."""
-        condition = case.copy()
-        branches = condition.args.get("ifs") or [condition]
-        for branch, is_true in zip(branches, truths[:-1], strict=True):
-            branch.set("true", self.exp.Boolean(this=is_true))
-        default = "false" if isinstance(condition, self.exp.If) else "default"
-        condition.set(default, self.exp.Boolean(this=truths[-1]))
-        return condition
-
-    def _adds_nothing(self, node: Node, result: Node) -> bool:
-        """Return whether a result of CASE leaves an aggregate as it is."""
-        is_zero = isinstance(result, self.exp.Literal) and _is_number(result.name, 0)
-        is_null = isinstance(result, self.exp.Null)
-        return is_null or (isinstance(node, self.exp.Sum) and is_zero)
-
-    def _counted_form(self, node: Node, result: Node) -> str:
-        """Return the text of a result of CASE; all constants count alike."""
-        is_constant = isinstance(result, (self.exp.Literal, self.exp.Boolean))
-        return "1" if isinstance(node, self.exp.Count) and is_constant else result.sql("duckdb")
-
-    def _is_truth(self, node: Node) -> bool:
-        """Return whether an expression is a condition or a Boolean column."""
-        inner = node.unnest()
-        if isinstance(inner, self.exp.Column):
-            return self._is_attribute(inner) and is_boolean(
-                self._domain.kind(self._find("SUM", inner)[0])
-            )
-        return isinstance(inner, (self.exp.Predicate, self.exp.And, self.exp.Or, self.exp.Not))
-
-    def _ordered_quantile(self, node: Node, name: str) -> Aggregate:
-        """Return PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
-        (ordered,) = node.expression.expressions
-        share = _number(node.this.key.upper(), node.this.this)
-        if name == node.sql("duckdb"):  # no name of its own: that of DuckDB
-            order = node.expression.sql("duckdb").strip()
-            name = f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {order})"
-        return self._quantile(name, ordered.this, 1 - share if ordered.args.get("desc") else share)
-
-    def _quantile(self, name: str, node: Node, share: Fraction) -> Aggregate:
-        attribute, level_name = self._find("A quantile", node)
-        if level_name is not None:
-            raise refused(
-                f"A quantile of the level {level_name}", "Take it of an attribute of numbers"
-            )
-        return Aggregate(name, "quantile", attribute, share)
-
-    # Names
-
-    def _measure(self, clause: str, node: Node) -> str:
-        """Return the measure that a column names."""
-        if not isinstance(node, self.exp.Column):
-            raise refused(
-                f"{clause} of an expression",
-                "Declare a measure of a column that holds it: [measures.NAME] with column and clip",
-            )
-        fitting = self._fitting_measures(node)
-        if len(fitting) != 1:
-            measures = self._domain.measures.items()
-            names = [name for name, measure in measures if type(measure) is Measure]
-            instead = (
-                "COUNT(*) counts rows"
-                if clause == "COUNT"
-                else "a quantile is taken of an attribute"
-            )
-            raise refused(
-                f"{clause}({node.name})",
-                "It needs one measure of that column with public bounds "
-                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED} Or {instead}",
-            )
-        return fitting[0]
-
-    def _fitting_measures(self, column: Node) -> list[str]:
-        """Return the measures with the name of a column, or else those that sum this column."""
-        name = column.name.lower()
-        measures = {
-            measure_name: measure
-            for measure_name, measure in self._domain.measures.items()
-            if type(measure) is Measure
-        }
-        named = [measure_name for measure_name in measures if measure_name.lower() == name]
-        return named or [
-            measure_name
-            for measure_name, measure in measures.items()
-            if measure.column.lower() == name
-        ]
-
-    def _is_attribute(self, column: Node) -> bool:
-        return bool(self._fitting_attributes(column.name))
-
-    def _find(self, clause: str, column: Node) -> tuple[str, str | None]:
-        """Return the attribute that a column names, and the level if it names one."""
-        if not isinstance(column, self.exp.Column):
-            raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
-        fitting = self._fitting_attributes(column.name)
-        if len(fitting) > 1:
-            several = " and ".join(attribute for attribute, _ in fitting)
-            raise InputError(
-                f"{clause} names {column.name}, which {several} have; name one of these."
-            )
-        if fitting:
-            return fitting[0]
-        names = self._domain.names
-        near = did_you_mean(column.name, names)
-        raise InputError(
-            f"{clause} names {column.name}, which is no attribute of the domain "
-            f"({', '.join(names)}), nor a level. {near}".strip()
-        )
-
-    def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
-        """Return attributes with their level: of that name, or with such a level or column.
-
-        A name is found in any case; those that are the same come first.
-        """
-        for named in self._named:
-            fitting = [entry for entry in named if entry[0].lower() == column_name.lower()]
-            fitting = [entry for entry in fitting if entry[0] == column_name] or fitting
-            if fitting:
-                return [entry[1:] for entry in fitting]
-        return []
-
-    # Expressions and conditions
-
-    def _values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
-        """Return the attribute of an expression, and its value in every part of the column."""
-        of = self._attribute(clause, node)
-        if isinstance(node, self.exp.Column):
-            return of.name, column_values(of.kind, self._find(clause, node)[1])
-        return of.name, expression_values(of, node, lambda column: self._find(clause, column))
-
-    def _attribute(self, clause: str, node: Node) -> Attribute:
-        """Return the only attribute of an expression."""
-        names = sorted({self._find(clause, column)[0] for column in node.find_all(self.exp.Column)})
-        if len(names) > 1:
-            raise refused(
-                f"{clause} with {' and '.join(names)} in one expression",
-                "Name both in GROUP BY, or ask for each in a statement of its own",
-            )
-        if not names:
-            raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
-        return Attribute(names[0], self._domain.kind(names[0]), clause)
-
-    def _condition(self, clause: str, node: Node) -> Condition:
-        """Return the rows in which a condition is true.
-
-        The terms between AND are each about one attribute. A term that is true in all parts keeps
-        every row.
-        """
-        condition = Condition()
-        for term in self._terms(node):
-            of = self._attribute(clause, term)
-            values = truth_values(of, term, lambda column: self._find(clause, column))
-            parts = frozenset(part for part, value in enumerate(values) if value is True)
-            undecided = frozenset([of.name] if UNDECIDED in values else [])
-            if len(parts) < len(Parts.of(of.kind).all):
-                condition = both(clause, condition, Condition({of.name: parts}, undecided))
-        return condition
-
-    def _terms(self, node: Node) -> Iterator[Node]:
-        """Yield conditions that are all true exactly where a condition is.
-
-        NOT (a OR b) is true where NOT a and NOT b are, also with nulls.
-        """
-        inner = node.unnest()
-        if isinstance(inner, self.exp.And):
-            yield from self._terms(inner.left)
-            yield from self._terms(inner.right)
-        elif isinstance(inner, self.exp.Not) and isinstance(inner.this.unnest(), self.exp.Or):
-            either = inner.this.unnest()
-            for side in (either.left, either.right):
-                yield from self._terms(self.exp.Not(this=self.exp.Paren(this=side.copy())))
-        elif isinstance(inner, self.exp.Not) and isinstance(inner.this.unnest(), self.exp.Not):
-            yield from self._terms(inner.this.unnest().this)
-        else:
-            yield inner
-
-    # GROUP BY and ORDER BY
-
-    def _grouping_sets(
-        self, columns: Sequence[Grouped | Aggregate]
-    ) -> tuple[list[Grouped], list[tuple[int, ...]]]:
-        """Return the columns of GROUP BY, and the grouping sets as indices of them."""
-        group = self._tree.args.get("group")
-        groups: list[Grouped] = []
-        plain = [column for column in columns if isinstance(column, Grouped)]
-        if group is None:
-            if plain:
-                raise refused(f"SELECT {plain[0].name} without GROUP BY", "Add GROUP BY")
-            return [], [()]
-        if group.args.get("all"):
-            return plain, [tuple(range(len(plain)))]
-
-        further = [group.args.get(key) for key in ("rollup", "cube", "grouping_sets")]
-        elements = [
-            *group.expressions,
-            *chain.from_iterable(parts for parts in further if isinstance(parts, list)),
-        ]
-        sets: list[tuple[int, ...]] = [()]
-        for element in elements:
-            more_sets = self._sets_of(element, columns, groups)
-            sets = [
-                tuple(dict.fromkeys((*members, *more))) for members in sets for more in more_sets
-            ]
-        if len(sets) > _MOST_SETS:
-            raise refused(
-                f"GROUP BY with {len(sets)} grouping sets",
-                f"At most {_MOST_SETS} stand in a statement",
-            )
-        return groups, list(dict.fromkeys(sets))
-
-    def _sets_of(
-        self, element: Node, columns: Sequence[Grouped | Aggregate], groups: list[Grouped]
-    ) -> list[tuple[int, ...]]:
-        """Return the grouping sets of one element of GROUP BY; add new columns to ``groups``."""
+    def _is_of_rows(self, select: Node, queries: Queries) -> bool:
+        """Return whether a SELECT only filters, renames or computes for each row."""
         exp = self.exp
-        if isinstance(element, (exp.GroupingSets, exp.Rollup, exp.Cube)):
-            sets = [
-                members
-                for inner in element.expressions
-                for members in self._sets_of(inner, columns, groups)
-            ]
-            if isinstance(element, exp.GroupingSets):
-                return sets
-            if not sets:
-                raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
-            return _rolled_up(sets) if isinstance(element, exp.Rollup) else _cube(sets)
-        is_tuple = isinstance(element, exp.Tuple)
-        nodes = element.expressions if is_tuple else [element.unnest()]
-        indices = []
-        for group in [self._group(node, columns) for node in nodes]:
-            if group not in groups:
-                groups.append(group)
-            indices.append(groups.index(group))
-        return [tuple(indices)]
-
-    def _group(self, node: Node, columns: Sequence[Grouped | Aggregate]) -> Grouped:
-        """Return the column of SELECT that GROUP BY names, numbers or repeats, or else a new one."""
-        grouped = [column for column in columns if isinstance(column, Grouped)]
-        if isinstance(node, self.exp.Literal) and not node.is_string:
-            number = _number("GROUP BY", node, int)
-            numbered = columns[number - 1] if 0 < number <= len(columns) else None
-            if not isinstance(numbered, Grouped):
-                raise refused(
-                    f"GROUP BY {number}",
-                    "The number is that of a column of SELECT that is no answer",
-                )
-            return numbered
-        is_column = isinstance(node, self.exp.Column)
-        if is_column and not node.table:
-            for column in grouped:
-                if column.name.lower() == node.name.lower():
-                    return column
-        name = node.name if is_column else node.sql("duckdb")
-        group = Grouped(name, *self._values("GROUP BY", node))
-        for column in grouped:
-            if (column.attribute, column.keys) == (group.attribute, group.keys):
-                return column
-        return group
-
-    def _order(self, columns: Sequence[Grouped | Aggregate]) -> Iterator[tuple[int, bool]]:
-        """Yield the index of each column of ORDER BY, and whether the largest comes first."""
-        order = self._tree.args.get("order")
-        names = [column.name.lower() for column in columns]
-        written = [node.unalias().sql("duckdb").lower() for node in self._tree.expressions]
-        for term in order.expressions if order else ():
-            text = term.this.sql("duckdb").lower()
-            number = term.this.name if isinstance(term.this, self.exp.Literal) else ""
-            fitting = [
-                index for index, pair in enumerate(zip(names, written, strict=True)) if text in pair
-            ]
-            index = int(number) - 1 if number.isdecimal() else (*fitting, -1)[0]
-            if not 0 <= index < len(columns):
-                raise refused(f"ORDER BY {term.this.sql('duckdb')}", "Order by columns of SELECT")
-            yield index, bool(term.args.get("desc"))
+        clauses = {clause for clause, value in select.args.items() if value}
+        if not clauses <= _ROW_CLAUSES or not _from(select):
+            return False
+        if not self._is_source(_from(select).this, queries):
+            return False
+        return not any(
+            node.find(exp.AggFunc, exp.Window, exp.Subquery) for node in select.expressions
+        )
 
 
-def _names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
-    """Return the names that a column may have: of attributes, of levels, of columns of the source.
-
-    Each comes with the attribute, and with the level if it is one.
-    """
-    kinds = {name: domain.kind(name) for name in domain.names}
-    levels: list[tuple[str, str, str | None]] = [
-        (level_name, name, level_name)
-        for name, kind in kinds.items()
-        for level_name in level_names(kind)
-    ]
-    columns: list[tuple[str, str, str | None]] = [
-        (str(kind.reading.column), name, None)
-        for name, kind in kinds.items()
-        if kind.reading.column
-    ]
-    return [[(name, name, None) for name in kinds], levels, columns]
-
-
-def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return all of them together, without the last one, and so on to none."""
-    return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
-
-
-def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return every choice of them, the largest first."""
-    return [
-        tuple(chain.from_iterable(members))
-        for size in range(len(sets), -1, -1)
-        for members in combinations(sets, size)
-    ]
-
-
-def with_strftime(node: Node) -> Node:
-    """Return TO_CHAR(column, format), which DuckDB lacks, as its STRFTIME; other nodes as is."""
-    import sqlglot
+def _counts_rows_or(aggregate: Node, unit: str) -> bool:
+    """Return whether an aggregate is COUNT(*), COUNT of a constant, or COUNT(unit)."""
     from sqlglot import exp
 
-    if not isinstance(node, exp.ToChar) or not isinstance(node.args.get("format"), exp.Literal):
-        return node
-    written = exp.ToChar(this=exp.column("x"), format=node.args["format"].copy())
-    read = sqlglot.parse_one(written.sql("postgres"), read="postgres")
-    if not isinstance(read, exp.TimeToStr):
-        return node
-    return exp.TimeToStr(this=node.this, format=read.args["format"])
-
-
-def _results(case: Node) -> list[Node]:
-    """Return the results of a CASE in order, and last that of ELSE."""
-    from sqlglot import exp
-
-    branches = case.args.get("ifs") or [case]
-    default = case.args.get("default") or case.args.get("false") or exp.Null()
-    return [*(branch.args["true"] for branch in branches), default]
-
-
-def _is_number(text: str, number: int) -> bool:
-    try:
-        return Fraction(text) == number
-    except ValueError:
+    counted = aggregate.this
+    if not isinstance(aggregate, exp.Count):
         return False
+    is_unit = isinstance(counted, exp.Column) and counted.name.lower() == unit.lower()
+    return is_unit or isinstance(counted, (exp.Star, exp.Literal))
 
 
-def _number(clause: str, node: Node, read: Callable[[str], Any] = Fraction) -> Any:
-    try:
-        return read(node.name)
-    except (ValueError, AttributeError):
-        raise refused(f"{clause} with a value that is not a number", "Write a number") from None
+def _with_safe_functions(node: Node) -> Node:
+    """Return an expression whose functions give NULL where they fail for noisy numbers."""
+    copy = node.copy()
+    children = [(key, value) for key, value in copy.args.items() if value is not None]
+    for key, value in children:
+        if isinstance(value, list):
+            copy.set(key, [_safe_child(entry) for entry in value])
+        else:
+            copy.set(key, _safe_child(value))
+    return with_safe_function(copy)
+
+
+def _safe_child(value: Any) -> Any:
+    return _with_safe_functions(value) if hasattr(value, "walk") else value
+
+
+def _source_column(node: Node) -> str:
+    """Return the source column that a column of SELECT is; else nothing."""
+    from sqlglot import exp
+
+    inner = node.unalias()
+    return str(inner.name).lower() if isinstance(inner, exp.Column) else ""
+
+
+def _from(select: Node) -> Node:
+    return select.args.get("from_") or select.args.get("from")
+
+
+def _is_grouped(select: Node) -> bool:
+    """Return whether a SELECT groups its rows, or makes them distinct."""
+    return bool(select.args.get("group") or select.args.get("distinct"))
+
+
+def _table_alias(name: str) -> Node:
+    from sqlglot import exp
+
+    return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
+
+
+def _with_aliases(select: Node) -> Node:
+    """Return a SELECT in which every column has a name with AS; ``*`` stays."""
+    from sqlglot import exp
+
+    copy = select.copy()
+    expressions = []
+    for node in copy.expressions:
+        if node.alias or is_star(node):
+            expressions.append(node)
+        else:
+            expressions.append(exp.alias_(node, _column_name(node), quoted=True))
+    copy.set("expressions", expressions)
+    return copy
+
+
+def _column_name(node: Node) -> str:
+    """Return the name of a column of SELECT without AS: its column, or its text."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Column):
+        return str(node.name)
+    if isinstance(node, exp.WithinGroup):  # as DuckDB names it
+        order = node.expression.sql("duckdb").strip()
+        return f"quantile_{node.this.key[-4:]}({node.this.this.sql('duckdb')} {order})"
+    return str(node.sql("duckdb"))
+
+
+def _without_ends(layer: Layer) -> Node:
+    """Return the query of a layer without the ends of intervals."""
+    select = layer.select.copy()
+    ends = {low_column(number) for number in range(len(layer.columns))}
+    ends |= {high_column(number) for number in range(len(layer.columns))}
+    if hasattr(select, "expressions") and select.expressions:
+        select.set("expressions", [node for node in select.expressions if node.alias not in ends])
+    return select
+
+
+def _merged(select: Node, inner: Node) -> Node:
+    """Return a SELECT from a query of rows as one from the rows themselves."""
+    from sqlglot import exp
+
+    for node in inner.expressions:
+        star = node if isinstance(node, exp.Star) else node.this
+        if is_star(node) and (star.args.get("replace") or star.args.get("rename")):
+            raise refused(node.sql("duckdb"), "Name the columns")
+    definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
+    has_star = any(map(is_star, inner.expressions))
+    aliases = {node.alias.lower() for node in select.expressions}
+    copy = select.copy()
+    for column in [*_own_columns(copy)]:
+        if isinstance(column.this, exp.Star):
+            continue
+        name = column.name.lower()
+        if not column.table and name in aliases and _is_within_order(column):
+            continue
+        if name in definitions:
+            definition = definitions[name].copy()
+            is_plain = isinstance(definition, exp.Column)
+            column.replace(definition if is_plain else exp.Paren(this=definition))
+        elif not has_star and not (not column.table and name in aliases):
+            raise InputError(
+                f"{column.sql('duckdb')} is no column of the subquery "
+                f"({', '.join(definitions)}). Name one of these."
+            )
+        else:
+            column.set("table", None)
+    if not has_star:
+        copy.set("expressions", _without_star(copy, inner))
+    source = _from(inner).copy()
+    source.this.meta[_IS_SOURCE] = True  # whatever is called so in WITH
+    copy.set("from_", source)
+    conditions = [query.args["where"].this for query in (inner, copy) if query.args.get("where")]
+    if conditions:
+        both = exp.and_(*(condition.copy() for condition in conditions))
+        copy.set("where", exp.Where(this=both))
+    return copy
+
+
+def _own_columns(select: Node) -> Iterator[Node]:
+    """Yield the columns of a SELECT, without those of its subqueries."""
+    from sqlglot import exp
+
+    pending = [
+        child
+        for key in ("expressions", "where", "group", "having", "qualify", "order", "windows")
+        for child in _as_list(select.args.get(key))
+    ]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, exp.Column):
+            yield node
+        elif not isinstance(node, (exp.Select, exp.Subquery)):
+            pending += node.iter_expressions()
+
+
+def _as_list(value: Any) -> list[Node]:
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
+def _is_within_order(column: Node) -> bool:
+    from sqlglot import exp
+
+    return column.find_ancestor(exp.Ordered, exp.Select) is not column.find_ancestor(exp.Select)
+
+
+def _without_star(select: Node, inner: Node) -> list[Node]:
+    """Return the columns of a SELECT with ``*`` written out."""
+    expressions: list[Node] = []
+    for node in select.expressions:
+        if is_star(node):
+            expressions += [entry.copy() for entry in inner.expressions]
+        else:
+            expressions.append(node)
+    return expressions
+
+
+def _resolved(
+    column: Node, relations: Mapping[str, list[OutputColumn]]
+) -> tuple[str, int, OutputColumn] | None:
+    """Return the query of FROM that has a column, with its position there."""
+    for name, columns in relations.items():
+        if column.table and column.table.lower() != name:
+            continue
+        for number, output in enumerate(columns):
+            if output.name.lower() == column.name.lower():
+                return name, number, output
+    return None
+
+
+def _column_noise(column: Node, relations: Mapping[str, list[OutputColumn]]) -> Noise | None:
+    """Return the noise of a column of a query in FROM; None if it has none."""
+    from sqlglot import exp
+
+    resolved = _resolved(column, relations)
+    if resolved is None:
+        return None
+    name, number, output = resolved
+    if not output.has_noise:
+        return None
+    if not output.has_interval:
+        return Noise()
+    ends = (low_column(number), high_column(number))
+    return Noise(*(exp.column(end, table=name, quoted=True) for end in ends))

@@ -1,4 +1,4 @@
-"""A SELECT that can be answered: its columns, its groups, and the tables that it asks for.
+"""A statement: the tables that it needs, and the query over them.
 
 Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
 its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
@@ -6,13 +6,14 @@ none. `place_groups` finds the cells of every group, or says which parts need a 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from leastnoise._domain import Domain, Kind
 from leastnoise._trusted.check import Exact, InputError
 from leastnoise._workload._query_sets import QuerySet, identity, level, level_names, predicates
+from leastnoise._workload._sql_conditions import Condition, both, keeps_nothing
 from leastnoise._workload._sql_values import UNDECIDED, Parts, refused
 from leastnoise._workload._workload import (
     Workload,
@@ -29,22 +30,8 @@ _MOST_GROUPS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """The rows that WHERE, FILTER or CASE keep.
-
-    Attributes:
-        parts: the parts of columns in which it is true, by attribute; all of other attributes.
-        undecided: attributes where it depends on which value outside the domain a row has; such
-            rows are left out.
-    """
-
-    parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    undecided: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Grouped:
-    """A column of groups: its name, and its value in every part of an attribute's column."""
+    """A column of groups: its name, and its value in every part."""
 
     name: str
     attribute: str
@@ -59,7 +46,7 @@ class Aggregate:
     kind: str  # "rows", "units", "values", "sum", "weighted", "mean" or "quantile"
     of: str = ""  # the measure; of a quantile the attribute
     share: Fraction = Fraction(0)
-    condition: Condition = Condition()  # of FILTER and CASE
+    condition: Condition = field(default_factory=Condition)  # of FILTER and CASE
     weight: str = ""  # the measure by which rows are weighted
 
 
@@ -82,7 +69,7 @@ class Placement:
 
 
 def place_groups(
-    kind: Kind, keys: Sequence[Sequence[object]], kept: frozenset[int] | None
+    kind: Kind, keys: Sequence[Sequence[object]], counted_parts: frozenset[int] | None
 ) -> Placement:
     """Place groups in the cells of an attribute.
 
@@ -93,7 +80,7 @@ def place_groups(
     Args:
         kind: the attribute.
         keys: for every column of groups its value in every part.
-        kept: the parts whose rows are counted; None: all.
+        counted_parts: the parts whose rows are counted; None: all.
 
     >>> place_groups(Categories(["a", "b"]), [("a", "b", None, UNDECIDED)], None).keys
     (('a',), ('b',))
@@ -102,7 +89,7 @@ def place_groups(
     """
     members: dict[Key, list[int]] = {}
     parts = Parts.of(kind)
-    for part in parts.all if kept is None else sorted(kept):
+    for part in parts.all if counted_parts is None else sorted(counted_parts):
         members.setdefault(tuple(values[part] for values in keys), []).append(part)
     cell_of = {part: part for part in range(kind.regular)}
     if kind.null_cell is not None:
@@ -133,7 +120,7 @@ def place_groups(
 
 
 def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
-    """Return whether a group must be published: it is not only that of nulls or values outside."""
+    """Return whether a group has more than nulls and values outside."""
     has_regular = any(part < parts.regular for part in group)
     return has_regular or not key or not all(value is None or value is UNDECIDED for value in key)
 
@@ -141,7 +128,7 @@ def _is_required(key: Key, group: Sequence[int], parts: Parts) -> bool:
 def _with_shared_cell(
     published: dict[Key, list[int]], parts: Parts
 ) -> tuple[dict[Key, list[int]], bool]:
-    """Merge the groups of nulls and of values outside the domain, which share a cell.
+    """Merge the groups of nulls and of outside values that share a cell.
 
     Returns:
         The groups, and whether nulls need a cell of their own instead.
@@ -156,9 +143,9 @@ def _with_shared_cell(
         return published, False
     if len(shared) == 1 or any(_is_required(key, sharing[key], parts) for key in sharing):
         return published, True
-    rest = {key: group for key, group in published.items() if key not in sharing}
+    separate = {key: group for key, group in published.items() if key not in sharing}
     columns = len(next(iter(sharing)))
-    return {**rest, (OTHER,) * columns: shared}, False
+    return {**separate, (OTHER,) * columns: shared}, False
 
 
 def _shown_key(key: Key, kind: Kind) -> Key:
@@ -186,35 +173,24 @@ def group_queries(kind: Kind, placement: Placement) -> QuerySet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement:
-    """A SELECT that can be answered.
+class Selection:
+    """A released table: groups and aggregates of one GROUP BY over rows.
 
     Attributes:
-        text: as it is written.
         domain: the attributes and measures that it is about.
-        columns: the columns of SELECT.
         groups: the columns of GROUP BY.
         sets: the grouping sets, as indices of ``groups``.
         condition: that of WHERE.
-        order: indices of ``columns``, and whether the largest comes first.
-        limit: the most rows that are shown; None: all.
+        aggregates: the columns of answers.
         of_unit: attributes in which the rows of a unit agree.
     """
 
-    text: str
     domain: Domain
-    columns: tuple[Grouped | Aggregate, ...]
     groups: tuple[Grouped, ...]
     sets: tuple[tuple[int, ...], ...]
     condition: Condition
-    order: tuple[tuple[int, bool], ...] = ()
-    limit: int | None = None
+    aggregates: tuple[Aggregate, ...]
     of_unit: tuple[str, ...] = ()
-
-    @property
-    def aggregates(self) -> tuple[Aggregate, ...]:
-        """The columns of answers."""
-        return tuple(column for column in self.columns if isinstance(column, Aggregate))
 
     def placements(self, grouping: Sequence[int], condition: Condition) -> dict[str, Placement]:
         """Return the placement of the groups of a grouping set, by attribute.
@@ -253,7 +229,7 @@ class Statement:
             if placement.needs:
                 raise InputError(_missing_cells(name, placement.needs))
             if not placement.groups:
-                raise InputError(_keeps_nothing("The SQL", name))
+                raise keeps_nothing("The SQL", name)
             sets[name] = group_queries(self.domain.kind(name), placement)
         return sets
 
@@ -271,8 +247,8 @@ class Statement:
         return both(f"WHERE with {aggregate.name}", self.condition, aggregate.condition)
 
     @property
-    def left_out(self) -> tuple[str, ...]:
-        """The attributes whose values outside the domain are in no answer, or not in all."""
+    def left_out(self) -> frozenset[str]:
+        """The attributes whose outside values some answers leave out."""
         names: set[str] = set()
         for condition in (self.condition, *(aggregate.condition for aggregate in self.aggregates)):
             names |= condition.undecided
@@ -280,30 +256,44 @@ class Statement:
             has_cell = self.domain.kind(group.attribute).outside_cell is not None
             if UNDECIDED in group.keys and not has_cell:
                 names.add(group.attribute)
-        complete = {name for name in names if self.domain.kind(name).complete}
-        return tuple(name for name in self.domain.names if name in names - complete)
+        return frozenset(name for name in names if not self.domain.kind(name).complete)
 
-    def asked(self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1) -> Workload:
+    def aggregate_workload(
+        self, aggregate: Aggregate, grouping: Sequence[int], weight: Exact = 1
+    ) -> Workload:
         """Return the workload of one column of answers for one grouping set."""
-        kind, of = aggregate.kind, aggregate.of
+        kind = aggregate.kind
+        attribute_or_measure = aggregate.of
         sets = self.query_sets(grouping, self.condition_of(aggregate))
         if kind == "mean":
-            return mean_queries(self.domain, of, by=sets, weight=weight)
+            return mean_queries(self.domain, attribute_or_measure, by=sets, weight=weight)
         if kind == "quantile":
-            return quantile_queries(self.domain, of, [aggregate.share], by=sets, weight=weight)
+            return quantile_queries(
+                self.domain, attribute_or_measure, [aggregate.share], by=sets, weight=weight
+            )
         if kind in ("sum", "weighted"):
-            sums = queries(self.domain, sets, sum=of, weight=weight)
+            sums = queries(self.domain, sets, sum=attribute_or_measure, weight=weight)
             return sums.weighted_by(aggregate.weight) if kind == "weighted" else sums
         return queries(
             self.domain,
             sets,
-            count=of if kind == "values" else kind,
+            count=attribute_or_measure if kind == "values" else kind,
             of_unit=self.of_unit if kind == "units" else (),
             weight=weight,
         )
 
-    def workload(self, weight: Exact = 1) -> Workload:
-        """Return the workload of all columns of answers; too many groups are refused."""
+    def workloads(self) -> Iterator[tuple[tuple[int, ...], Aggregate]]:
+        """Yield each grouping set with each column of answers."""
+        for grouping in self.sets:
+            for aggregate in self.aggregates:
+                yield grouping, aggregate
+
+    def check_size(self) -> None:
+        """Check that the groups are not too many.
+
+        Raises:
+            InputError: there are more than 200,000.
+        """
         groups = 0
         for grouping in self.sets:
             keys = self.group_keys(grouping, self.condition)
@@ -313,31 +303,120 @@ class Statement:
                 f"GROUP BY with {groups} groups",
                 f"A statement has at most {_MOST_GROUPS}: take coarser ones, or ask with queries",
             )
-        return together([*self._workloads(weight)])
-
-    def _workloads(self, weight: Exact) -> Iterator[Workload]:
-        for grouping in self.sets:
-            for aggregate in self.aggregates:
-                yield self.asked(aggregate, grouping, weight)
 
 
-def both(clause: str, first: Condition, second: Condition) -> Condition:
-    """Return the condition that two conditions hold.
+@dataclass(frozen=True, slots=True)
+class OutputColumn:
+    """A column of a statement's answer.
 
-    Raises:
-        InputError: they keep no part of an attribute; the message names the clause.
+    Attributes:
+        name: as the statement names it.
+        group: the column of GROUP BY that it shows unchanged; None for any other.
+        aggregates: the aggregates that it is computed from.
+        has_noise: whether it depends on noisy answers.
+        has_interval: whether the ends of an interval can be computed: it is an aggregate, or a
+            monotone function of one.
     """
-    kept = dict(first.parts)
-    for name, parts in second.parts.items():
-        kept[name] = kept[name] & parts if name in kept else parts
-    for name, parts in kept.items():
-        if not parts:
-            raise InputError(_keeps_nothing(clause, name))
-    return Condition(kept, first.undecided | second.undecided)
+
+    name: str
+    group: Grouped | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    has_noise: bool = False
+    has_interval: bool = False
 
 
-def _keeps_nothing(clause: str, name: str) -> str:
-    return f"{clause} keeps no value that {name} may have. Compare with values of [domain.{name}]."
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """A SQL statement that can be answered.
+
+    Attributes:
+        text: as it is written.
+        domain: the attributes and measures that it is about.
+        selections: the tables that are released for it.
+        query: what becomes of the released tables, in the SQL of DuckDB; their names are those of
+            `table_name`, and their columns those of `group_column`, `answer_column` and so on.
+        columns: the columns of its answer. In the answer to ``query`` a column with an interval
+            is followed by the two ends.
+    """
+
+    text: str
+    domain: Domain
+    selections: tuple[Selection, ...]
+    query: str
+    columns: tuple[OutputColumn, ...]
+
+    @property
+    def groups(self) -> tuple[Grouped, ...]:
+        """The columns of groups of all selections."""
+        return tuple(group for selection in self.selections for group in selection.groups)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The attributes whose outside values some answers leave out."""
+        names = frozenset[str]().union(*(selection.left_out for selection in self.selections))
+        return tuple(name for name in self.domain.names if name in names)
+
+    @property
+    def without_interval(self) -> tuple[str, ...]:
+        """The names of noisy columns whose interval cannot be computed."""
+        return tuple(
+            column.name for column in self.columns if column.has_noise and not column.has_interval
+        )
+
+    def needs(self) -> dict[str, frozenset[str]]:
+        """Return by attribute the parts that need a cell of their own."""
+        needs: dict[str, frozenset[str]] = {}
+        for selection in self.selections:
+            for name, parts in selection.needs().items():
+                needs[name] = needs.get(name, frozenset()) | parts
+        return needs
+
+    def over(self, domain: Domain) -> "Statement":
+        """Return the statement over a domain with further cells or levels."""
+        selections = tuple(replace(selection, domain=domain) for selection in self.selections)
+        return replace(self, domain=domain, selections=selections)
+
+    def workload(self, weight: Exact = 1) -> Workload:
+        """Return the workload of all columns of answers; too many groups are refused."""
+        for selection in self.selections:
+            selection.check_size()
+        return together(
+            [
+                selection.aggregate_workload(aggregate, grouping, weight)
+                for selection in self.selections
+                for grouping, aggregate in selection.workloads()
+            ]
+        )
+
+
+def table_name(number: int) -> str:
+    """Return the name of the table of a selection in a statement's query."""
+    return f" released {number}"
+
+
+def group_column(number: int) -> str:
+    """Return the name of a column of groups in a released table."""
+    return f" group {number}"
+
+
+def absent_column(number: int) -> str:
+    """Return the column name that is 1 where a set lacks a group, else 0."""
+    return f" absent {number}"
+
+
+def answer_column(number: int) -> str:
+    """Return the name of a column of answers in a released table."""
+    return f" answer {number}"
+
+
+def low_column(number: int) -> str:
+    """Return the column name of the lower ends of intervals."""
+    return f" low {number}"
+
+
+def high_column(number: int) -> str:
+    """Return the column name of the upper ends of intervals."""
+    return f" high {number}"
 
 
 _WORDS = {"null": "nulls", "outside": "values outside the domain"}

@@ -1,4 +1,4 @@
-"""The values of SQL expressions of one attribute, for every value that its column can hold.
+"""SQL expressions of one attribute, for all values of its column.
 
 An attribute has regular cells, and behind them two parts that every column has in SQL: nulls, and
 values that the domain does not list. DuckDB computes an expression over public values of the cells,
@@ -7,8 +7,10 @@ conditions have the three truth values of SQL, and a null falls into ELSE.
 """
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -54,7 +56,7 @@ _COMPARED = f"{_COMPARISONS}|{_CARRIERS}|And|Or|Not"
 _COMPUTED = (
     f"{_COMPARED}|Add|Sub|Mul|Div|IntDiv|Mod|Floor|Ceil|Round|Abs|Cast|TryCast|Substring|Left|Right"
     "|Upper|Lower|Trim|Length|I?Like|StartsWith|Concat|DPipe|DateTrunc|TimestampTrunc|Extract|Year"
-    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|Interval|Var|Tuple"
+    "|Quarter|Month|Week|Day|DayOfWeek|DayOfMonth|Date|TsOrDsToDate|TimeToStr|StrToTime|Interval|Var|Tuple"
 )
 _VALUE = " value"
 _MOST_ROWS = 2_000_000  # of public values that a column's cells stand for
@@ -68,7 +70,7 @@ def refused(clause: str, advice: str) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a column: the regular cells of its attribute, nulls and values outside.
+    """The parts of a column: its regular cells, nulls and outside values.
 
     Attributes:
         regular: the number of regular cells, which are the parts 0 to ``regular - 1``.
@@ -128,12 +130,12 @@ class Attribute:
 
 
 def expression_values(
-    of: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
+    attribute: Attribute, node: Node, find: FindColumn, sql_type: str | None = None
 ) -> tuple[object, ...]:
-    """Return the value of an expression of one attribute in every part of its column.
+    """Return the value of an expression in every part of its column.
 
     Args:
-        of: the attribute.
+        attribute: the attribute.
         node: the expression, whose columns are all of this attribute.
         find: looks up its columns.
         sql_type: the type to which the result is cast; None: its own.
@@ -145,13 +147,13 @@ def expression_values(
         InputError: a function that is not allowed, an expression that differs within a cell, or
             one that DuckDB cannot compute.
     """
-    kind = of.kind
-    _check_functions(of, node)
-    expression = _Expression(of, node, find, sql_type)
+    kind = attribute.kind
+    _check_functions(attribute, node)
+    expression = _Expression(attribute, node, find, sql_type)
     pairs = expression.regular_values()
     if len(pairs) > _MOST_ROWS:
         raise refused(
-            f"{of.clause} of {of.name}, which has {len(pairs)} values,",
+            f"{attribute.clause} of {attribute.name}, which has {len(pairs)} values,",
             "Give the attribute coarser cells",
         )
     parts = Parts.of(kind)
@@ -159,33 +161,49 @@ def expression_values(
     for part, values in results.items():
         if len(values) > 1:
             raise refused(
-                f"{of.clause} that cuts through the cell {kind.labels[part]} of {of.name}",
+                f"{attribute.clause} that cuts through the cell {kind.labels[part]} of {attribute.name}",
                 "Its values would be in two groups, and only the cell is counted; give "
-                f"[domain.{of.name}] finer cells",
+                f"[domain.{attribute.name}] finer cells",
             )
     outside = [expression.value_outside()] if parts.has_outside else []
     return (*(results[part].pop() for part in range(parts.regular + 1)), *outside)
 
 
-def truth_values(of: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
-    """Return whether a condition holds in every part: True, False, None or UNDECIDED."""
+def truth_values(attribute: Attribute, node: Node, find: FindColumn) -> tuple[object, ...]:
+    """Return where a condition is True, False, None or UNDECIDED."""
     from sqlglot import exp
 
     if isinstance(node, exp.Column):
-        values = column_values(of.kind, find(node)[1])[: of.kind.regular]
-        if not (is_boolean(of.kind) or all(isinstance(value, int) for value in values)):
+        values = column_values(attribute.kind, find(node)[1])[: attribute.kind.regular]
+        if not (is_boolean(attribute.kind) or all(isinstance(value, int) for value in values)):
             raise refused(
-                f"{of.clause} {node.name}, which is neither true nor false,",
+                f"{attribute.clause} {node.name}, which is neither true nor false,",
                 "Compare it with a value",
             )
-    return expression_values(of, node, find, "BOOLEAN")
+    return expression_values(attribute, node, find, "BOOLEAN")
 
 
-def _check_functions(of: Attribute, node: Node) -> None:
-    binned = isinstance(of.kind, (Bins, Edges))
+def constant_truth(clause: str, node: Node) -> bool:
+    """Return whether a condition without columns, such as ``1 = 1``, is true."""
+    import duckdb
+
+    for part in node.walk():
+        if not re.fullmatch(_COMPUTED, type(part).__name__):
+            raise refused(f"{_function_name(part)} in {clause}", "Leave the constant out")
+    try:
+        ((value,),) = _query(f"SELECT CAST(({node.sql('duckdb')}) AS BOOLEAN)", [])
+    except duckdb.Error as error:
+        raise InputError(
+            f"{clause} cannot be computed: {str(error).splitlines()[0]}. Leave the constant out."
+        ) from None
+    return value is True
+
+
+def _check_functions(attribute: Attribute, node: Node) -> None:
+    binned = isinstance(attribute.kind, (Bins, Edges))
     for part in node.walk():
         if not re.fullmatch(_COMPARED if binned else _COMPUTED, type(part).__name__):
-            raise refused(f"{_function_name(part)} in {of.clause}", _advice(of, part))
+            raise refused(f"{_function_name(part)} in {attribute.clause}", _advice(attribute, part))
 
 
 def _function_name(node: Node) -> str:
@@ -193,28 +211,26 @@ def _function_name(node: Node) -> str:
     return names[0] if names else type(node).__name__.upper()
 
 
-def _advice(of: Attribute, node: Node) -> str:
-    if type(node).__name__ in ("CurrentDate", "CurrentTimestamp", "CurrentTime"):
-        return "Write the date: a plan asks for the same whenever it is made"
-    if isinstance(of.kind, (Bins, Edges)):
-        return f"Bins of {of.name} are compared with their edges alone"
+def _advice(attribute: Attribute, node: Node) -> str:
+    if isinstance(attribute.kind, (Bins, Edges)):
+        return f"Bins of {attribute.name} are compared with their edges alone"
     return "Make a level of the attribute, and group by it"
 
 
 class _Expression:
-    """An expression of one attribute, which is computed over values of its column."""
+    """An expression of one attribute, computed over its column's values."""
 
     def __init__(
-        self, of: Attribute, node: Node, find: FindColumn, result_type: str | None
+        self, attribute: Attribute, node: Node, find: FindColumn, result_type: str | None
     ) -> None:
         from sqlglot import exp
 
         self._exp: Any = exp
-        self._of, self._kind = of, of.kind
+        self._of, self._kind = attribute, attribute.kind
         self._node, self._find, self._result_type = node, find, result_type
-        self._column_type, self._stand_ins = stand_ins(of.kind, self._numbers())
+        self._column_type, self._stand_ins = stand_ins(attribute.kind, self._numbers())
         names = {find(column)[1] for column in node.find_all(exp.Column)}
-        self._levels = {name: of.kind.level(name) for name in names if name is not None}
+        self._levels = {name: attribute.kind.level(name) for name in names if name is not None}
 
     def regular_values(self) -> list[tuple[int, Any]]:
         """Return pairs of a regular cell and a value of it."""
@@ -257,7 +273,7 @@ class _Expression:
         return results
 
     def value_outside(self) -> object:
-        """Return the value for all values outside the domain, or UNDECIDED if it differs."""
+        """Return the value outside the domain; UNDECIDED if it differs."""
         import duckdb
 
         if not self._only_compares():
@@ -274,7 +290,7 @@ class _Expression:
         return values.pop() if len(values) == 1 else UNDECIDED
 
     def _text(self) -> str:
-        """Return the expression as SQL, with the names of the columns that stand for cells."""
+        """Return the expression as SQL, over the columns of stand-ins."""
 
         def renamed(node: Node) -> Node:
             if not isinstance(node, self._exp.Column):
@@ -291,7 +307,7 @@ class _Expression:
         return [*numbers, *(-number for number in numbers)]
 
     def _only_compares(self) -> bool:
-        """Return whether the column is only compared, never computed with, nor is a level of it.
+        """Return whether the column, no level of it, is only compared.
 
         Then the result changes nowhere but at the constants that it is compared with.
         """
@@ -309,7 +325,7 @@ class _Expression:
         return True
 
     def _is_condition(self, node: Node) -> bool:
-        """Return whether a node is true, false or null, whatever the column's value is."""
+        """Return whether a node is always true, false or null."""
         conditions = (
             *(self._exp.EQ, self._exp.NEQ, self._exp.NullSafeEQ, self._exp.NullSafeNEQ),
             *(self._exp.GT, self._exp.GTE, self._exp.LT, self._exp.LTE),
@@ -327,7 +343,10 @@ class _Expression:
             yield from numbers_outside(self._kind, self._constants("DOUBLE"))
 
     def _texts_outside(self, kind: Categories) -> Iterator[object]:
-        """Yield the constants that are no category, and two texts that nothing is compared with."""
+        """Yield constants that are no category, and two further texts.
+
+        Nothing is compared with the two texts.
+        """
         listed = kind.lookup
         texts = self._constants("VARCHAR")
         yield from (text for text in texts if text and kind.reading.form(text) not in listed)
@@ -352,7 +371,7 @@ class _Expression:
                     yield day.isoformat()
 
     def _constants(self, sql_type: str) -> list[Any]:
-        """Return the values of the parts of the expression without columns, as one type."""
+        """Return the values of all parts without columns, as one type."""
         texts = [
             f"TRY_CAST(CAST(({node.sql('duckdb')}) AS VARCHAR) AS {sql_type})"
             for node in self._constant_nodes(self._node)
@@ -386,6 +405,24 @@ def _database() -> Any:
     return duckdb.connect(":memory:", config={"enable_external_access": False, "threads": 1})
 
 
+@contextmanager
+def released_database() -> Iterator[Any]:
+    """Yield an empty database that reaches no file and no variable."""
+    import duckdb
+
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "enable_external_access": False,
+        "python_enable_replacements": False,
+        "lock_configuration": True,
+        "threads": 1,
+    }
+    connection = duckdb.connect(":memory:", config=config)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
 def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
     """Return the rows of a query that names no table."""
     with _database().cursor() as cursor:
@@ -394,19 +431,21 @@ def _query(text: str, arguments: Sequence[object]) -> list[tuple[Any, ...]]:
 
 
 def plain_value(value: object) -> object:
-    """Return a value of DuckDB as a key: whole numbers without a point, times as texts."""
+    """Return a value of DuckDB as a key: whole numbers plain, times as text."""
     if isinstance(value, dt.datetime):
         is_midnight = value.time() == dt.time()
         return value.date().isoformat() if is_midnight else value.isoformat(" ", "minutes")
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (float, Decimal)):
+        if not math.isfinite(value):
+            return float(value)
         return int(value) if value == int(value) else float(value)
     return value
 
 
 def stand_ins(kind: Kind, compared: Iterable[Fraction]) -> tuple[str, list[tuple[int, Any]]]:
-    """Return the SQL type of a column, and pairs of a regular cell and a value of it.
+    """Return a column's SQL type, and pairs of a cell and a value of it.
 
     Together they decide every expression: these are all values; of bins, every edge and compared
     number, and one number between each two, since comparisons change nowhere else.
@@ -442,7 +481,7 @@ def _numbers_in_bins(kind: Bins | Edges, compared: Sequence[Fraction]) -> list[t
 
 
 def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
-    """Return every day of a domain of dates with its cell; of hours, their first and last moments."""
+    """Return each day of a domain of dates, or hour ends, with its cell."""
     count = (kind.end - kind.start).days + 1
     days = [kind.start + dt.timedelta(days=number) for number in range(count)]
     if kind.by != "hour":
@@ -459,7 +498,7 @@ def _times(kind: Dates) -> tuple[str, list[tuple[int, Any]]]:
 
 
 def numbers_outside(kind: Kind, compared: Sequence[float]) -> list[float]:
-    """Return numbers outside the domain, one for each stretch between compared numbers.
+    """Return a number outside the domain for each compared stretch.
 
     >>> numbers_outside(Integers(0, 9), [5])
     [-2.0, -1.0, 2.5, 6.333333333333333, 10.0, 11.0]

@@ -1,4 +1,4 @@
-"""Workloads: unions of products of query sets, each with a weight, and the statistics that are computed from their answers."""
+"""Workloads: weighted unions of products of query sets, and statistics."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -87,20 +87,22 @@ class Workload:
                     'its outside must be "clip".'
                 )
 
-    def tables_of(self, asked: Statistic) -> tuple[Product, ...]:
-        """The tables that a statistic is made of: counts and sums for means, counts up to every cell for the others.
+    def tables_of(self, statistic: Statistic) -> tuple[Product, ...]:
+        """The tables that a statistic is computed from.
+
+        Means need counts and sums; the others need counts up to every cell.
 
         Raises:
             InputError: one of them is not asked for.
         """
-        known = {product.table_key: product for product in self.products}
-        wanted = asked.questions(self.domain)
-        if not all(question in known for question in wanted):
+        product_of_key = {product.table_key: product for product in self.products}
+        keys = statistic.questions(self.domain)
+        if not all(question in product_of_key for question in keys):
             raise InputError(
-                f"The tables that the {asked.name} needs are not in the workload. Ask for both "
+                f"The tables that the {statistic.name} needs are not in the workload. Ask for both "
                 "together."
             )
-        return tuple(known[question] for question in wanted)
+        return tuple(product_of_key[question] for question in keys)
 
     def __repr__(self) -> str:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
@@ -114,8 +116,8 @@ class Workload:
     @property
     def has_targets(self) -> bool:
         """Whether a table or a statistic has a target."""
-        parts: Sequence[Product | Statistic] = (*self.products, *self.statistics)
-        return any(part.target is not None for part in parts)
+        entries: Sequence[Product | Statistic] = (*self.products, *self.statistics)
+        return any(entry.target is not None for entry in entries)
 
     @cached_property
     def rows(self) -> int:
@@ -125,23 +127,26 @@ class Workload:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that are asked about, in the order of the domain."""
-        asked = {name for name, _, _ in self.along}
-        return tuple(name for name in self.domain.names if name in asked)
+        queried_names = {name for name, _, _ in self.along}
+        return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def beyond_cells(self) -> tuple[str, ...]:
-        """The attributes along which more is asked than published cells, in domain order."""
-        asked = {name for name, queries_of, _ in self.along if queries_of != identity()}
-        return tuple(name for name in self.domain.names if name in asked)
+        """The attributes with other queries than cells, in domain order."""
+        queried_names = {name for name, queries_of, _ in self.along if queries_of != identity()}
+        return tuple(name for name in self.domain.names if name in queried_names)
 
     @property
     def has_hidden(self) -> bool:
-        """Whether an attribute that is asked about has a hidden cell, which no query asks for."""
+        """Whether an attribute of the workload has a hidden cell."""
         return any(self.domain.kind(name).hidden for name in self.attributes)
 
     @cached_property
     def along(self) -> tuple[tuple[str, QuerySet, Operator], ...]:
-        """The distinct pairs of an attribute and a query set, each with its operator, in order of first appearance."""
+        """The distinct attributes with query sets, and their operators.
+
+        They are in order of first appearance.
+        """
         return tuple(
             (along.name, along.query_set, along.operator)
             for along in index_queries(self.products).along
@@ -170,12 +175,15 @@ class Workload:
 
     @cached_property
     def measures(self) -> tuple[str | None, ...]:
-        """The measures of the tables, None for counts of rows, in order of first appearance."""
+        """The measures of the tables, None for counts, as they first appear."""
         return tuple(dict.fromkeys(product.measure for product in self.products))
 
     @cached_property
     def counted_sums(self) -> tuple[str, ...]:
-        """The measures with a table of sums that is also asked for as counts, of their values if the domain has these, else of rows."""
+        """The measures with a table of sums and the same table of counts.
+
+        The counts are of their values if the domain has these, else of rows.
+        """
         if len(self.measures) == 1:
             return ()
         tables = {
@@ -200,7 +208,7 @@ class Workload:
         size: Exact | None = None,
         rmse: Exact | None = None,
     ) -> "Workload":
-        """The same queries with a target for every table: how exact its answers must be.
+        """The same queries with a target for the error of every table.
 
         Args:
             margin: half width of every answer's interval at the release's level, in rows or in the
@@ -220,17 +228,21 @@ class Workload:
         >>> ln.marginals(ln.Domain(sex=["F", "M"]), ways=1).within(margin=50).products[0].target
         Target(kind='margin', most=Fraction(50, 1))
         """
-        wanted = target(margin=margin, relative=relative, size=size, rmse=rmse)
-        known = None if size is None else exact_positive("size", size)
-        if wanted is None and known is None:
+        target_value = target(margin=margin, relative=relative, size=size, rmse=rmse)
+        exact_size = None if size is None else exact_positive("size", size)
+        if target_value is None and exact_size is None:
             raise InputError(
                 "A target must have one of margin, relative (with size) and rmse; got none."
             )
-        products = tuple(replace(product, target=wanted, size=known) for product in self.products)
+        products = tuple(
+            replace(product, target=target_value, size=exact_size) for product in self.products
+        )
         return replace(self, products=products)
 
     def weighted_by(self, weight: str) -> "Workload":
-        """The same counts, sums and means with weights: a row counts, or adds its value, as many times as its weight says.
+        """The same counts, sums and means with weighted rows.
+
+        A row counts, or adds its value, as many times as its weight says.
 
         Args:
             weight: a measure whose bounds are not negative.
@@ -245,11 +257,11 @@ class Workload:
         >>> [table.name for table in ln.mean_queries(domain, "pay", by=["sex"]).weighted_by("w")]
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
-        known = self.domain.measures
-        weighs = known.get(weight) if isinstance(weight, str) else None
-        if type(weighs) is not Measure or weighs.low < 0:
+        measures = self.domain.measures
+        weight_measure = measures.get(weight) if isinstance(weight, str) else None
+        if type(weight_measure) is not Measure or weight_measure.low < 0:
             listed = ", ".join(
-                name for name, kind in known.items() if type(kind) is Measure and kind.low >= 0
+                name for name, kind in measures.items() if type(kind) is Measure and kind.low >= 0
             )
             advice = (
                 "Declare it: [measures.weight] clip = [0, 500] in a spec, ln.Measure in Python."
@@ -258,39 +270,45 @@ class Workload:
                 "a measure whose bounds are not negative ({listed})", listed=listed or "-"
             )
             raise refuse("weighted_by", weight, allowed, advice)
-        if any(not asked.form.of_measure for asked in self.statistics):
+        if any(not entry.form.of_measure for entry in self.statistics):
             raise InputError(
                 "weighted_by is for counts, sums and means; quantiles and distribution functions "
                 "have no weights. Leave it out there."
             )
-        if any(type(known[name]) not in (Measure, ValueCount) for name in self.measures if name):
+        if any(type(measures[name]) not in (Measure, ValueCount) for name in self.measures if name):
             raise InputError(
                 "weighted_by is for counts of rows and of values and for sums; counts of units, "
                 "and weighted tables, have no weights."
             )
         values = {product.measure: product.values_of for product in self}
-        called = {
+        weighted_names = {
             name: f"{weight} of rows with {of}" if of else f"{name} weighted by {weight}"
             for name, of in values.items()
             if name
         }
-        made = _with_measures(
-            self, {called[name]: Weighted(known[name], known[weight]) for name in called}
+        with_measures = _with_measures(
+            self,
+            {
+                weighted_names[name]: Weighted(measures[name], measures[weight])
+                for name in weighted_names
+            },
         )
         products = tuple(
             replace(
-                asked, measure=called[asked.measure] if asked.measure else weight
-            ).with_operators(asked.operators)
-            for asked in made
+                entry, measure=weighted_names[entry.measure] if entry.measure else weight
+            ).with_operators(entry.operators)
+            for entry in with_measures
         )
         return replace(
-            made,
+            with_measures,
             products=products,
-            statistics=tuple(replace(asked, of=called[asked.of]) for asked in self.statistics),
+            statistics=tuple(
+                replace(entry, of=weighted_names[entry.of]) for entry in self.statistics
+            ),
         )
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
-        """Return the weight by which the rows of a mean count; None where each row counts once."""
+        """Return the weight of the rows of a mean; None for equal weights."""
         measure = self.domain.measure(statistic.of) if statistic.form.of_measure else None
         return measure.weight if isinstance(measure, Weighted) else None
 
@@ -320,7 +338,7 @@ class Workload:
 
 
 def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """Return the tables with counts of rows, of values of a measure or of privacy units in place of counts of rows."""
+    """Return the tables with values, units or rows as what they count."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload
@@ -353,7 +371,7 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:
-    """Return the domain with values beyond the bounds of these attributes counted in their first and last cells."""
+    """Return the domain with outside numbers in first and last cells."""
     clipped = {name: domain.kind(name).clipped() for name in names}
     if all(clipped[name] is domain.kind(name) for name in clipped):
         return domain
@@ -369,7 +387,7 @@ _LEAVES_OUT = (
 
 
 def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Workload:
-    """Return the workload over a domain that clips the numbers of these statistics.
+    """Return the workload over a domain that clips its statistics' numbers.
 
     Raises:
         InputError: a table of the workload needs an attribute as it was.
@@ -390,7 +408,7 @@ def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Worklo
 
 
 def with_domain(workload: Workload, domain: Domain) -> Workload:
-    """Return the same questions over another domain, in which their attributes have the same cells."""
+    """Return the workload over another domain with the same cells."""
     if domain is workload.domain:
         return workload
     products = tuple(
@@ -400,7 +418,7 @@ def with_domain(workload: Workload, domain: Domain) -> Workload:
 
 
 def questions_over(questions: Workload, domain: Domain) -> Workload | None:
-    """Return questions over the domain of a release, None if they are about another one.
+    """Return the workload over a release's domain; None if it differs.
 
     A release may clip numbers whose quantiles it has, where the domain of the questions does not.
     """
@@ -419,35 +437,44 @@ def questions_over(questions: Workload, domain: Domain) -> Workload | None:
 
 
 def _with_measures(workload: Workload, counts: Mapping[str, Measure]) -> Workload:
-    """Return the workload over its domain with these measures, which are no sums, added at the end."""
-    known = workload.domain.measures
-    if taken := [name for name in counts if known.get(name, counts[name]) != counts[name]]:
+    """Return the workload with further measures that are no sums."""
+    measures_before = workload.domain.measures
+    if taken := [
+        name for name in counts if measures_before.get(name, counts[name]) != counts[name]
+    ]:
         raise refuse(
             "the name of a measure",
             taken[0],
             "another one, as a count of units or of values has it",
         )
-    measures = {name: measure for name, measure in known.items() if name not in counts} | {**counts}
-    if [*measures] == [*known]:
+    measures = {
+        name: measure for name, measure in measures_before.items() if name not in counts
+    } | {**counts}
+    if [*measures] == [*measures_before]:
         return workload
     kinds = {name: workload.domain.kind(name) for name in workload.domain.names}
     return with_domain(workload, Domain(kinds, measures=measures))
 
 
 def together(asked: Sequence[Workload]) -> Workload:
-    """Return all that several workloads ask, as ``+`` does; a table that is asked for twice gets the sum of its weights."""
+    """Return the union of workloads, as ``+`` does.
+
+    A table that is in several has the sum of its weights.
+    """
     counts = {
         name: kind
-        for part in asked
-        for name, kind in part.domain.measures.items()
+        for workload in asked
+        for name, kind in workload.domain.measures.items()
         if type(kind) is not Measure
     }
-    numbers = [*chain.from_iterable(part.statistics for part in asked)]
-    parts = [_with_clipped(part, numbers) for part in asked]
-    parts = [_with_measures(part, counts) for part in parts] if counts else parts
-    known: dict[tuple[object, ...], Product] = {}
-    for product in chain.from_iterable(part.products for part in parts):
-        if same := known.get(product.table_key):
+    numbers = [*chain.from_iterable(workload.statistics for workload in asked)]
+    workloads = [_with_clipped(workload, numbers) for workload in asked]
+    workloads = (
+        [_with_measures(workload, counts) for workload in workloads] if counts else workloads
+    )
+    product_of_key: dict[tuple[object, ...], Product] = {}
+    for product in chain.from_iterable(workload.products for workload in workloads):
+        if same := product_of_key.get(product.table_key):
             targets, sizes = (
                 {same.target, product.target} - {None},
                 {same.size, product.size} - {None},
@@ -461,13 +488,13 @@ def together(asked: Sequence[Workload]) -> Workload:
                     )
                 )
             weight, target_of = same.weight + product.weight, next(iter(targets), None)
-            known[product.table_key] = replace(
+            product_of_key[product.table_key] = replace(
                 same, weight=weight, target=target_of, size=next(iter(sizes), None)
             )
         else:
-            known[product.table_key] = product
-    statistics = dict.fromkeys(chain.from_iterable(part.statistics for part in parts))
-    return Workload(parts[0].domain, tuple(known.values()), tuple(statistics))
+            product_of_key[product.table_key] = product
+    statistics = dict.fromkeys(chain.from_iterable(workload.statistics for workload in workloads))
+    return Workload(workloads[0].domain, tuple(product_of_key.values()), tuple(statistics))
 
 
 def from_json(
@@ -496,7 +523,7 @@ def from_json(
 
 
 def _weight(value: Exact) -> Fraction:
-    """Read the weight of a table; its square must be far from the ends of doubles."""
+    """Read the weight of a table, whose square must be a normal double."""
     weight = exact_positive("weight", value)
     if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
         raise refuse("weight", value, "a number above 0, between 1e-100 and 1e100")
@@ -506,19 +533,28 @@ def _weight(value: Exact) -> Fraction:
 def _product(
     domain: Domain, sets: Mapping[str, object], weight: Exact, measure: str | None
 ) -> Product:
-    """Return a product of what is asked along attributes, without those that are summed over, or refuse what does not fit."""
+    """Return a product of queries along attributes, without totals.
+
+    What does not fit is refused.
+    """
     for name in sets:
         if name not in domain.names:
             raise refuse("an attribute of a query", name, "one of " + ", ".join(domain.names))
     _check_measure(domain, measure)
     read = {name: query_set(name, sets[name]) for name in domain.names if name in sets}
-    kept = {name: q for name, q in read.items() if q != total()}
-    for name, q in kept.items():
-        q.operator(name, domain.kind(name))  # refuses what does not fit, now rather than later
+    query_sets_by_name = {
+        name: query_set_value
+        for name, query_set_value in read.items()
+        if query_set_value != total()
+    }
+    for name, query_set_value in query_sets_by_name.items():
+        query_set_value.operator(
+            name, domain.kind(name)
+        )  # refuses what does not fit, now rather than later
     return Product(
         domain=domain,
-        attributes=tuple(kept),
-        query_sets=tuple(kept.values()),
+        attributes=tuple(query_sets_by_name),
+        query_sets=tuple(query_sets_by_name.values()),
         weight=_weight(weight),
         measure=measure,
     )
@@ -628,7 +664,10 @@ def marginals(
     _check_measure(domain, sum)
     # Very many tables share their parts: what is alike is checked and made once.
     share = _weight(weight)
-    operators = {name: asked.operator(name, domain.kind(name)) for name, asked in sets.items()}
+    operators = {
+        name: query_set_value.operator(name, domain.kind(name))
+        for name, query_set_value in sets.items()
+    }
     products = []
     for set_ in chosen:
         along = tuple(map(sets.__getitem__, set_))
@@ -649,7 +688,9 @@ def mean_queries(
     margin: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Workload:
-    """Means of a measure by group, of the rows with a value: the sums and the counts of values that they follow from are answered too.
+    """Means of a measure by group, of the rows with a value.
+
+    The sums and counts of values that they follow from are answered too.
 
     Args:
         domain: the domain.
@@ -670,11 +711,13 @@ def mean_queries(
     >>> [product.name for product in ln.mean_queries(domain, "pay", by=["sex"])]
     ['count of pay by sex', 'sum of pay by sex']
     """
-    asked = checked_statistic(domain, "means", of, None, by, size, target(margin=margin, rmse=rmse))
-    tables = queries(domain, asked.along, weight=weight, count=of) + queries(
-        domain, asked.along, weight=weight, sum=of
+    statistic = checked_statistic(
+        domain, "means", of, None, by, size, target(margin=margin, rmse=rmse)
     )
-    return replace(tables, statistics=(asked,))
+    tables = queries(domain, statistic.along, weight=weight, count=of) + queries(
+        domain, statistic.along, weight=weight, sum=of
+    )
+    return replace(tables, statistics=(statistic,))
 
 
 def quantile_queries(
@@ -686,7 +729,9 @@ def quantile_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Quantiles of a number by group: the counts up to every cell that they follow from are asked for, and answered too.
+    """Quantiles of a number by group.
+
+    The counts up to every cell that they follow from are answered too.
 
     Values beyond the bounds of the number count in its first and last cell: the domain of the
     workload has ``outside="clip"`` for it. A table of the same number that leaves such values out
@@ -708,14 +753,16 @@ def quantile_queries(
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'
     """
-    asked = checked_statistic(domain, "quantiles", of, at, by, size)
-    return _of_number(domain, asked, weight)
+    statistic = checked_statistic(domain, "quantiles", of, at, by, size)
+    return _of_number(domain, statistic, weight)
 
 
 def cdf_queries(
     domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None
 ) -> Workload:
-    """The distribution function of a number by group, from counts up to every cell, which are answered too.
+    """The distribution function of a number by group.
+
+    The counts up to every cell that it follows from are answered too.
 
     Args:
         domain: the domain.
@@ -730,12 +777,12 @@ def cdf_queries(
     >>> ln.cdf_queries(ln.Domain(age=ln.Integers(17, 90)), "age").statistics[0].name
     'distribution of age'
     """
-    asked = checked_statistic(domain, "cdf", of, None, by, size)
-    return _of_number(domain, asked, weight)
+    statistic = checked_statistic(domain, "cdf", of, None, by, size)
+    return _of_number(domain, statistic, weight)
 
 
 def _of_number(domain: Domain, statistic: Statistic, weight: Exact) -> Workload:
-    """Return the counts up to every cell of a number and a statistic that is computed from them.
+    """Return the counts up to every cell of a number, and a statistic.
 
     Values beyond the bounds are counted in the first and the last cell, whatever the domain does
     with them elsewhere: the quantiles of the values between the bounds are other ones.

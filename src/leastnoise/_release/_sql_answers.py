@@ -1,0 +1,167 @@
+"""Answers of SQL statements, computed from the tables and statistics of a release."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from leastnoise._domain import UnitCount
+from leastnoise._frames import Columns, UniqueNames
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import Array, FloatArray
+from leastnoise._workload import (
+    Aggregate,
+    Selection,
+    SqlSettings,
+    Statement,
+    Workload,
+    answer_column,
+    high_column,
+    low_column,
+    read_statements,
+    run_query,
+    to_array,
+)
+
+AnswerWorkload = Callable[[Workload], tuple[FloatArray, FloatArray, FloatArray]]
+"""From the workload of one aggregate to its answers and the lower and upper ends of their
+intervals, one axis for each attribute."""
+
+
+def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Statement:
+    """Read a text that holds one SQL statement, over the domain of a workload.
+
+    Args:
+        workload: that of the plan.
+        settings: the unit, the current day and the join.
+        text: the statement.
+
+    Raises:
+        InputError: the statement cannot be answered, or the text has several.
+    """
+    once_for_each_unit = UnitCount()  # its attributes are the same in all rows of a unit
+    of_unit = {
+        name
+        for product in workload
+        if product.measure and product.domain.measure(product.measure) == once_for_each_unit
+        for name in product.attributes
+    }
+    settings = replace(settings, of_unit=tuple(sorted(of_unit)))
+    statements = read_statements(workload.domain, [text], settings)
+    if len(statements) != 1:
+        raise refuse("the SQL that a table answers", f"{len(statements)} statements", "one")
+    return statements[0]
+
+
+def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
+    """Return the position of an aggregate's statistic or table in a workload.
+
+    None if the workload lacks it.
+    """
+    if aggregate_workload.statistics:
+        statistics = [
+            replace(statistic, size=None, target=None) for statistic in workload.statistics
+        ]
+        statistic = aggregate_workload.statistics[0]
+        return statistics.index(statistic) if statistic in statistics else None
+    table_keys = [product.table_key for product in workload]
+    table_key = aggregate_workload.products[0].table_key
+    return table_keys.index(table_key) if table_key in table_keys else None
+
+
+def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
+    """Check that a plan has the tables and statistics of statements, before a payment.
+
+    Raises:
+        InputError: it lacks one, or a statement cannot be answered.
+    """
+    for text in texts:
+        statement = read_statement(workload, settings, text)
+        for selection in statement.selections:
+            for grouping, aggregate in selection.workloads():
+                needed = selection.aggregate_workload(aggregate, grouping)
+                if find_answer(workload, needed) is None:
+                    name = (needed.statistics or needed.products)[0].name
+                    raise InputError(
+                        f"The statement {text!r} needs {name}, which the plan does not have. Ask "
+                        "for it with leastnoise.sql."
+                    )
+
+
+def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> Columns:
+    """Return the columns of SELECT by name.
+
+    A column ``n`` with an interval is followed by its ends, ``n_low`` and ``n_high``.
+
+    Args:
+        statement: the statement.
+        answer_workload: answers the workload of one aggregate.
+
+    Guarantees: groups without rows are included; a column that is not in a set of groups is None
+        there, as in SQL.
+    """
+    released = [_released_columns(selection, answer_workload) for selection in statement.selections]
+    values = iter(run_query(statement, released))
+    names = UniqueNames(set())
+    columns: Columns = {}
+    for column in statement.columns:
+        endings = ("", "_low", "_high") if column.has_interval else ("",)
+        for ending in endings:
+            name = names.make_unique(f"{column.name}{ending}")
+            columns[name] = to_array(next(values), are_noisy=column.has_noise)
+    return columns
+
+
+def _released_columns(selection: Selection, answer_workload: AnswerWorkload) -> dict[str, Array]:
+    """Return the answers of a selection and the ends of their intervals, by column."""
+    columns: dict[str, Array] = {}
+    for number, aggregate in enumerate(selection.aggregates):
+        arrays = [
+            _aggregate_answers(selection, aggregate, grouping, answer_workload)
+            for grouping in selection.sets
+        ]
+        names = (answer_column(number), low_column(number), high_column(number))
+        for name, parts in zip(names, zip(*arrays, strict=True), strict=True):
+            columns[name] = np.concatenate(parts)
+    return columns
+
+
+def _aggregate_answers(
+    selection: Selection,
+    aggregate: Aggregate,
+    grouping: Sequence[int],
+    answer_workload: AnswerWorkload,
+) -> list[FloatArray]:
+    """Return the answer of every group of a grouping set and the ends of its interval.
+
+    If FILTER leaves no cell, counts and sums are exactly 0.
+    """
+    shown_keys = selection.group_keys(grouping, selection.condition)
+    counted_keys = selection.group_keys(grouping, selection.condition_of(aggregate))
+    positions = _positions(shown_keys, counted_keys)
+    is_empty = np.zeros([len(along) for along in positions], dtype=np.bool_)
+    for axis, along in enumerate(positions):
+        shape = [1] * len(positions)
+        shape[axis] = -1
+        is_empty |= (along < 0).reshape(shape)
+    empty_value = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
+    counted_shape = tuple(map(len, counted_keys.values()))
+    workload = selection.aggregate_workload(aggregate, grouping)
+    results = []
+    for values in answer_workload(workload):
+        counted = values.reshape(counted_shape)
+        shown = counted[np.ix_(*positions)] if positions else counted
+        results.append(np.where(is_empty, empty_value, shown).reshape(-1))
+    return results
+
+
+def _positions(
+    shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
+) -> list[Array]:
+    """Return for every attribute where the keys that are shown are counted; -1 for nowhere."""
+    positions = []
+    for name, keys in counted_keys.items():
+        position_of = {key: position for position, key in enumerate(keys)}
+        shown = shown_keys.get(name, keys)
+        positions.append(np.array([position_of.get(key, -1) for key in shown]))
+    return positions

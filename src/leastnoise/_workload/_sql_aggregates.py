@@ -1,0 +1,563 @@
+"""Reads COUNT, SUM, AVG and quantiles as expressions of answers.
+
+What SUM and AVG are of is a sum of terms: a factor times a measure or 1, each over some rows. So
+``SUM(CASE WHEN refund THEN -amount ELSE amount END)`` is a difference of two released sums, and the
+mean of zeros and ones is a quotient of two released counts.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from leastnoise._workload._sql_columns import ColumnReader
+from leastnoise._workload._sql_conditions import (
+    EVERYTHING,
+    Condition,
+    intersect,
+    keeps_nothing,
+    merge,
+    overlap,
+    subtract,
+)
+from leastnoise._workload._sql_statement import Aggregate
+from leastnoise._workload._sql_values import Node, refused
+from leastnoise._workload._workload import quantile_queries
+
+Boxes = tuple[Condition, ...]
+
+_NUMBER_TYPES = ("DOUBLE", "FLOAT", "DECIMAL", "BIGDECIMAL", "REAL")
+_ADVICE = {
+    "Min": "Take a quantile such as 0.01: one person decides an extreme",
+    "Max": "Take a quantile such as 0.99: one person decides an extreme",
+    "Stddev": "Take quantiles, such as 0.16 and 0.84, which are a standard deviation from the "
+    "median of a normal distribution",
+}
+_ADVICE |= dict.fromkeys(("StddevSamp", "StddevPop", "Variance", "VariancePop"), _ADVICE["Stddev"])
+_USUAL_ADVICE = "Answers are COUNT, SUM, AVG, PERCENTILE_CONT and MEDIAN, each of one column"
+_DIFFERENT_UNITS = (
+    "These are answered under conditions that AND joins. Name the attributes in GROUP BY, or "
+    "write a statement for each part"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of what SUM or AVG is of.
+
+    Attributes:
+        factor: by which it is multiplied.
+        kind: "rows", "values", "sum" or "weighted", as of an `Aggregate`.
+        of: the measure.
+        weight: the measure that weights it.
+        boxes: the rows that it is about.
+        is_counted: whether its rows are counted by AVG; not those of ``1`` in ``amount + 1``,
+            which are counted already.
+    """
+
+    factor: Fraction
+    kind: str
+    of: str = ""
+    weight: str = ""
+    boxes: Boxes = EVERYTHING
+    is_counted: bool = True
+
+
+class AggregateReader:
+    """Reads the aggregates of one SELECT."""
+
+    def __init__(
+        self,
+        columns: ColumnReader,
+        unit: str | None,
+        where: Boxes,
+        answer_node: Callable[[Aggregate], Node],
+        *,
+        are_added_up: bool = False,
+    ) -> None:
+        """Keep what the aggregates of a SELECT share.
+
+        Args:
+            columns: looks up columns.
+            unit: the column of the privacy unit.
+            where: the boxes of WHERE. One box is a condition of the selection itself; if there are
+                several, each aggregate is computed over every box.
+            answer_node: returns the column of a released answer.
+            are_added_up: whether each group has the rows of several released groups.
+        """
+        from sqlglot import exp
+
+        self.exp: Any = exp
+        self._columns = columns
+        self._unit = unit
+        self._where = where
+        self._answer_node = answer_node
+        self._are_added_up = are_added_up
+
+    def expression(self, node: Node, boxes: Boxes | None = None) -> Node:
+        """Return an aggregate as an expression of released answers.
+
+        Args:
+            node: the aggregate.
+            boxes: the rows that FILTER keeps; None: all.
+
+        Raises:
+            InputError: it cannot be answered.
+        """
+        exp = self.exp
+        boxes = EVERYTHING if boxes is None else boxes
+        if isinstance(node, exp.Filter):
+            condition = self._columns.boxes("FILTER", node.expression.this)
+            rows = intersect("FILTER", boxes, condition)
+            intersect("WHERE with FILTER", self._where, rows)  # raises if nothing is left
+            return self.expression(node.this, rows)
+        if isinstance(node, exp.WithinGroup):
+            return self._ordered_quantile(node, boxes)
+        quantiles = (
+            *(exp.PercentileCont, exp.PercentileDisc, exp.Quantile),
+            *(exp.ApproxQuantile, exp.Median),
+        )
+        if isinstance(node, quantiles):
+            share_node = node.args.get("quantile") or node.args.get("expression")
+            is_median = share_node is None
+            share = Fraction(1, 2) if is_median else read_number(node.key.upper(), share_node)
+            return self._quantile(node, node.this, share, boxes)
+        if isinstance(node, exp.CountIf):
+            condition = self._columns.boxes("COUNT_IF", node.this)
+            return self._rows(node, intersect("COUNT_IF", boxes, condition))
+        if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
+            return self._distinct_count(node, node.this.expressions, boxes)
+        if isinstance(node, exp.ApproxDistinct):
+            return self._distinct_count(node, [node.this], boxes)
+        if isinstance(node, exp.Count):
+            return self._count(node, boxes)
+        if isinstance(node, exp.Sum):
+            return self._sum(node, boxes)
+        if isinstance(node, exp.Avg):
+            return self._mean(node, boxes)
+        raise refused(node.sql("duckdb"), _ADVICE.get(type(node).__name__, _USUAL_ADVICE))
+
+    # Answers
+
+    def _answers(self, template: Aggregate, boxes: Boxes) -> list[Node]:
+        """Return the released answers of an aggregate over disjoint boxes."""
+        conditions = self._within_where(merge(self._columns.domain, boxes))
+        return [
+            self._answer_node(replace(template, condition=condition)) for condition in conditions
+        ]
+
+    def _within_where(self, boxes: Boxes) -> Boxes:
+        """Return the conditions of boxes in addition to that of WHERE."""
+        conditions = overlap("WHERE", boxes, self._where)
+        if len(self._where) > 1:
+            return merge(self._columns.domain, conditions)
+        return tuple(box for box in boxes if overlap("WHERE", [box], self._where))
+
+    def _rows(self, node: Node, boxes: Boxes) -> Node:
+        return self._total(node, self._answers(Aggregate(node.sql("duckdb"), "rows"), boxes))
+
+    def _total(self, node: Node, answers: Sequence[Node]) -> Node:
+        """Return the sum of expressions.
+
+        Raises:
+            InputError: there are none, since no row fulfils the conditions.
+        """
+        if not answers:
+            names = self._columns.attribute_names(node.key.upper(), _without_measures(self, node))
+            raise keeps_nothing(node.sql("duckdb"), *names)
+        total = answers[0]
+        for answer in answers[1:]:
+            total = self.exp.Add(this=total, expression=answer)
+        return total if len(answers) == 1 else self.exp.Paren(this=total)
+
+    def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
+        """Return the answer of an aggregate that boxes cannot add up."""
+        if self._are_added_up:
+            raise refused(
+                f"{node.sql('duckdb')} by an expression of several attributes",
+                "Name the attributes in GROUP BY, each for itself",
+            )
+        answers = self._answers(template, boxes)
+        if len(answers) > 1:
+            raise refused(f"{node.sql('duckdb')} with OR across attributes", _DIFFERENT_UNITS)
+        return self._total(node, answers)
+
+    # Quantiles and units
+
+    def _ordered_quantile(self, node: Node, boxes: Boxes) -> Node:
+        """Return PERCENTILE_CONT(share) WITHIN GROUP (ORDER BY column)."""
+        (ordered,) = node.expression.expressions
+        share = read_number(node.this.key.upper(), node.this.this)
+        share = 1 - share if ordered.args.get("desc") else share
+        return self._quantile(node, ordered.this, share, boxes)
+
+    def _quantile(self, node: Node, column: Node, share: Fraction, boxes: Boxes) -> Node:
+        attribute, level_name = self._columns.find("A quantile", column)
+        if level_name is not None:
+            raise refused(
+                f"A quantile of the level {level_name}", "Take it of an attribute of numbers"
+            )
+        quantile_queries(self._columns.domain, attribute, [share])  # whether it has numbers
+        quantile = Aggregate(node.sql("duckdb"), "quantile", attribute, share)
+        return self._of_one_box(node, quantile, boxes)
+
+    def _distinct_count(self, node: Node, counted: Sequence[Node], boxes: Boxes) -> Node:
+        """Return COUNT(DISTINCT unit), also of CASE WHEN condition THEN unit END."""
+        exp = self.exp
+        if len(counted) == 1 and isinstance(counted[0], (exp.Case, exp.If)):
+            branches = [
+                (own, result)
+                for own, result in self._branches("COUNT of CASE", counted[0])
+                if not isinstance(result, exp.Null)
+            ]
+            results = {result.sql("duckdb").lower() for _, result in branches}
+            if len(results) == 1:
+                own = tuple(box for boxes_of_branch, _ in branches for box in boxes_of_branch)
+                rows = intersect("COUNT of CASE", boxes, own)
+                return self._distinct_count(node, [branches[0][1]], rows)
+        names = [column.name or column.sql("duckdb") for column in counted]
+        are_columns = all(isinstance(column, exp.Column) for column in counted)
+        is_unit = self._unit is not None and [name.lower() for name in names] == [
+            self._unit.lower()
+        ]
+        if self._unit is None or not is_unit or not are_columns:
+            state = (
+                f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
+            )
+            raise refused(
+                f"COUNT(DISTINCT {', '.join(names)})",
+                f"Units alone are counted, by the column of [privacy] unit; {state}",
+            )
+        return self._of_one_box(node, Aggregate(node.sql("duckdb"), "units", self._unit), boxes)
+
+    # COUNT, SUM and AVG
+
+    def _count(self, node: Node, boxes: Boxes) -> Node:
+        """Return COUNT(x): the rows in which x is not null."""
+        counts = [
+            answer
+            for kind, measure, own in self._merged(self._counted_rows(node.this, boxes))
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
+        ]
+        return self._total(node, counts)
+
+    def _counted_rows(self, node: Node | None, boxes: Boxes) -> Iterator[tuple[str, str, Boxes]]:
+        """Yield what COUNT counts: rows, or values of a measure, over some boxes."""
+        exp = self.exp
+        if node is None:  # COUNT() is COUNT(*)
+            yield "rows", "", boxes
+            return
+        inner = self._without_cast(node.unnest())
+        if isinstance(inner, exp.Null):
+            return
+        if isinstance(inner, (exp.Star, exp.Literal, exp.Boolean)):
+            yield "rows", "", boxes
+        elif isinstance(inner, (exp.Case, exp.If)):
+            for own, result in self._branches("COUNT of CASE", inner):
+                yield from self._counted_rows(result, overlap("COUNT of CASE", boxes, own))
+        elif self.is_attribute_only(inner):
+            is_given = exp.Not(this=exp.Is(this=inner.copy(), expression=exp.Null()))
+            yield "rows", "", overlap("COUNT", boxes, self._columns.boxes("COUNT", is_given))
+        else:
+            yield "values", self._columns.measure("COUNT", inner), boxes
+
+    def is_attribute_only(self, node: Node) -> bool:
+        """Return whether a node is a column of an attribute, and of no measure."""
+        if not isinstance(node, self.exp.Column) or self._columns.fitting_measures(node):
+            return False
+        return self._columns.is_attribute(node)
+
+    def _merged(self, counted: Iterator[tuple[str, str, Boxes]]) -> list[tuple[str, str, Boxes]]:
+        """Return what is counted with the boxes of equal kinds together."""
+        boxes_of: dict[tuple[str, str], Boxes] = {}
+        for kind, measure, boxes in counted:
+            boxes_of[kind, measure] = (*boxes_of.get((kind, measure), ()), *boxes)
+        return [(kind, measure, boxes) for (kind, measure), boxes in boxes_of.items()]
+
+    def _sum(self, node: Node, boxes: Boxes) -> Node:
+        return self._total(node, self._weighted_answers(node, self._terms(node, node.this, boxes)))
+
+    def _weighted_answers(self, node: Node, terms: Sequence[Term]) -> list[Node]:
+        """Return the released answers of terms, each times its factor."""
+        return [
+            self._scaled(answer, term.factor)
+            for term in terms
+            if term.factor != 0
+            for answer in self._answers(
+                Aggregate(node.sql("duckdb"), term.kind, term.of, weight=term.weight),
+                term.boxes,
+            )
+        ]
+
+    def _scaled(self, node: Node, factor: Fraction) -> Node:
+        """Return a factor times an expression."""
+        exp = self.exp
+        if factor == 1:
+            return node
+        if factor == -1:
+            return exp.Neg(this=node)
+        literal = exp.Literal.number(repr(float(abs(factor))))
+        return exp.Mul(this=exp.Neg(this=literal) if factor < 0 else literal, expression=node)
+
+    def _mean(self, node: Node, boxes: Boxes) -> Node:
+        """Return AVG: a released mean, or a quotient of released sums and counts."""
+        exp = self.exp
+        terms = self._terms(node, node.this, boxes)
+        if any(term.kind == "weighted" for term in terms):
+            raise refused(
+                "AVG of an expression",
+                "A weighted mean is SUM(weight * x) / SUM(weight)",
+            )
+        single = terms[0] if len(terms) == 1 else None
+        if single is not None and single.kind == "sum" and not self._are_added_up:
+            merged = self._within_where(merge(self._columns.domain, single.boxes))
+            if len(merged) == 1:
+                mean = Aggregate(node.sql("duckdb"), "mean", single.of, condition=merged[0])
+                return self._scaled(self._answer_node(mean), single.factor)
+        count_kinds = {"rows": "rows", "sum": "values"}
+        counted = self._merged(
+            (count_kinds[term.kind], term.of, term.boxes) for term in terms if term.is_counted
+        )
+        counts = [
+            answer
+            for kind, measure, own in counted
+            for answer in self._answers(Aggregate(node.sql("duckdb"), kind, measure), own)
+        ]
+        divisor = exp.Nullif(this=self._total(node, counts), expression=exp.Literal.number(0))
+        dividend = self._total(node, self._weighted_answers(node, terms))
+        return exp.Paren(this=exp.Div(this=dividend, expression=divisor))
+
+    # Terms
+
+    def _terms(self, node: Node, operand: Node, boxes: Boxes) -> list[Term]:
+        """Return the terms of SUM or AVG, without equal ones."""
+        collected: dict[tuple[Fraction, str, str, str, bool], Boxes] = {}
+        for term in self._read_terms(node, operand, boxes):
+            key = (term.factor, term.kind, term.of, term.weight, term.is_counted)
+            collected[key] = (*collected.get(key, ()), *term.boxes)
+        return [
+            Term(factor, kind, name, weight, own, is_counted)
+            for (factor, kind, name, weight, is_counted), own in collected.items()
+            if own
+        ]
+
+    def _read_terms(self, node: Node, operand: Node, boxes: Boxes) -> Iterator[Term]:
+        exp = self.exp
+        clause = node.key.upper()
+        inner = self._without_cast(operand.unnest())
+        if isinstance(inner, exp.Null):
+            return
+        number = _constant_number(inner)
+        if number is not None:
+            yield Term(number, "rows", boxes=boxes)
+        elif isinstance(inner, (exp.Case, exp.If)):
+            for own, result in self._branches(f"{clause} of CASE", inner):
+                yield from self._read_terms(node, result, overlap(clause, boxes, own))
+        elif isinstance(inner, exp.Coalesce) and self._is_zero_for_null(node, inner):
+            yield from self._read_terms(node, inner.this, boxes)
+        elif not isinstance(inner, exp.Column) or self.is_attribute_only(inner):
+            yield from self._compound_terms(node, inner, boxes)
+        else:
+            yield Term(Fraction(1), "sum", self._columns.measure(clause, inner), boxes=boxes)
+
+    def _is_zero_for_null(self, node: Node, coalesce: Node) -> bool:
+        """Return whether COALESCE(x, 0) adds the same as x: in a sum it does."""
+        values = coalesce.expressions
+        return isinstance(node, self.exp.Sum) and [*map(_constant_number, values)] == [0]
+
+    def _compound_terms(self, node: Node, inner: Node, boxes: Boxes) -> Iterator[Term]:
+        """Yield the terms of conditions, of multiples and of sums with a number."""
+        exp = self.exp
+        clause = node.key.upper()
+        if self._columns.is_truth(inner):
+            yield Term(Fraction(1), "rows", boxes=self._true(clause, inner, boxes))
+            negated = exp.Not(this=exp.Paren(this=inner.copy()))
+            yield Term(Fraction(0), "rows", boxes=self._true(clause, negated, boxes))
+            return
+        if isinstance(inner, exp.Neg):
+            yield from self._multiples(node, inner.this, Fraction(-1), boxes)
+            return
+        left_number = _constant_number(inner.args.get("this"))
+        right_number = _constant_number(inner.args.get("expression"))
+        if isinstance(inner, exp.Mul) and left_number is not None:
+            yield from self._multiples(node, inner.expression, left_number, boxes)
+        elif isinstance(inner, exp.Mul) and right_number is not None:
+            yield from self._multiples(node, inner.this, right_number, boxes)
+        elif isinstance(inner, exp.Div) and right_number:
+            yield from self._multiples(node, inner.this, 1 / right_number, boxes)
+        elif isinstance(inner, exp.Mul):
+            yield self._weighted_term(inner, boxes)
+        elif isinstance(inner, (exp.Add, exp.Sub)) and right_number is not None:
+            sign = -1 if isinstance(inner, exp.Sub) else 1
+            yield from self._shifted(node, inner.this, Fraction(1), sign * right_number, boxes)
+        elif isinstance(inner, (exp.Add, exp.Sub)) and left_number is not None:
+            sign = -1 if isinstance(inner, exp.Sub) else 1
+            yield from self._shifted(node, inner.expression, Fraction(sign), left_number, boxes)
+        else:
+            self._columns.measure(clause, inner)  # raises
+
+    def _true(self, clause: str, node: Node, boxes: Boxes) -> Boxes:
+        return overlap(clause, boxes, self._columns.true_boxes(clause, node))
+
+    def _multiples(
+        self, node: Node, operand: Node, factor: Fraction, boxes: Boxes
+    ) -> Iterator[Term]:
+        for term in self._read_terms(node, operand, boxes):
+            yield replace(term, factor=factor * term.factor)
+
+    def _shifted(
+        self, node: Node, operand: Node, factor: Fraction, shift: Fraction, boxes: Boxes
+    ) -> Iterator[Term]:
+        """Yield the terms of ``factor * operand + shift``.
+
+        The shift counts where ``operand`` is not null.
+        """
+        count_kinds = {"rows": "rows", "sum": "values"}
+        for term in self._read_terms(node, operand, boxes):
+            if term.kind not in count_kinds:
+                raise refused(f"{node.key.upper()} of an expression", "Add the number afterwards")
+            yield replace(term, factor=factor * term.factor)
+            if term.is_counted:
+                kind = count_kinds[term.kind]
+                yield replace(term, factor=shift, kind=kind, is_counted=False)
+
+    def _weighted_term(self, product: Node, boxes: Boxes) -> Term:
+        """Return the product of two measures, one of which is a weight."""
+        factors = [
+            self._columns.measure("SUM", self._without_cast(part.unnest()))
+            for part in (product.left, product.right)
+        ]
+        domain = self._columns.domain
+        weights = [factor for factor in factors if domain.measure(factor).low >= 0]
+        weight = (weights or factors)[0]
+        value = factors[1] if weight == factors[0] else factors[0]
+        return Term(Fraction(1), "weighted", value, weight, boxes)
+
+    def _without_cast(self, node: Node) -> Node:
+        """Return the operand of a cast that changes no sum.
+
+        Such casts are of a condition to any number, and of others to a number with decimals.
+        """
+        exp = self.exp
+        inner = node
+        while isinstance(inner, (exp.Cast, exp.TryCast)):
+            operand = inner.this.unnest()
+            type_name = inner.to.this.name if inner.to.this is not None else ""
+            is_truth = not _has_aggregate(operand) and self._columns.is_truth(operand)
+            if not is_truth and type_name not in _NUMBER_TYPES:
+                return node
+            inner = operand
+        return inner
+
+    def _branches(self, clause: str, case: Node) -> list[tuple[Boxes, Node]]:
+        """Return the results of a CASE, each with the boxes of its rows.
+
+        Rows in which an earlier condition depends on a value outside the domain are in no branch.
+        """
+        results = case_results(case)
+        if len(self._columns.attribute_names(clause, _conditions_of(case))) == 1:
+            return [*zip(self._branches_of_one_attribute(clause, case), results, strict=True)]
+        branches = []
+        decided: list[Condition] = []
+        for condition in _branch_conditions(case):
+            true = self._columns.true_boxes(clause, condition)
+            perhaps = self._columns.true_boxes(clause, condition, with_undecided=True)
+            branches.append(subtract(clause, self._columns.domain, true, decided))
+            decided += perhaps
+        branches.append(subtract(clause, self._columns.domain, EVERYTHING, decided))
+        return [*zip(branches, results, strict=True)]
+
+    def _branches_of_one_attribute(self, clause: str, case: Node) -> list[Boxes]:
+        """Return the boxes of each branch of a CASE, of ELSE last."""
+        count = len(case_results(case))
+        return [
+            self._columns.true_boxes(
+                clause, _with_results(case, [branch == other for other in range(count)])
+            )
+            for branch in range(count)
+        ]
+
+
+def _without_measures(reader: AggregateReader, node: Node) -> Node:
+    """Return the attributes that an aggregate names, as one node."""
+    from sqlglot import exp
+
+    return exp.Tuple(
+        expressions=[
+            column.copy()
+            for column in node.find_all(exp.Column)
+            if reader.is_attribute_only(column)
+        ]
+    )
+
+
+def _has_aggregate(node: Node) -> bool:
+    from sqlglot import exp
+
+    return node.find(exp.AggFunc) is not None
+
+
+def _conditions_of(case: Node) -> Node:
+    """Return the conditions of a CASE as one node, without its results."""
+    from sqlglot import exp
+
+    return exp.Tuple(expressions=[condition.copy() for condition in _branch_conditions(case)])
+
+
+def _branch_conditions(case: Node) -> list[Node]:
+    """Return the conditions of a CASE; of CASE x WHEN y they are x = y."""
+    from sqlglot import exp
+
+    branches = case.args.get("ifs") or [case]
+    operand = case.this if isinstance(case, exp.Case) else None
+    if operand is None:
+        return [branch.this for branch in branches]
+    return [exp.EQ(this=operand.copy(), expression=branch.this.copy()) for branch in branches]
+
+
+def case_results(case: Node) -> list[Node]:
+    """Return the results of a CASE in order, and last that of ELSE."""
+    from sqlglot import exp
+
+    branches = case.args.get("ifs") or [case]
+    default = case.args.get("default") or case.args.get("false") or exp.Null()
+    return [*(branch.args["true"] for branch in branches), default]
+
+
+def _with_results(case: Node, truths: Sequence[bool]) -> Node:
+    """Return a CASE with truth values in place of its results."""
+    from sqlglot import exp
+
+    condition = case.copy()
+    branches = condition.args.get("ifs") or [condition]
+    for branch, is_true in zip(branches, truths[:-1], strict=True):
+        branch.set("true", exp.Boolean(this=is_true))
+    default = "false" if isinstance(condition, exp.If) else "default"
+    condition.set(default, exp.Boolean(this=truths[-1]))
+    return condition
+
+
+def _constant_number(node: Node | None) -> Fraction | None:
+    """Return the number of a literal, perhaps negative; None of others."""
+    from sqlglot import exp
+
+    if isinstance(node, (exp.Paren, exp.Cast, exp.TryCast)):
+        return _constant_number(node.this)
+    if isinstance(node, exp.Neg):
+        number = _constant_number(node.this)
+        return None if number is None else -number
+    if not isinstance(node, exp.Literal) or node.is_string:
+        return None
+    return Fraction(node.name)
+
+
+def read_number(clause: str, node: Node) -> Fraction:
+    """Return the number that a node is.
+
+    Raises:
+        InputError: it is no number; the message names the clause.
+    """
+    number = _constant_number(node)
+    if number is None:
+        raise refused(f"{clause} with a value that is not a number", "Write a number")
+    return number

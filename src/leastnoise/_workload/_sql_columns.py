@@ -1,0 +1,273 @@
+"""Looks up attributes, levels and measures, and reads conditions."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leastnoise._domain import Domain, Measure
+from leastnoise._trusted.check import InputError, did_you_mean
+from leastnoise._workload._product import MEASURES_ARE_DECLARED
+from leastnoise._workload._query_sets import level_names
+from leastnoise._workload._sql_conditions import (
+    EVERYTHING,
+    Condition,
+    keeps_nothing,
+    overlap,
+    unite,
+)
+from leastnoise._workload._sql_values import (
+    UNDECIDED,
+    Attribute,
+    Node,
+    Parts,
+    column_values,
+    constant_truth,
+    expression_values,
+    is_boolean,
+    refused,
+    truth_values,
+)
+
+
+@dataclass(frozen=True)
+class ColumnReader:
+    """Reads names, expressions of one attribute and conditions over a domain.
+
+    Attributes:
+        domain: its attributes, levels, columns and measures are the columns of the one table.
+    """
+
+    domain: Domain
+
+    def measure(self, clause: str, node: Node) -> str:
+        """Return the measure that a column names.
+
+        Raises:
+            InputError: the node is not a column, or no measure or several have that name.
+        """
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Column):
+            raise refused(
+                f"{clause} of an expression",
+                "Declare a measure of a column that holds it: [measures.NAME] with column and clip",
+            )
+        fitting = self.fitting_measures(node)
+        if len(fitting) != 1:
+            measures = self.domain.measures.items()
+            names = [name for name, measure in measures if type(measure) is Measure]
+            is_count = clause == "COUNT"
+            instead = "COUNT(*) counts rows" if is_count else "take a quantile of an attribute"
+            raise refused(
+                f"{clause}({node.name})",
+                "It needs one measure of that column with public bounds "
+                f"({', '.join(names) or 'none is declared'}): {MEASURES_ARE_DECLARED} Or {instead}",
+            )
+        return fitting[0]
+
+    def fitting_measures(self, column: Node) -> list[str]:
+        """Return the measures of that name, or else those of that column."""
+        name = column.name.lower()
+        measures = {
+            measure_name: measure
+            for measure_name, measure in self.domain.measures.items()
+            if type(measure) is Measure
+        }
+        same_name = [measure_name for measure_name in measures if measure_name.lower() == name]
+        return same_name or [
+            measure_name
+            for measure_name, measure in measures.items()
+            if measure.column.lower() == name
+        ]
+
+    def is_attribute(self, column: Node) -> bool:
+        """Return whether a column names an attribute, a level or the column of one."""
+        return bool(self._fitting_attributes(column.name))
+
+    def is_source_column(self, name: str) -> bool:
+        """Return whether a name is that of an attribute, or of the column that it is read from."""
+        attributes, _, columns = _column_names(self.domain)
+        return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
+
+    def find(self, clause: str, column: Node) -> tuple[str, str | None]:
+        """Return the attribute that a column names, and the level if it names one."""
+        from sqlglot import exp
+
+        if not isinstance(column, exp.Column):
+            raise refused(f"{clause} of {column.sql('duckdb')}", "Name one column")
+        fitting = self._fitting_attributes(column.name)
+        if len(fitting) > 1:
+            several = " and ".join(attribute for attribute, _ in fitting)
+            raise InputError(
+                f"{clause} names {column.name}, which {several} have; name one of these."
+            )
+        if fitting:
+            return fitting[0]
+        names = self.domain.names
+        near = did_you_mean(column.name, names)
+        raise InputError(
+            f"{clause} names {column.name}, which is no attribute of the domain "
+            f"({', '.join(names)}), nor a level. {near}".strip()
+        )
+
+    def _fitting_attributes(self, column_name: str) -> list[tuple[str, str | None]]:
+        """Return the attributes with that name, level or column.
+
+        Upper and lower case are the same, but an equal name takes precedence.
+        """
+        for candidates in _column_names(self.domain):
+            fitting = [entry for entry in candidates if entry[0].lower() == column_name.lower()]
+            fitting = [entry for entry in fitting if entry[0] == column_name] or fitting
+            if fitting:
+                return [entry[1:] for entry in fitting]
+        return []
+
+    def values(self, clause: str, node: Node) -> tuple[str, tuple[object, ...]]:
+        """Return the attribute of an expression and its value in each part."""
+        from sqlglot import exp
+
+        attribute = self._attribute(clause, node)
+        if isinstance(node, exp.Column):
+            return attribute.name, column_values(attribute.kind, self.find(clause, node)[1])
+        values = expression_values(attribute, node, lambda column: self.find(clause, column))
+        return attribute.name, values
+
+    def attribute_names(self, clause: str, node: Node) -> list[str]:
+        """Return the attributes that an expression names, each once, sorted."""
+        from sqlglot import exp
+
+        return sorted({self.find(clause, column)[0] for column in node.find_all(exp.Column)})
+
+    def _attribute(self, clause: str, node: Node) -> Attribute:
+        """Return the only attribute of an expression."""
+        names = self.attribute_names(clause, node)
+        if len(names) > 1:
+            raise refused(
+                f"{clause} with {' and '.join(names)} in one expression",
+                "Name both in GROUP BY, or ask for each in a statement of its own",
+            )
+        if not names:
+            raise refused(f"A constant in {clause} ({node.sql('duckdb')})", "Leave it out")
+        return Attribute(names[0], self.domain.kind(names[0]), clause)
+
+    def is_truth(self, node: Node) -> bool:
+        """Return whether an expression is a condition or a Boolean column."""
+        from sqlglot import exp
+
+        inner = node.unnest()
+        if isinstance(inner, exp.Column):
+            if not self.is_attribute(inner):
+                return False
+            name, level_name = self.find("A condition", inner)
+            return level_name is None and is_boolean(self.domain.kind(name))
+        return isinstance(inner, (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean))
+
+    def boxes(self, clause: str, node: Node) -> tuple[Condition, ...]:
+        """Return disjoint boxes of the rows in which a condition is true.
+
+        Raises:
+            InputError: it cannot be computed, or is never true.
+        """
+        boxes: tuple[Condition, ...] = EVERYTHING
+        for term in terms(node):
+            own = self.true_boxes(clause, term)
+            if not own:
+                raise keeps_nothing(clause, *self.attribute_names(clause, term))
+            boxes = overlap(clause, boxes, own)
+        if not boxes:
+            raise keeps_nothing(clause, *self.attribute_names(clause, node))
+        return boxes
+
+    def true_boxes(
+        self, clause: str, node: Node, *, with_undecided: bool = False
+    ) -> tuple[Condition, ...]:
+        """Return disjoint boxes where a condition is true; perhaps none.
+
+        Args:
+            clause: for messages.
+            node: the condition.
+            with_undecided: also return where it depends on which value outside the domain a row
+                has.
+        """
+        from sqlglot import exp
+
+        def read(part: Node) -> tuple[Condition, ...]:
+            return self.true_boxes(clause, part, with_undecided=with_undecided)
+
+        inner = _with_negation_inside(node.unnest(), lambda part: self._is_mixed(clause, part))
+        if isinstance(inner, exp.And):
+            return overlap(clause, read(inner.left), read(inner.right))
+        if isinstance(inner, exp.Or) and self._is_mixed(clause, inner):
+            return unite(clause, self.domain, read(inner.left), read(inner.right))
+        if not inner.find(exp.Column):
+            return EVERYTHING if constant_truth(clause, inner) else ()
+        attribute = self._attribute(clause, inner)
+        values = truth_values(attribute, inner, lambda column: self.find(clause, column))
+        true_values = (True, UNDECIDED) if with_undecided else (True,)
+        parts = frozenset(part for part, value in enumerate(values) if value in true_values)
+        if len(parts) == len(Parts.of(attribute.kind).all):
+            return EVERYTHING
+        undecided = frozenset([attribute.name] if UNDECIDED in values else [])
+        return (Condition({attribute.name: parts}, undecided),) if parts else ()
+
+    def _is_mixed(self, clause: str, node: Node) -> bool:
+        """Return whether a condition names several attributes."""
+        return len(self.attribute_names(clause, node)) > 1
+
+
+def terms(node: Node) -> Iterator[Node]:
+    """Yield conditions that are all true exactly where a condition is.
+
+    NOT (a OR b) is true where NOT a and NOT b are, also with nulls.
+    """
+    from sqlglot import exp
+
+    inner = _with_negation_inside(node.unnest(), lambda _: False)
+    if isinstance(inner, exp.And):
+        yield from terms(inner.left)
+        yield from terms(inner.right)
+    else:
+        yield inner
+
+
+def _with_negation_inside(node: Node, is_mixed: Callable[[Node], bool]) -> Node:
+    """Return NOT (a OR b) as NOT a AND NOT b, NOT NOT a as a; others as they are.
+
+    NOT (a AND b) becomes NOT a OR NOT b where it is about several attributes.
+    """
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Not):
+        return node
+    inner = node.this.unnest()
+    if isinstance(inner, exp.Not):
+        return _with_negation_inside(inner.this.unnest(), is_mixed)
+    if isinstance(inner, exp.Or):
+        return exp.And(this=_negated(inner.left), expression=_negated(inner.right))
+    if isinstance(inner, exp.And) and is_mixed(inner):
+        return exp.Or(this=_negated(inner.left), expression=_negated(inner.right))
+    return node
+
+
+def _negated(node: Node) -> Node:
+    from sqlglot import exp
+
+    return exp.Not(this=exp.Paren(this=node.copy()))
+
+
+def _column_names(domain: Domain) -> list[list[tuple[str, str, str | None]]]:
+    """Return the names of attributes, of levels and of source columns.
+
+    Each comes with the attribute, and with the level if it is one.
+    """
+    kinds = {name: domain.kind(name) for name in domain.names}
+    levels: list[tuple[str, str, str | None]] = [
+        (level_name, name, level_name)
+        for name, kind in kinds.items()
+        for level_name in level_names(kind)
+    ]
+    columns: list[tuple[str, str, str | None]] = [
+        (str(kind.reading.column), name, None)
+        for name, kind in kinds.items()
+        if kind.reading.column
+    ]
+    return [[(name, name, None) for name in kinds], levels, columns]

@@ -1,0 +1,191 @@
+"""Conditions as boxes of cells: what WHERE, FILTER and CASE keep.
+
+A `Condition` is a box: for some attributes the parts of their columns that are kept. AND of
+conditions intersects boxes. OR across attributes is a union of boxes, which are made disjoint, so
+that counts and sums over the union are sums over the boxes.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from leastnoise._domain import Domain
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_values import Parts, refused
+
+_MOST_BOXES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The rows that WHERE, FILTER or CASE keep.
+
+    Attributes:
+        parts: the parts of columns in which it is true, by attribute; all of other attributes.
+        undecided: attributes where it depends on which value outside the domain a row has; such
+            rows are left out.
+    """
+
+    parts: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    undecided: frozenset[str] = frozenset()
+
+
+EVERYTHING = (Condition(),)
+"""The boxes of a condition that keeps every row."""
+
+
+def keeps_nothing(clause: str, *names: str) -> InputError:
+    """Return the error for a condition that no values of these attributes fulfil."""
+    if not names:
+        return InputError(f"{clause} is never true. Leave the statement out, or correct it.")
+    return InputError(
+        f"{clause} keeps no value that {' and '.join(names)} may have. Compare with values of "
+        f"[domain.{names[0]}]."
+    )
+
+
+def both(clause: str, first: Condition, second: Condition) -> Condition:
+    """Return the condition that two conditions hold.
+
+    Raises:
+        InputError: they keep no part of an attribute; the message names the clause.
+    """
+    condition, empty_attribute = _intersection(first, second)
+    if empty_attribute is not None:
+        raise keeps_nothing(clause, empty_attribute)
+    return condition
+
+
+def _intersection(first: Condition, second: Condition) -> tuple[Condition, str | None]:
+    """Return the overlap of two boxes, and an attribute that it empties."""
+    parts = dict(first.parts)
+    for name, own in second.parts.items():
+        parts[name] = parts[name] & own if name in parts else own
+    empty = next((name for name, own in parts.items() if not own), None)
+    return Condition(parts, first.undecided | second.undecided), empty
+
+
+def intersect(
+    clause: str, first: Sequence[Condition], second: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Return the boxes of the rows for which two conditions hold.
+
+    Raises:
+        InputError: no row can fulfil both, or there are too many boxes.
+    """
+    boxes = overlap(clause, first, second)
+    if not boxes and first and second:
+        both(clause, first[0], second[0])  # raises, and names an attribute
+    return boxes
+
+
+def overlap(
+    clause: str, first: Sequence[Condition], second: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Return the boxes of the rows for which two conditions hold; perhaps none."""
+    boxes = []
+    for own in first:
+        for other in second:
+            box, empty_attribute = _intersection(own, other)
+            if empty_attribute is None:
+                boxes.append(box)
+    return _few_boxes(clause, boxes)
+
+
+def unite(
+    clause: str, domain: Domain, first: Sequence[Condition], second: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Return disjoint boxes of rows that fulfil one of two conditions."""
+    further = subtract(clause, domain, second, first)
+    return _few_boxes(clause, merge(domain, [*first, *further]))
+
+
+def subtract(
+    clause: str, domain: Domain, boxes: Iterable[Condition], removed: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    """Return disjoint boxes of rows in ``boxes`` and not in ``removed``."""
+    remaining = list(boxes)
+    for box in removed:
+        remaining = [
+            difference for own in remaining for difference in _difference(domain, own, box)
+        ]
+        _few_boxes(clause, remaining)
+    return tuple(remaining)
+
+
+def _difference(domain: Domain, box: Condition, removed: Condition) -> list[Condition]:
+    """Return disjoint boxes of a box without another one.
+
+    There is one for each attribute.
+    """
+    pieces = []
+    parts = dict(box.parts)
+    undecided = box.undecided | removed.undecided
+    for name, removed_parts in removed.parts.items():
+        own = parts.get(name, _all_parts(domain, name))
+        if own - removed_parts:
+            pieces.append(Condition({**parts, name: own - removed_parts}, undecided))
+        parts[name] = own & removed_parts
+        if not parts[name]:
+            break
+    return pieces
+
+
+def merge(domain: Domain, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
+    """Merge disjoint boxes that differ in one attribute only."""
+    merged = [_without_full_attributes(domain, box) for box in boxes]
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for index, box in enumerate(merged):
+            for other_index in range(index + 1, len(merged)):
+                union = _union_of_neighbours(domain, box, merged[other_index])
+                if union is not None:
+                    del merged[other_index]
+                    merged[index] = union
+                    is_changed = True
+                    break
+            if is_changed:
+                break
+    return tuple(merged)
+
+
+def _union_of_neighbours(domain: Domain, first: Condition, second: Condition) -> Condition | None:
+    """Return two boxes as one, if they differ in the parts of one attribute only."""
+    names = {*first.parts, *second.parts}
+    differing = [name for name in names if first.parts.get(name) != second.parts.get(name)]
+    if len(differing) != 1 or not all(differing[0] in box.parts for box in (first, second)):
+        return None
+    (name,) = differing
+    parts = {**first.parts, name: first.parts[name] | second.parts[name]}
+    return _without_full_attributes(domain, Condition(parts, first.undecided | second.undecided))
+
+
+def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
+    """Return a box without the attributes of which it keeps all parts."""
+    parts = {name: own for name, own in box.parts.items() if own != _all_parts(domain, name)}
+    return Condition(parts, box.undecided)
+
+
+def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
+    """Return the smallest box that has all boxes in it."""
+    names = {name for name in boxes[0].parts if all(name in box.parts for box in boxes)}
+    parts = {
+        name: frozenset[int]().union(*(box.parts[name] for box in boxes))
+        for name in domain.names
+        if name in names
+    }
+    undecided = frozenset[str]().union(*(box.undecided for box in boxes))
+    return _without_full_attributes(domain, Condition(parts, undecided))
+
+
+def _all_parts(domain: Domain, name: str) -> frozenset[int]:
+    return frozenset(Parts.of(domain.kind(name)).all)
+
+
+def _few_boxes(clause: str, boxes: Sequence[Condition]) -> tuple[Condition, ...]:
+    if len(boxes) > _MOST_BOXES:
+        raise refused(
+            f"{clause} with OR in more than {_MOST_BOXES} combinations",
+            "Name the attributes in GROUP BY, and add up the answers",
+        )
+    return tuple(boxes)

@@ -1,0 +1,70 @@
+"""The faults of SQL statements, with line and column.
+
+A reader goes on after a fault, so that one message lists all faults of all statements.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_values import Node
+
+
+@dataclass
+class Faults:
+    """Collects the faults of one statement.
+
+    Attributes:
+        number: the number of the statement in its text, from 1.
+        messages: the faults, each a sentence or two, by the line and column where they stand.
+    """
+
+    number: int
+    messages: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @contextmanager
+    def collect(self, node: Node) -> Iterator[None]:
+        """Collect an `InputError` within as a fault of a part."""
+        try:
+            yield
+        except FaultsError:
+            raise
+        except InputError as error:
+            self.add(node, error.args[0])
+
+    def add(self, node: Node, reason: str) -> None:
+        """Add a fault of a part of the statement."""
+        line, column = _position(node)
+        text = f"Statement {self.number} (line {line}, column {column}): {reason}"
+        self.messages.setdefault(text, (line, column))
+
+    def check(self) -> None:
+        """Raise the faults, if there are any.
+
+        Raises:
+            FaultsError: one line for each fault, in the order of their positions.
+        """
+        if self.messages:
+            raise FaultsError("\n".join(sorted(self.messages, key=self.messages.__getitem__)))
+
+
+class FaultsError(InputError):
+    """The faults of a statement, complete with their positions."""
+
+
+def _position(node: Node) -> tuple[int, int]:
+    """Return the line and the column where a part of a statement begins, from 1.
+
+    Of a part without a position it is that of the smallest part around it that has one.
+    """
+    while node is not None:
+        positions = [
+            (part.meta["line"], part.meta["col"] - (part.meta["end"] - part.meta["start"]))
+            for part in node.walk()
+            if "line" in part.meta
+        ]
+        if positions:
+            return min(positions)
+        node = node.parent
+    return 1, 1

@@ -1,0 +1,108 @@
+"""Intervals of columns that are computed from released answers.
+
+A monotone function of one answer maps the interval of the answer to its own: the ends are the
+smaller and the larger of its values at the two ends. Of other expressions no interval is given.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from leastnoise._workload._sql_values import Node
+
+_MONOTONE = ("Paren", "Alias", "Neg", "Round", "Floor", "Ceil", "Exp", "Trunc")
+_OF_BOTH_SIDES = ("Add", "Sub", "Mul")
+_OF_FIRST = ("Div", "Coalesce", "Greatest", "Least")
+_NUMBER_TYPES = {
+    *("TINYINT", "SMALLINT", "INT", "BIGINT", "INT128"),
+    *("FLOAT", "DOUBLE", "DECIMAL", "BIGDECIMAL"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What is known of the noise in an expression.
+
+    Attributes:
+        low: the lower end of its interval; None where no interval is known.
+        high: the upper end.
+    """
+
+    low: Node | None = None
+    high: Node | None = None
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the ends of its interval are known."""
+        return self.low is not None
+
+
+NoiseOf = Callable[[Node], Noise | None]
+"""From the node of a column to its noise; None if it has none."""
+
+
+def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
+    """Return the noise of an expression; None if it has none.
+
+    Args:
+        node: an expression of columns.
+        noise_of: returns the noise of a column.
+    """
+    from sqlglot import exp
+
+    noisy = [column for column in node.find_all(exp.Column) if noise_of(column) is not None]
+    has_query = node.find(exp.Select) is not None
+    if not noisy:
+        return Noise() if has_query else None
+    noise = noise_of(noisy[0])
+    is_usable = len(noisy) == 1 and noise is not None and noise.has_interval and not has_query
+    if not is_usable or noise is None or not _is_monotone(noisy[0], node):
+        return Noise()
+    if noisy[0] is node:
+        return noise
+    at_ends = [_with_leaf(node, noisy[0], end) for end in (noise.low, noise.high)]
+    return Noise(*(_where_both_exist(name, at_ends) for name in ("LEAST", "GREATEST")))
+
+
+def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
+    """Return a function of values, and NULL where one of them is: DuckDB would ignore it."""
+    from sqlglot import exp
+
+    is_missing = exp.or_(
+        *(exp.Is(this=exp.paren(value), expression=exp.Null()) for value in values)
+    )
+    function = exp.func(function_name, *(value.copy() for value in values), dialect="duckdb")
+    return exp.Case().when(is_missing, exp.Null()).else_(function)
+
+
+def _is_monotone(leaf: Node, root: Node) -> bool:
+    """Return whether an expression is a monotone function of one of its columns."""
+    node = leaf
+    while node is not root:
+        parent = node.parent
+        if not _is_monotone_step(parent, node):
+            return False
+        node = parent
+    return True
+
+
+def _is_monotone_step(parent: Node, child: Node) -> bool:
+    """Return whether a function is monotone in one of its arguments."""
+    from sqlglot import exp
+
+    name = type(parent).__name__
+    if name in _OF_BOTH_SIDES:
+        return True
+    if isinstance(parent, exp.Anonymous):
+        return parent.name.upper() == "TRY"
+    if parent.args.get("this") is not child:
+        return False
+    if isinstance(parent, (exp.Cast, exp.TryCast)):
+        return parent.to.this.name in _NUMBER_TYPES
+    return name in _MONOTONE or name in _OF_FIRST
+
+
+def _with_leaf(root: Node, leaf: Node, end: Node | None) -> Node:
+    """Return a copy of an expression with a column replaced."""
+    return root.copy().transform(
+        lambda node: end.copy() if end is not None and node == leaf else node
+    )

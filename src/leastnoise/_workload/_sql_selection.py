@@ -1,0 +1,649 @@
+"""Reads one SELECT over the rows: its released table and its query.
+
+Its groups and aggregates are released as a table. Its other parts are computed from that table by
+DuckDB: expressions of aggregates, window functions, HAVING, QUALIFY, DISTINCT, ORDER BY and LIMIT.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
+from typing import Any
+
+from leastnoise._trusted.check import InputError
+from leastnoise._workload._sql_aggregates import AggregateReader, Boxes
+from leastnoise._workload._sql_columns import ColumnReader, terms
+from leastnoise._workload._sql_conditions import EVERYTHING, hull, intersect, keeps_nothing
+from leastnoise._workload._sql_faults import Faults
+from leastnoise._workload._sql_intervals import Noise, expression_noise
+from leastnoise._workload._sql_statement import (
+    Aggregate,
+    Grouped,
+    OutputColumn,
+    Selection,
+    absent_column,
+    answer_column,
+    group_column,
+    high_column,
+    low_column,
+    table_name,
+)
+from leastnoise._workload._sql_values import Node, refused
+
+CLAUSE_ADVICE = {
+    "join": "A second table is joined in [source.join]; the statement then names one table",
+    "lateral": "Prepare the table as a view",
+    "pivot": "Use GROUP BY",
+    "sample": "All rows are read; noise protects them",
+    "into": "The answer is written by leastnoise release",
+}
+WITHOUT_ROWS = "Rows are never published; name groups and aggregates such as COUNT(*)"
+SUBQUERY_ADVICE = (
+    "A subquery may stand in FROM, in WITH, or among the columns of SELECT, where it selects groups "
+    "and aggregates; write the values of a condition out"
+)
+_CLAUSES = {
+    *("kind", "hint", "operation_modifiers", "expressions", "from", "from_", "where", "group"),
+    *("having", "qualify", "windows", "distinct", "order", "limit", "offset", "with", "with_"),
+}
+_MOST_SETS = 200
+_CAN_FAIL = ("Sqrt", "Ln", "Log", "Pow", "Exp")
+
+
+@dataclass
+class Layer:
+    """A SELECT that DuckDB computes from released tables.
+
+    Attributes:
+        select: the syntax tree.
+        columns: what it returns; a column with an interval is followed by the two ends.
+    """
+
+    select: Node
+    columns: list[OutputColumn]
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A column of SELECT that DuckDB computes.
+
+    Attributes:
+        column: what is known of it.
+        node: the expression.
+        noise: its noise; None if it has none.
+    """
+
+    column: OutputColumn
+    node: Node
+    noise: Noise | None
+
+
+TranslateQuery = Callable[[Node], Node]
+"""From a subquery to the query over released tables that answers it."""
+
+
+@dataclass
+class SelectionReader:
+    """Reads one SELECT over the rows.
+
+    Attributes:
+        columns: looks up columns.
+        unit: the column of the privacy unit.
+        of_unit: attributes in which the rows of a unit agree.
+        select: the syntax tree; every column of SELECT has an alias.
+        faults: collects what cannot be answered.
+        translate: answers subqueries among the columns.
+        add_selection: returns the number of the released table.
+    """
+
+    columns: ColumnReader
+    unit: str | None
+    of_unit: tuple[str, ...]
+    select: Node
+    faults: Faults
+    translate: TranslateQuery
+    add_selection: Callable[[Selection], int]
+    exp: Any = field(init=False)  # the module of sqlglot's nodes
+    _answers: list[Aggregate] = field(default_factory=list)
+    _groups: list[Grouped] = field(default_factory=list)
+    _group_of_text: dict[str, int] = field(default_factory=dict)  # by `_comparable_text`
+    _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
+    _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
+    _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
+    _joint_groups: list[Node] = field(default_factory=list)  # those of several attributes
+
+    def __post_init__(self) -> None:
+        """Load sqlglot, which takes a while, only where SQL is read."""
+        from sqlglot import exp
+
+        self.exp = exp
+
+    def read(self) -> Layer:
+        """Return the query over the released table; faults are collected."""
+        check_clauses(self.select, self.faults, _CLAUSES)
+        boxes = self._where()
+        sets = self._grouping_sets()
+        self._aggregates = AggregateReader(
+            self.columns,
+            self.unit,
+            boxes,
+            self._answer_node,
+            are_added_up=bool(self._joint_groups),
+        )
+        projections = [self._projection(node) for node in self.select.expressions]
+        outputs = [projection for projection in projections if projection is not None]
+        query = self._query_without_table(outputs)
+        columns = [projection.column for projection in outputs]
+        if query.args.get("distinct"):
+            columns = [replace(column, has_interval=False) for column in columns]
+        if self.faults.messages:
+            return Layer(query, columns)
+        if not self._answers:  # the groups are those of a table of counts
+            self._answers.append(Aggregate("COUNT(*)", "rows"))
+        selection = Selection(
+            domain=self.columns.domain,
+            groups=tuple(self._groups),
+            sets=tuple(sets),
+            condition=hull(self.columns.domain, boxes),
+            aggregates=tuple(self._answers),
+            of_unit=self.of_unit,
+        )
+        number = self.add_selection(selection)
+        query.set("from_", self.exp.From(this=_table(number)))
+        return Layer(query, columns)
+
+    # WHERE
+
+    def _where(self) -> Boxes:
+        """Return the boxes of WHERE; everything if it has a fault."""
+        where = self.select.args.get("where")
+        boxes: Boxes = EVERYTHING
+        for term in terms(where.this) if where else ():
+            with self.faults.collect(term):
+                if term.find(self.exp.Select):
+                    raise refused("A subquery in WHERE", SUBQUERY_ADVICE)
+                own = self.columns.true_boxes("WHERE", term)
+                if not own:
+                    raise keeps_nothing("WHERE", *self.columns.attribute_names("WHERE", term))
+                boxes = intersect("WHERE", boxes, own)
+        return boxes
+
+    # GROUP BY
+
+    def _grouping_sets(self) -> list[tuple[int, ...]]:
+        """Read the columns of GROUP BY; return the grouping sets as indices of them."""
+        group = self.select.args.get("group")
+        expressions = self.select.expressions
+        plain = [node for node in expressions if not self._is_computed(node.unalias())]
+        is_listing = bool(self.select.args.get("distinct")) and len(plain) == len(expressions)
+        is_by_all = group is not None and group.args.get("all")
+        if is_by_all or (group is None and is_listing):
+            indices = [self._group_indices(node.unalias(), node.alias, node) for node in plain]
+            return [tuple(chain.from_iterable(indices))]
+        if group is None:
+            return [()]
+        further = [group.args.get(key) for key in ("rollup", "cube", "grouping_sets")]
+        elements = [
+            *group.expressions,
+            *chain.from_iterable(parts for parts in further if isinstance(parts, list)),
+        ]
+        sets: list[tuple[int, ...]] = [()]
+        for element in elements:
+            with self.faults.collect(element):
+                more_sets = self._sets_of(element)
+                sets = [tuple(dict.fromkeys((*old, *more))) for old in sets for more in more_sets]
+        if len(sets) > 1 and self._joint_groups:
+            name = self._joint_groups[0].sql("duckdb")
+            self.faults.add(
+                self._joint_groups[0],
+                f"{name} in ROLLUP, CUBE or GROUPING SETS cannot be answered. It is about several "
+                "attributes: write a statement for each grouping set.",
+            )
+        if len(sets) > _MOST_SETS:
+            self.faults.add(
+                group,
+                f"GROUP BY with {len(sets)} grouping sets cannot be answered. At most "
+                f"{_MOST_SETS} stand in a statement.",
+            )
+        return list(dict.fromkeys(sets))
+
+    def _is_computed(self, node: Node) -> bool:
+        """Return whether a column of SELECT is no column of groups."""
+        exp = self.exp
+        is_constant = not node.find(exp.Column) and not node.find(exp.Star)
+        return is_constant or bool(node.find(exp.AggFunc, exp.Window, exp.Select, exp.Grouping))
+
+    def _sets_of(self, element: Node) -> list[tuple[int, ...]]:
+        """Return the grouping sets of one element of GROUP BY; add its columns."""
+        exp = self.exp
+        if isinstance(element, (exp.GroupingSets, exp.Rollup, exp.Cube)):
+            sets = [members for inner in element.expressions for members in self._sets_of(inner)]
+            if isinstance(element, exp.GroupingSets):
+                return sets
+            if not sets:
+                raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
+            return _rolled_up(sets) if isinstance(element, exp.Rollup) else _cube(sets)
+        is_tuple = isinstance(element, exp.Tuple)
+        nodes = element.expressions if is_tuple else [element.unnest()]
+        return [tuple(chain.from_iterable(map(self._named_groups, nodes)))]
+
+    def _named_groups(self, node: Node) -> list[int]:
+        """Return the groups that an element of GROUP BY names, numbers or writes out."""
+        exp = self.exp
+        expressions = self.select.expressions
+        if isinstance(node, exp.Literal) and not node.is_string:
+            number = int(node.name) if node.name.isdecimal() else 0
+            numbered = expressions[number - 1] if 0 < number <= len(expressions) else None
+            if numbered is None or self._is_computed(numbered.unalias()):
+                raise refused(
+                    f"GROUP BY {node.name}",
+                    "The number is that of a column of SELECT that is no aggregate and no constant",
+                )
+            return self._group_indices(numbered.unalias(), numbered.alias, numbered)
+        # As in DuckDB, a column takes precedence over an alias of the same name.
+        is_alias = isinstance(node, exp.Column) and not node.table
+        if is_alias and not self.columns.is_source_column(node.name):
+            for expression in expressions:
+                inner = expression.unalias()
+                if expression.alias.lower() != node.name.lower():
+                    continue
+                if not self._is_computed(inner):
+                    return self._group_indices(inner, expression.alias, expression)
+                raise refused(
+                    f"GROUP BY {node.name}, which is {inner.sql('duckdb')},",
+                    "Group by columns of the table and expressions of them",
+                )
+        is_column = isinstance(node, exp.Column)
+        return self._group_indices(node, node.name if is_column else node.sql("duckdb"), node)
+
+    def _group_indices(self, node: Node, name: str, position_node: Node) -> list[int]:
+        """Return the indices of the groups of an expression; none at a fault.
+
+        An expression of several attributes has the groups of its largest parts that are each
+        about one attribute. Their answers are added up by the expression.
+        """
+        self._written_groups.append(node)
+        parts = [node]
+        clause = "GROUP BY" if position_node is node else "SELECT"
+        if self._is_joint(clause, node):
+            self._joint_groups.append(node)
+            parts = [*self._parts_of_one_attribute(clause, node)]
+        indices = []
+        for part in parts:
+            part_name = name if part is node else part.sql("duckdb")
+            index = self._group_index(part, part_name, position_node if part is node else part)
+            if index is None:
+                self._failed.add(id(position_node))
+            else:
+                indices.append(index)
+        return indices
+
+    def _is_joint(self, clause: str, node: Node) -> bool:
+        """Return whether an expression is about several attributes."""
+        if node.find(self.exp.Select):
+            return False
+        try:
+            return len(self.columns.attribute_names(clause, node)) > 1
+        except InputError:
+            return False  # the fault is collected where the group is read
+
+    def _parts_of_one_attribute(self, clause: str, node: Node) -> Iterator[Node]:
+        """Yield the largest parts of an expression that are about one attribute."""
+        count = len(self.columns.attribute_names(clause, node))
+        if count == 1:
+            yield node
+        elif count > 1:
+            for child in node.iter_expressions():
+                yield from self._parts_of_one_attribute(clause, child)
+
+    def _group_index(self, node: Node, name: str, position_node: Node) -> int | None:
+        """Return the index of a column of groups; None at a fault."""
+        text = _comparable_text(node)
+        if text in self._group_of_text:
+            return self._group_of_text[text]
+        if id(position_node) in self._failed:
+            return None
+        group = None
+        clause = "GROUP BY" if position_node is node else "SELECT"
+        with self.faults.collect(node):
+            if node.find(self.exp.Select):
+                raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
+            if is_star(node):
+                raise refused("SELECT *", WITHOUT_ROWS)
+            group = Grouped(name, *self.columns.values(clause, node))
+        if group is None:
+            self._failed.add(id(position_node))
+            return None
+        same = [
+            index
+            for index, other in enumerate(self._groups)
+            if (other.attribute, other.keys) == (group.attribute, group.keys)
+        ]
+        if not same:
+            self._groups.append(group)
+        self._group_of_text[text] = same[0] if same else len(self._groups) - 1
+        return self._group_of_text[text]
+
+    # SELECT
+
+    def _projection(self, node: Node) -> Projection | None:
+        """Return a column of SELECT over released columns; None at a fault."""
+        if id(node) in self._failed:
+            return None
+        inner = node.unalias()
+        with self.faults.collect(node):
+            if is_star(inner):
+                raise refused("SELECT *", WITHOUT_ROWS)
+            computed = self._rewritten(inner, "SELECT")
+            noise = expression_noise(computed, self._noise_of)
+            self._aliases[node.alias.lower()] = computed
+            names = {column.name for column in computed.find_all(self.exp.Column)}
+            aggregates = tuple(
+                aggregate
+                for number, aggregate in enumerate(self._answers)
+                if answer_column(number) in names
+            )
+            group = None
+            if isinstance(computed, self.exp.Column) and not aggregates:
+                group = self._group_of_column(computed)
+            column = OutputColumn(
+                name=node.alias,
+                group=group,
+                aggregates=aggregates,
+                has_noise=noise is not None,
+                has_interval=noise is not None and noise.has_interval,
+            )
+            return Projection(column, computed, noise)
+        return None
+
+    def _group_of_column(self, column: Node) -> Grouped | None:
+        for number, group in enumerate(self._groups):
+            if column.name == group_column(number):
+                return group
+        return None
+
+    def _noise_of(self, column: Node) -> Noise | None:
+        for number in range(len(self._answers)):
+            if column.name == answer_column(number):
+                ends = (low_column(number), high_column(number))
+                return Noise(*(self.exp.column(end, quoted=True) for end in ends))
+        return None
+
+    def _answer_node(self, aggregate: Aggregate) -> Node:
+        """Return the column of a released answer, which is added if it is new.
+
+        It is added up where a group has the rows of several released groups.
+        """
+        if aggregate not in self._answers:
+            self._answers.append(aggregate)
+        column = self.exp.column(answer_column(self._answers.index(aggregate)), quoted=True)
+        return self.exp.Sum(this=column) if self._joint_groups else column
+
+    def _is_aggregate(self, node: Node) -> bool:
+        exp = self.exp
+        if isinstance(node, (exp.Filter, exp.WithinGroup)):
+            return self._is_aggregate(node.this)
+        return isinstance(node, exp.AggFunc)
+
+    def _rewritten(self, node: Node, clause: str) -> Node:
+        """Return an expression over released columns.
+
+        Raises:
+            InputError: an aggregate that cannot be answered, or a column that is no group.
+        """
+        exp = self.exp
+        group = self._group_of_text.get(_comparable_text(node))
+        if group is None and isinstance(node, exp.Column):
+            group = self._same_group(node, clause)
+        if group is not None:
+            return exp.column(group_column(group), quoted=True)
+        if isinstance(node, exp.Window):
+            return self._rewritten_window(node, clause)
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node)
+        if self._is_aggregate(node):
+            if node.find(exp.Window, exp.Select):
+                raise refused(node.sql("duckdb"), "Aggregate columns of the table")
+            return self._aggregates.expression(node)
+        if isinstance(node, (exp.Subquery, exp.Select)):
+            return self.translate(node)
+        if isinstance(node, exp.Column):
+            return self._alias_or_fault(node, clause)
+        return with_safe_function(self._rewritten_children(node, clause))
+
+    def _rewritten_children(self, node: Node, clause: str) -> Node:
+        copy = node.copy()
+        for key, value in node.args.items():
+            if isinstance(value, self.exp.Expression):
+                copy.set(key, self._rewritten(value, clause))
+            elif isinstance(value, list):
+                copy.set(
+                    key,
+                    [
+                        self._rewritten(entry, clause)
+                        if isinstance(entry, self.exp.Expression)
+                        else entry
+                        for entry in value
+                    ],
+                )
+        return copy
+
+    def _rewritten_window(self, window: Node, clause: str) -> Node:
+        """Return a window function over released answers; the function itself stays."""
+        if not self._groups and not self._has_aggregates():
+            raise refused(
+                "A window function (OVER) over rows",
+                "Use it over aggregates, such as SUM(SUM(x)) OVER (...), with GROUP BY",
+            )
+        function = window.this
+        copy = self._rewritten_children(_without_function(window, self.exp), clause)
+        copy.set("this", self._rewritten_function(function, clause))
+        return copy
+
+    def _has_aggregates(self) -> bool:
+        """Return whether SELECT has aggregates of rows."""
+        return any(
+            self._is_aggregate(node) and not isinstance(node.parent, self.exp.Window)
+            for expression in self.select.expressions
+            for node in expression.find_all(self.exp.AggFunc)
+        )
+
+    def _rewritten_function(self, function: Node, clause: str) -> Node:
+        exp = self.exp
+        if isinstance(function, (exp.Filter, exp.IgnoreNulls, exp.RespectNulls)):
+            copy = self._rewritten_children(_without_function(function, exp), clause)
+            copy.set("this", self._rewritten_function(function.this, clause))
+            return copy
+        return self._rewritten_children(function, clause)
+
+    def _same_group(self, column: Node, clause: str) -> int | None:
+        """Return the group that a column names in another way."""
+        try:
+            attribute, keys = self.columns.values(clause, column)
+        except InputError:
+            return None
+        for number, group in enumerate(self._groups):
+            if (group.attribute, group.keys) == (attribute, keys):
+                return number
+        return None
+
+    def _alias_or_fault(self, column: Node, clause: str) -> Node:
+        """Return the expression of SELECT whose alias a column is."""
+        alias = column.name.lower()
+        if not column.table and alias in self._aliases:
+            return self.exp.Paren(this=self._aliases[alias].copy())
+        failed = [node for node in self.select.expressions if id(node) in self._failed]
+        if self.faults.messages and any(node.alias.lower() == alias for node in failed):
+            return column.copy()  # the fault of the alias is collected already
+        name = column.sql("duckdb")
+        if clause == "ORDER BY":
+            raise refused(f"ORDER BY {name}", "Order by columns of SELECT, groups or aggregates")
+        self.columns.find(clause, column)  # raises for a name that does not exist
+        if self.select.args.get("group") is None:
+            raise refused(f"{clause} {name} without GROUP BY", "Add GROUP BY")
+        raise refused(f"{clause} {name}, which GROUP BY does not name,", "Add it to GROUP BY")
+
+    def _grouping(self, node: Node) -> Node:
+        """Return GROUPING(a, b): a bit for each group that the grouping set lacks."""
+        exp = self.exp
+        total = exp.Literal.number(0)
+        for argument in node.expressions:
+            number = self._group_of_text.get(_comparable_text(argument))
+            if number is None:
+                raise refused(f"GROUPING({argument.sql('duckdb')})", "Name columns of GROUP BY")
+            absent = exp.column(absent_column(number), quoted=True)
+            double = exp.Mul(this=exp.Paren(this=total), expression=exp.Literal.number(2))
+            total = exp.Add(this=double, expression=absent)
+        return exp.Paren(this=total)
+
+    # The other clauses
+
+    def _query_without_table(self, outputs: Sequence[Projection]) -> Node:
+        """Return the query over the released table, without its FROM."""
+        exp = self.exp
+        is_distinct = bool(self.select.args.get("distinct")) and not self._shows_all_groups(outputs)
+        query = exp.Select(expressions=output_nodes(outputs, with_ends=not is_distinct))
+        if is_distinct:
+            query.set("distinct", self.select.args["distinct"].copy())
+        for key in ("having", "qualify"):
+            clause = self.select.args.get(key)
+            if clause is not None:
+                with self.faults.collect(clause):
+                    condition = self._rewritten(clause.this, key.upper())
+                    if key == "having" and self._joint_groups:
+                        query.set("having", exp.Having(this=condition))
+                    elif key == "having":
+                        query.set("where", exp.Where(this=condition))
+                    else:
+                        query.set("qualify", exp.Qualify(this=condition))
+        if self.select.args.get("windows"):
+            query.set(
+                "windows",
+                [self._rewritten_children(node, "WINDOW") for node in self.select.args["windows"]],
+            )
+        if self._joint_groups:
+            groups = [self._rewritten(node, "GROUP BY") for node in self._written_groups]
+            query.set("group", exp.Group(expressions=groups))
+        order = self.select.args.get("order")
+        if order is not None:
+            query.set("order", exp.Order(expressions=[*self._order_terms(order)]))
+        for key in ("limit", "offset"):
+            if self.select.args.get(key) is not None:
+                query.set(key, self.select.args[key].copy())
+        return query
+
+    def _shows_all_groups(self, outputs: Sequence[Projection]) -> bool:
+        """Return whether SELECT names every group, so that its rows are distinct."""
+        shown = [projection.column.group for projection in outputs]
+        distinct = self.select.args["distinct"]
+        return distinct.args.get("on") is None and all(group in shown for group in self._groups)
+
+    def _order_terms(self, order: Node) -> Iterator[Node]:
+        exp = self.exp
+        aliases = {node.alias.lower() for node in self.select.expressions}
+        for term in order.expressions:
+            copy = term.copy()
+            key = term.this
+            is_alias = isinstance(key, exp.Column) and not key.table and key.name.lower() in aliases
+            if isinstance(key, exp.Literal):
+                count = len(self.select.expressions)
+                if not key.name.isdecimal() or not 0 < int(key.name) <= count:
+                    self.faults.add(
+                        term,
+                        f"ORDER BY {key.sql('duckdb')} cannot be answered. The number is that of "
+                        "a column of SELECT.",
+                    )
+                    continue
+                alias = self.select.expressions[int(key.name) - 1].alias
+                copy.set("this", exp.column(alias, quoted=True))
+            elif is_alias:
+                copy.set("this", exp.column(key.name, quoted=True))
+            else:
+                with self.faults.collect(term):
+                    copy.set("this", self._rewritten(key, "ORDER BY"))
+            yield copy
+
+
+def with_safe_function(node: Node) -> Node:
+    """Return a function with NULL where it fails for noisy numbers."""
+    from sqlglot import exp
+
+    if type(node) is exp.Cast:
+        return exp.TryCast(**node.args)
+    is_simple = not node.find(exp.Window, exp.Select, exp.AggFunc)
+    if type(node).__name__ in _CAN_FAIL and is_simple:
+        return exp.Anonymous(this="TRY", expressions=[node.copy()])
+    return node
+
+
+def is_star(node: Node) -> bool:
+    """Return whether a column of SELECT is ``*`` or ``table.*``."""
+    from sqlglot import exp
+
+    return isinstance(node, exp.Star) or (
+        isinstance(node, exp.Column) and isinstance(node.this, exp.Star)
+    )
+
+
+def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
+    """Collect a fault for every clause of a SELECT that is not allowed."""
+    for clause, value in select.args.items():
+        if value and clause not in allowed:
+            name = clause.rstrip("_").removesuffix("s")
+            node = value[0] if isinstance(value, list) else value
+            place = node if hasattr(node, "walk") else select
+            faults.add(
+                place, refused(name.upper(), CLAUSE_ADVICE.get(name, "Leave it out")).args[0]
+            )
+
+
+def output_nodes(outputs: Sequence[Projection], *, with_ends: bool) -> list[Node]:
+    """Return the columns of a SELECT, each with the ends of its interval."""
+    from sqlglot import exp
+
+    nodes = []
+    for number, projection in enumerate(outputs):
+        noise = projection.noise
+        nodes.append(exp.alias_(projection.node, projection.column.name, quoted=True))
+        if with_ends and noise is not None and noise.low is not None and noise.high is not None:
+            nodes.append(exp.alias_(noise.low.copy(), low_column(number), quoted=True))
+            nodes.append(exp.alias_(noise.high.copy(), high_column(number), quoted=True))
+    return nodes
+
+
+def _comparable_text(node: Node) -> str:
+    """Return the text of an expression, equal for all spellings of its columns."""
+    from sqlglot import exp
+
+    def plain(part: Node) -> Node:
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            return exp.column(part.name.lower(), quoted=True)
+        return part
+
+    return str(node.unnest().transform(plain).sql("duckdb"))
+
+
+def _without_function(window: Node, exp: Any) -> Node:
+    """Return a window with a constant in place of its function."""
+    copy = window.copy()
+    copy.set("this", exp.Literal.number(0))
+    return copy
+
+
+def _rolled_up(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return all of them together, without the last one, and so on to none."""
+    return [tuple(chain.from_iterable(sets[:size])) for size in range(len(sets), -1, -1)]
+
+
+def _cube(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return every choice of them, the largest first."""
+    return [
+        tuple(chain.from_iterable(members))
+        for size in range(len(sets), -1, -1)
+        for members in combinations(sets, size)
+    ]
+
+
+def _table(number: int) -> Node:
+    from sqlglot import exp
+
+    return exp.Table(this=exp.to_identifier(table_name(number), quoted=True))

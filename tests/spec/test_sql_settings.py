@@ -1,0 +1,68 @@
+"""What a spec states for SQL: the current day, and the join of the source."""
+
+from pathlib import Path
+
+import pytest
+
+import leastnoise as ln
+
+SPEC = """
+[source]
+path = "visits.csv"
+today = {today}
+[source.join]
+path = "people.csv"
+on = {{ person = "id" }}
+[privacy]
+epsilon = 400
+unit = {{ column = "person", max_rows = 5 }}
+[domain.town]
+categories = ["Bern", "Lyon"]
+[domain.day]
+dates = {{ from = "2026-01-01", to = "2026-01-31", by = "day" }}
+[[workload]]
+sql = '''{sql}'''
+[plan]
+strategy = "identity"
+"""
+SQL = """SELECT p.town, COUNT(*) AS n FROM visits v LEFT JOIN people p ON v.person = p.id
+WHERE v.day > CURRENT_DATE - 3 GROUP BY p.town"""
+
+
+def spec_file(folder: Path, sql: str = SQL, today: str = '"2026-01-20"') -> Path:
+    path = folder / "visits.toml"
+    path.write_text(SPEC.format(sql=sql, today=today))
+    return path
+
+
+@pytest.mark.parametrize("today", ['"2026-01-20"', "2026-01-20"])
+def test_sql_uses_the_day_and_the_join_of_the_spec(tmp_path, today):
+    visits = [f"{number % 9},2026-01-{number % 20 + 1:02}" for number in range(200)]
+    (tmp_path / "visits.csv").write_text("person,day\n" + "\n".join(visits) + "\n")
+    people = [f"{number},{'Bern' if number < 6 else 'Lyon'}" for number in range(9)]
+    (tmp_path / "people.csv").write_text("id,town\n" + "\n".join(people) + "\n")
+    spec = ln.read_spec(spec_file(tmp_path, today=today))
+    assert (spec.options.today, spec.options.joined_on) == ("2026-01-20", ("person", "id"))
+    joined = ln.Joined(tmp_path / "visits.csv", tmp_path / "people.csv", on={"person": "id"})
+    unlimited = ln.Privacy(ln.PureDP(4000), unit_column="person", max_rows=40)
+    plan = ln.plan(spec.workload, unlimited, strategy="identity")
+    release = ln.release(plan, joined, seed=1, options=spec.options)
+    frame = release.sql(spec.options.statements[0], "pandas")
+    assert frame["town"].tolist() == ["Bern", "Lyon"]
+    last_days = [line.split(",") for line in visits if line[-2:] in ("18", "19", "20")]
+    in_bern = sum(int(person) < 6 for person, _ in last_days)
+    assert frame["n"].tolist() == pytest.approx([in_bern, len(last_days) - in_bern], abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"today": '"soon"'}, r"\[source\] today must be a day such as '2026-01-31'; got 'soon'"),
+        ({"today": "7"}, r"\[source\] today must be a day"),
+        ({"sql": SQL.replace("p.id", "p.person")}, "The source is joined on person = id"),
+        ({"sql": SQL.replace("LEFT JOIN", "JOIN")}, "Write LEFT JOIN"),
+    ],
+)
+def test_sql_settings_that_cannot_be_used_are_refused(tmp_path, change, message):
+    with pytest.raises(ln.InputError, match=message):
+        ln.read_spec(spec_file(tmp_path, **change))

@@ -1,0 +1,311 @@
+"""SQL as BI tools write it is answered as DuckDB answers it over the rows, where noise is near 0."""
+
+import datetime as dt
+import math
+import re
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from differential.exact import ExactNumbers
+from leastnoise._release._sql_answers import answer_statement
+from leastnoise._workload import SqlSettings, over_common_domain, read_statements
+
+TODAY = "2024-12-31"
+CITIES = ["Bern", "Lyon", "Oslo", "Rome", "Ulm"]  # Ulm has no rows
+GROUPS = {"apple": "fruit", "pear": "fruit", "kale": "greens"}
+DOMAIN = ln.Domain(
+    city=CITIES,
+    day=ln.Dates("2024-01-01", "2024-12-31", by="month"),
+    product=ln.Categories(list(GROUPS), levels={"family": GROUPS}),
+    channel=ln.Categories(["web", "app", "store"], null="other"),
+    refund=ln.Categories([True, False]),
+    trial=["A", "B"],
+    basket=ln.Edges([0, 25, 50, 75, 100], outside="clip", reading={"column": "amount"}),
+    measures={"amount": ln.Measure("amount", -100, 100)},
+)
+UNIT = {"unit": "customer"}
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    count = 600
+    frame = pd.DataFrame(
+        {
+            "city": rng.choice(CITIES[:4], count, p=[0.4, 0.3, 0.2, 0.1]),
+            "day": [
+                dt.date(2024, 1, 1) + dt.timedelta(int(day)) for day in rng.integers(0, 366, count)
+            ],
+            "product": rng.choice(list(GROUPS), count),
+            "channel": rng.choice(["web", "app", "store", None], count, p=[0.4, 0.3, 0.2, 0.1]),
+            "refund": rng.random(count) < 0.2,
+            "trial": rng.choice(["A", "B"], count),
+            "amount": rng.integers(0, 101, count),
+            "customer": rng.integers(0, 200, count),
+        }
+    )
+    frame["family"] = frame["product"].map(GROUPS)
+    return frame
+
+
+def named_statements(path: Path) -> dict[str, str]:
+    """The statements of a file by their names, which stand in a comment before each."""
+    parts = re.findall(r"^-- ([^\n]+)\n([^\n-][^;]+);", path.read_text("utf-8"), re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in parts}
+
+
+ANSWERED = named_statements(Path(__file__).with_name("bi_statements.sql"))
+
+
+def exact_frame(text: str, rows: pd.DataFrame, domain: ln.Domain = DOMAIN) -> pd.DataFrame:
+    """The answer to a statement without noise."""
+    statements = read_statements(domain, [text], SqlSettings(unit="customer", today=TODAY))
+    (statement,) = over_common_domain(statements)
+    frame = pd.DataFrame(answer_statement(statement, ExactNumbers(prepared(rows), "customer")))
+    return frame[[name for name in frame if not name.endswith(("_low", "_high"))]]
+
+
+def prepared(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a column for each attribute, and with the columns of measures and units."""
+    return rows.assign(basket=rows["amount"]).drop(columns="family")
+
+
+def reference(text: str, rows: pd.DataFrame) -> list[tuple]:
+    """The answer of DuckDB."""
+    text = re.sub(r"CURRENT_DATE|NOW\(\)", f"DATE '{TODAY}'", text)
+    text = text.replace("TO_TIMESTAMP(", "strptime(").replace("TO_DATE(", "strptime(")
+    text = text.replace("'YYYY-MM-DD HH24:MI:SS'", "'%Y-%m-%d %H:%M:%S'")
+    text = text.replace("'YYYY-MM-DD'", "'%Y-%m-%d'").replace(
+        "TO_CHAR(day, 'YYYY-MM')", "strftime(day, '%Y-%m')"
+    )
+    text = text.replace(
+        "WIDTH_BUCKET(amount, 0, 50, 2)", "CAST(LEAST(1 + floor(amount / 25), 3) AS INT)"
+    )
+    text = text.replace("basket", "amount")
+    text = text.replace("APPROX_COUNT_DISTINCT(customer)", "COUNT(DISTINCT customer)")
+    text = text.replace(
+        "WITH orders AS (SELECT * FROM orders", "WITH orders AS (SELECT * FROM main.orders"
+    )
+    with duckdb.connect(":memory:") as database:
+        database.execute("CREATE SCHEMA public")
+        for schema in ("main", "public"):
+            database.register("frame", rows)
+            database.execute(
+                f"CREATE TABLE {schema}.orders AS SELECT * REPLACE (CAST(day AS DATE) AS day) FROM frame"
+            )
+        return [tuple(map(plain, row)) for row in database.execute(text).fetchall()]
+
+
+def plain(value: object) -> object:
+    """A value of either side in one form."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, str):
+        return float(value) if re.fullmatch(r"-?\d+(\.\d+)?", value) else value
+    return str(value)[:10] if isinstance(value, (dt.date, dt.datetime)) else float(value)
+
+
+def is_close(own: object, other: object, tolerance: float) -> bool:
+    if isinstance(own, float) and isinstance(other, float):
+        return abs(own - other) <= tolerance * max(1.0, abs(other))
+    return own == other or (own == "other" and other is None)
+
+
+def check_like_duckdb(
+    ours: list[tuple], theirs: list[tuple], *, is_ordered: bool, tolerance: float = 1e-6
+) -> None:
+    """Every row of DuckDB is ours too; all others of ours are groups without rows."""
+    rest = list(ours)
+    for row in theirs:
+        fitting = [
+            own
+            for own in rest
+            if all(is_close(a, b, tolerance) for a, b in zip(own, row, strict=True))
+        ]
+        assert fitting, (row, rest)
+        rest.remove(fitting[0])
+    for row in rest:  # of these SQL has no row
+        assert "Ulm" in row or "ULM" in row or not row[-1], row
+    if is_ordered and not rest:
+        assert all(
+            is_close(a, b, tolerance)
+            for own, row in zip(ours, theirs, strict=True)
+            for a, b in zip(own, row, strict=True)
+        )
+
+
+@pytest.mark.parametrize("text", ANSWERED.values(), ids=ANSWERED)
+def test_sql_is_answered_as_duckdb_does_without_noise(rows, text):
+    frame = exact_frame(text, rows)
+    ours = [tuple(map(plain, row)) for row in frame.itertuples(index=False, name=None)]
+    check_like_duckdb(ours, reference(text, rows), is_ordered="ORDER BY" in text)
+
+
+def test_sql_is_answered_as_duckdb_does_from_a_release(rows):
+    names = ("rollup", "share", "net amount", "running total", "or of attributes", "rank")
+    texts = [ANSWERED[name] for name in names]
+    texts.append(
+        "SELECT city, MEDIAN(basket) AS m, COUNT(*) AS n FROM orders WHERE city <> 'Ulm' GROUP BY city"
+    )
+    workload = ln.sql(DOMAIN, *texts, **UNIT)
+    privacy = ln.Privacy(ln.PureDP(20_000), unit_column="customer", max_rows=30)
+    plan = ln.plan(workload, privacy, strategy="marginals")
+    release = ln.release(plan, rows.drop(columns="family"), seed=3)
+    for text in texts[:-1]:
+        frame = release.sql(text, "pandas")
+        shown = [name for name in frame if not name.endswith(("_low", "_high"))]
+        ours = [tuple(map(plain, row)) for row in frame[shown].itertuples(index=False, name=None)]
+        theirs = reference(text, rows)
+        assert len(ours) >= len(theirs)
+        for row in theirs:
+            assert any(
+                all(is_close(a, b, 0.05) for a, b in zip(own, row, strict=True)) for own in ours
+            ), (text, row, ours)
+    medians = release.sql(texts[-1], "pandas")
+    assert ((medians["m"] >= 25) & (medians["m"] <= 75)).all()
+
+
+def small_release(*texts: str, **options: object) -> ln.Release:
+    """A release of a few rows with visible noise."""
+    domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", -9, 9)})
+    frame = pd.DataFrame({"sex": ["F"] * 30 + ["M"] * 20, "pay": [5, -5] * 25})
+    plan = ln.plan(ln.sql(domain, *texts, **options), ln.PureDP(2))
+    return ln.release(plan, frame, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("column", "low", "high"),
+    [
+        ("n", lambda low, _: low, lambda _, high: high),
+        ("-n", lambda _, high: -high, lambda low, _: -low),
+        ("ROUND(n / 7.0 + 1, 1)", lambda low, _: low / 7 + 1, lambda _, high: high / 7 + 1),
+        ("100 - 3 * CAST(n AS INT)", lambda _, high: 100 - 3 * high, lambda low, _: 100 - 3 * low),
+        ("COALESCE(n, 0)::DOUBLE", lambda low, _: low, lambda _, high: high),
+    ],
+)
+def test_interval_of_a_monotone_function_is_that_of_its_answer(column, low, high):
+    text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    release = small_release(text)
+    plain_frame = release.sql(text, "pandas")
+    frame = release.sql(f"SELECT sex, {column} AS x FROM ({text}) q", "pandas")
+    ends = list(zip(plain_frame["n_low"], plain_frame["n_high"], strict=True))
+    assert frame["x_low"].tolist() == pytest.approx([low(*pair) for pair in ends], abs=1.6)
+    assert frame["x_high"].tolist() == pytest.approx([high(*pair) for pair in ends], abs=1.6)
+    assert (frame["x_low"] <= frame["x_high"]).all()
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["n / m", "n - m", "ABS(n)", "1 / n", "n * n", "SUM(n) OVER ()", "NULLIF(n, 0)", "LN(n)"],
+)
+def test_interval_is_left_out_where_it_is_unknown(column):
+    text = "SELECT sex, COUNT(*) AS n, SUM(pay) AS m FROM people GROUP BY sex"
+    release = small_release(text)
+    frame = release.sql(f"SELECT sex, {column} AS x, n FROM ({text}) q", "pandas")
+    assert [*frame] == ["sex", "x", "n", "n_low", "n_high"]
+    statement = release.read_statement(f"SELECT {column} AS x FROM ({text}) q")
+    assert statement.without_interval == ("x",)
+
+
+def test_functions_that_fail_give_null():
+    text = """SELECT sex, LN(SUM(pay) - 1000) AS a, SQRT(-COUNT(*)) AS b, (COUNT(*) * 10)::TINYINT AS c
+        FROM people GROUP BY sex"""
+    frame = small_release(text).sql(text, "pandas")
+    assert frame[["a", "b", "c"]].isna().all().all()
+
+
+def test_queries_see_only_released_numbers():
+    secret = pd.DataFrame({"pay": [1, 2, 3]})  # a variable around the call, as DuckDB reads them
+    text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    release = small_release(text)
+    for query in (
+        f"SELECT (SELECT SUM(pay) FROM secret) AS x, n FROM ({text}) q",
+        f"SELECT q.n, s.pay FROM ({text}) q, secret s",
+        f"SELECT n, read_text('/etc/passwd') AS x FROM ({text}) q",
+        f"SELECT n FROM ({text}) q JOIN read_csv('rows.csv') r ON true",
+    ):
+        with pytest.raises(ln.InputError):
+            release.sql(query)
+    assert len(secret) == 3
+
+
+def test_faults_of_all_statements_are_listed_with_their_positions():
+    text = """SELECT city, MEDIAN(city) AS m, COUNT(*) AS n
+FROM orders
+WHERE town = 'x' AND basket > 33 GROUP BY city;
+SELECT city, COUNT(*) FROM orders GROUP BY city;
+SELECT product FROM orders ORDER BY colour
+"""
+    with pytest.raises(ln.InputError) as caught:
+        ln.sql(DOMAIN, text, **UNIT)
+    lines = str(caught.value).splitlines()
+    assert [line.split(": ")[0] for line in lines] == [
+        "Statement 1 (line 1, column 14)",
+        "Statement 1 (line 3, column 7)",
+        "Statement 1 (line 3, column 22)",
+        "Statement 3 (line 5, column 8)",
+        "Statement 3 (line 5, column 37)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("join", "reason"),
+    [
+        ("LEFT JOIN people p USING (customer)", ""),
+        ("LEFT JOIN people AS p ON o.customer = p.customer", ""),
+        ("JOIN people p USING (customer)", "Write LEFT JOIN"),
+        ("LEFT JOIN people p USING (city)", "The source is joined on customer = customer"),
+        ("LEFT JOIN people p ON o.customer < p.customer", "The source is joined on"),
+    ],
+)
+def test_join_of_the_source_may_be_written(join, reason):
+    text = f"SELECT p.city, COUNT(*) AS n FROM orders o {join} GROUP BY p.city"
+    if reason:
+        with pytest.raises(ln.InputError, match=reason):
+            ln.sql(DOMAIN, text, joined_on="customer")
+    else:
+        assert [table.name for table in ln.sql(DOMAIN, text, joined_on="customer")] == ["city"]
+    with pytest.raises(ln.InputError, match=r"JOIN cannot be answered. A second table"):
+        ln.sql(DOMAIN, text)
+
+
+def test_current_date_is_the_stated_day():
+    text = "SELECT COUNT(*) AS n FROM orders WHERE day >= CURRENT_DATE - INTERVAL '30 days'"
+    with pytest.raises(ln.InputError, match=r"CURRENT_DATE cannot be answered. State the day"):
+        ln.sql(DOMAIN, text)
+    with pytest.raises(ln.InputError, match="today must be a day such as"):
+        ln.sql(DOMAIN, text, today="yesterday")
+    by_name = ln.sql(DOMAIN, text.replace("CURRENT_DATE", "DATE '2024-12-31'"))
+    assert [table.name for table in ln.sql(DOMAIN, text, today=TODAY)] == [
+        table.name for table in by_name
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(DISTINCT city) AS n FROM (SELECT DISTINCT customer FROM orders) q",
+        "SELECT city, COUNT(*) AS n FROM (SELECT * REPLACE (city AS city) FROM orders) GROUP BY 1",
+        "SELECT city, COUNT(*) AS n FROM (SELECT city FROM orders LIMIT 5) q GROUP BY city",
+        "SELECT SUM(n) AS n FROM (SELECT COUNT(*) OVER () AS n FROM orders) q",
+    ],
+)
+def test_subqueries_of_rows_that_do_more_are_refused(text):
+    with pytest.raises(ln.InputError, match=r"Statement 1 \(line 1, column"):
+        ln.sql(DOMAIN, text, **UNIT)
+
+
+def test_interval_is_missing_where_an_end_has_no_value():
+    text = "SELECT sex, COUNT(*) AS n FROM people GROUP BY sex"
+    release = small_release(text)
+    column = "CAST(n * 4.3 AS TINYINT)"  # one end may be above 127
+    frame = release.sql(f"SELECT {column} AS x FROM ({text}) q WHERE sex = 'F'", "pandas")
+    is_large = release.sql(text, "pandas")["n_high"][0] * 4.3 > 127.5
+    assert is_large == math.isnan(frame["x_low"][0])
