@@ -669,6 +669,7 @@ def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
             "row_weights": any(factor.row_weights is not None for factor in block.factors),
             "measure": block.measure,
             **({"ends": True} if block.ends else {}),
+            **({} if block.k_norm_group is None else {"k_norm_group": block.k_norm_group}),
         }
         for block in measurements.blocks
     ]

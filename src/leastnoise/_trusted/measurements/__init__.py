@@ -9,6 +9,15 @@ from leastnoise._trusted.measurements._json import (
     measurements_digest,
     measurements_value,
 )
+from leastnoise._trusted.measurements._lattice import (
+    binomial_column,
+    count_grid,
+    dimensions,
+    divide_out,
+    draw_point,
+    numerators,
+    subtract_common,
+)
 from leastnoise._trusted.measurements._measurements import (
     Block,
     Factor,
