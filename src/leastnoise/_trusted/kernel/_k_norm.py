@@ -48,7 +48,7 @@ def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> lis
         distribution modulo 2^64 (theorem N of PROOFS-k-norm.md).
 
     >>> [table.tolist() for table in k_norm_noise([2, 3], Fraction(2), SeededEntropy(1))]
-    [[0, 1], [1, 0, 0]]
+    [[-1, 1], [-1, 1, 0]]
     """
     if not (0 < scale.numerator < SCALE_LIMIT and scale.denominator < SCALE_LIMIT):
         raise InternalError("K-norm noise of an impossible scale; please report this.")

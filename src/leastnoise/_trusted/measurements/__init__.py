@@ -10,6 +10,7 @@ from leastnoise._trusted.measurements._json import (
     measurements_value,
 )
 from leastnoise._trusted.measurements._lattice import (
+    WholeNumbers,
     binomial_column,
     count_grid,
     dimensions,
@@ -19,6 +20,7 @@ from leastnoise._trusted.measurements._lattice import (
     subtract_common,
 )
 from leastnoise._trusted.measurements._measurements import (
+    MOST_K_NORM_CELLS,
     Block,
     Factor,
     Limits,
