@@ -462,6 +462,11 @@ def audit_plan(
             "A plan that counts units cannot be audited yet: the made-up rows of an audit have no "
             "units. Audit one of rows."
         )
+    if isinstance(plan, Plan) and plan.measurements and plan.measurements.k_norm_groups():
+        raise InputError(
+            "A plan with K-norm noise cannot be audited yet: the audit knows the law of "
+            "independent noise only. Audit a plan of another strategy."
+        )
     looks = [*_plan_tests(plan, entropy)]
     if guard is not None:
         looks.append(partial(_measured, guard, "the guard: "))

@@ -213,9 +213,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
         variances = k_norm_variances(sizes, first.scale)
         total = Block((), first.scale)
-        parts.append(
-            Equations(group[0], total, variances.total, combination=Total(first.rows))
-        )
+        parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
         for index in group:
             names, size = plan.blocks[index].attributes, plan.blocks[index].rows
             if size == 1:  # it is the total
@@ -223,9 +221,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
             factor = contrasts.setdefault(names, Factor(names, Contrasts(size)))
             block = Block((factor,), first.scale)
             parts.append(
-                Equations(
-                    index, block, variances.contrast(size), combination=factor.operator
-                )
+                Equations(index, block, variances.contrast(size), combination=factor.operator)
             )
     return parts
 

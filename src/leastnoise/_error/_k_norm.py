@@ -15,11 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
+from leastnoise._error._intervals import interval_multiplier
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import (
+    Measurements,
     WholeNumbers,
     binomial_column,
     count_grid,
@@ -120,41 +123,51 @@ def _square_grid(cells: int, most: int) -> WholeNumbers:
     squares[1:] += long[:-1]
     squares[2:] += long[:-2]
     outer = np.multiply.outer
-    return subtract_common(
-        outer(squares, weak[:half]) + outer(weak, squares[:half]), cells - 2
-    )
-
-
-_GRID = 128  # of P and Q, on which variances are approximated
+    return subtract_common(outer(squares, weak[:half]) + outer(weak, squares[:half]), cells - 2)
 
 
 @lru_cache(maxsize=16)
-def _log_grids(sizes: tuple[int, ...]) -> Mapping[int, tuple[FloatArray, FloatArray]]:
-    """Return, by size, log F(P, Q) and the mean square of a cell given P and Q.
+def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArray, FloatArray]]:
+    """Return, by size, log F(P, Q) of a table, and of one with a cell less.
 
-    In floating point, for all P and Q up to ``_GRID``.
+    In floating point, for all P and Q up to ``most``. Without cells only P = Q has a table.
     """
     # One more cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y): sums of what is
     # before along both axes. Nothing is subtracted, so no digits are lost.
     grids: dict[int, tuple[FloatArray, FloatArray]] = {}
-    # No cell but the slack that P and Q have in common: P = Q.
-    grid, shift = np.eye(_GRID + 1), 0.0
-    steps = np.arange(_GRID + 1.0)
-    distances = np.subtract.outer(steps, steps)
-    square_sums = np.where(distances > 0, distances, 0.0) ** 2
-    for size in range(1, max(sizes) + 1):
-        along_x = np.zeros_like(grid)
-        along_y = np.zeros_like(grid)
-        along_x[1:] = np.cumsum(grid[:-1], axis=0)
-        along_y[:, 1:] = np.cumsum(grid[:, :-1], axis=1)
-        more = grid + along_x + along_y
-        if size in sizes:
-            squares = square_sums @ grid + grid @ square_sums.T
-            with np.errstate(divide="ignore", invalid="ignore"):
-                grids[size] = np.log(more) + shift, np.where(more > 0, squares / more, 0.0)
-        top = float(more.max())
-        grid, shift = more / top, shift + math.log(top)
+    grid, shift = np.eye(most + 1), 0.0
+    with np.errstate(divide="ignore"):
+        for size in range(1, max(sizes) + 1):
+            more = grid.copy()
+            more[1:] += np.cumsum(grid[:-1], axis=0)
+            more[:, 1:] += np.cumsum(grid[:, :-1], axis=1)
+            if size in sizes:
+                grids[size] = np.log(more) + shift, np.log(grid) + shift
+            top = float(more.max())
+            grid, shift = more / top, shift + math.log(top)
     return grids
+
+
+def _law(sizes: Sequence[int], scale: float, most: int) -> FloatArray:
+    """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
+    # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are those of
+    # P + Q = m and m - 1.
+    grids = _log_grids(tuple(sorted(set(sizes))), most)
+    steps = np.arange(most + 1.0)
+    logarithms = -np.add.outer(steps, steps) / scale
+    for size, number in Counter(sizes).items():
+        logarithms = logarithms + number * grids[size][0]
+    law = np.exp(logarithms - logarithms.max())
+    return np.asarray(law / law.sum())
+
+
+def _grid_reach(sizes: Sequence[int]) -> float:
+    """Return a bound on P and Q, in noise scales, that is hardly ever exceeded."""
+    free = dimensions(sizes)
+    return free + 6 * math.sqrt(free) + 16
+
+
+_COARSE = 128  # P and Q for comparing groups
 
 
 def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
@@ -162,12 +175,99 @@ def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
 
     That of a large scale, where the noise is nearly continuous: good enough to choose groups.
     """
-    grids = _log_grids(tuple(sorted(set(sizes))))
-    free = dimensions(sizes)
-    scale = _GRID / (free + 5 * math.sqrt(free) + 10)
-    norms = np.add.outer(np.arange(_GRID + 1.0), np.arange(_GRID + 1.0))
-    logarithms = sum(grids[size][0] * number for size, number in Counter(sizes).items())
-    logarithms = logarithms - norms / scale
-    law = np.exp(logarithms - logarithms.max())
-    law /= law.sum()
-    return {size: float((law * grids[size][1]).sum()) / scale**2 for size in set(sizes)}
+    grids, scale = _log_grids(tuple(sorted(set(sizes))), _COARSE), _COARSE / _grid_reach(sizes)
+    law = _law(sizes, scale, _COARSE)
+    steps = np.arange(_COARSE + 1.0)
+    squares = np.maximum(np.subtract.outer(steps, steps), 0.0) ** 2
+    variances = {}
+    for size in set(sizes):
+        tables, fewer = grids[size]
+        top = fewer.max()
+        others = np.exp(fewer - top)
+        sums = squares @ others + others @ squares.T
+        with np.errstate(invalid="ignore"):
+            mean = np.where(law > 0, np.exp(top - tables) * sums, 0.0)
+        variances[size] = float((law * mean).sum()) / scale**2
+    return variances
+
+
+_FINE, _FINE_CELLS = 512, 2**18  # P and Q for quantiles; fewer where tables are long
+_LEAST_STD = 10.0  # of a cell on a coarser grid than that of the noise
+
+
+@lru_cache(maxsize=64)
+def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
+    """Return how many standard errors and half a step cover a cell's noise at a level.
+
+    From the law of a cell; the largest over the tables. None if it takes too long to compute.
+
+    Args:
+        sizes: the numbers of cells of the tables, ascending.
+        scale: the noise scale, in rows.
+        level: the probability with which the noise is covered.
+    """
+    most = min(_FINE, _FINE_CELLS // max(sizes))
+    reach = _grid_reach(sizes)
+    is_exact = reach * float(scale) <= most
+    if is_exact:
+        most, used = math.ceil(reach * float(scale)) + 1, scale
+    else:
+        used = Fraction(most / reach)
+    stds = {
+        size: math.sqrt(variance) for size, variance in k_norm_variances(sizes, used).cells.items()
+    }
+    if not is_exact and min(stds.values()) < _LEAST_STD:
+        return None
+    law, grids = _law(sizes, float(used), most), _log_grids(tuple(sorted(set(sizes))), most)
+    # On a coarser grid a step is added: the quantile of the noise itself lies below that.
+    step = -0.5 if is_exact else 0.5
+    return max(
+        max(0.0, _cell_quantile(law, grids[size], level) + step) / std for size, std in stds.items()
+    )
+
+
+def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level: float) -> int:
+    """Return the least c such that a cell is within -c and c with the level's probability."""
+    tables, fewer = grids
+    top = fewer.max()
+    beyond = np.cumsum(np.exp(fewer - top), axis=0)  # of P - c and less: the cell is at least c
+    with np.errstate(invalid="ignore"):
+        weights = np.where(law > 0, law * np.exp(top - tables), 0.0)
+
+    def outside(reach: int) -> float:  # probability of a cell above ``reach`` or below minus it
+        return 2 * float((weights[reach + 1 :] * beyond[: len(law) - reach - 1]).sum())
+
+    low, high = 0, len(law) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if outside(middle) * (1 + 1e-9) <= 1 - level:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def measured_multiplier(plan: Measurements, level: float) -> float:
+    """Return the half width of an interval in standard errors, for what a plan measures.
+
+    Where all noise is K-norm noise it is the larger of the normal quantile and that of a cell:
+    totals and differences of cells have shorter tails. To cover small noise, add half a step.
+    """
+    general = interval_multiplier(plan.noise, level)
+    groups = plan.k_norm_groups()
+    if sum(map(len, groups.values())) < len(plan.blocks):
+        return general
+    multipliers = [NormalDist().inv_cdf(0.5 + level / 2)]
+    for group in groups.values():
+        sizes = tuple(sorted(plan.blocks[index].rows for index in group))
+        multiplier = cell_multiplier(sizes, plan.blocks[group[0]].scale, level)
+        multipliers.append(general if multiplier is None else min(multiplier, general))
+    return max(multipliers)
+
+
+def noise_name(plan: Measurements) -> str:
+    """Return the name of the noise of a plan, as reports and manifests have it."""
+    grouped = sum(map(len, plan.k_norm_groups().values()))
+    if not grouped:
+        return plan.noise.value
+    return "k_norm" if grouped == len(plan.blocks) else "laplace_and_k_norm"

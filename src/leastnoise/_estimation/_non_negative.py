@@ -32,7 +32,6 @@ restart.
 """
 
 import math
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -525,6 +524,12 @@ def _simulate_block(
     return np.rint(generator.normal(0.0, scales)) / plan.grid
 
 
+def _below(bound: int, generator: np.random.Generator) -> int:
+    """Return a whole number from 0 to bound - 1, which may be long."""
+    words = -(-bound.bit_length() // 64) + 1
+    return int.from_bytes(generator.bytes(8 * words), "little") % bound
+
+
 def _simulate_group(
     plan: Measurements, group: Sequence[int], columns: int, generator: np.random.Generator
 ) -> dict[int, FloatArray]:
@@ -537,8 +542,9 @@ def _simulate_group(
     law = np.exp(logarithms - logarithms.max())
     norms = generator.choice(len(weights), size=columns, p=law / law.sum())
     norms = norms + generator.negative_binomial(len(weights), -math.expm1(-1 / scale), columns)
-    source = random.Random(int(generator.integers(2**62)))  # noqa: S311 - a simulation
-    points = [draw_point(sizes, int(norm), source.randrange) for norm in norms]
+    points = [
+        draw_point(sizes, int(norm), lambda bound: _below(bound, generator)) for norm in norms
+    ]
     return {
         index: np.array([point[at] for point in points], dtype=np.float64).T
         for at, index in enumerate(group)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from fractions import Fraction
-from itertools import product
+from itertools import chain, pairwise, product
 
 import numpy as np
 import pytest
@@ -35,10 +35,7 @@ def lattice(sizes, most):
 
 def norm_of(sizes, point):
     starts = np.cumsum([0, *sizes])
-    return max(
-        sum(map(abs, point[start:end]))
-        for start, end in zip(starts[:-1], starts[1:], strict=True)
-    )
+    return max(sum(map(abs, point[start:end])) for start, end in pairwise(starts))
 
 
 def draws(sizes, scale, number, seed=SEED):
@@ -58,9 +55,7 @@ def draws(sizes, scale, number, seed=SEED):
 )
 def test_law_is_that_of_the_enumerated_lattice(sizes, scale):
     number, most = 20_000, 9
-    weights = {
-        point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)
-    }
+    weights = {point: math.exp(-norm_of(sizes, point) / scale) for point in lattice(sizes, most)}
     # the balls' numerators give the whole sum, beyond the enumerated part too
     ratio, free = math.exp(-1 / scale), len(numerators(tuple(sorted(sizes)))) - 1
     numerator = sum(h * ratio**j for j, h in enumerate(numerators(tuple(sorted(sizes)))))
@@ -85,9 +80,7 @@ def test_wrong_scale_fails_the_test_of_the_law():
     def p_value(scale):
         ratio, h = math.exp(-1 / scale), numerators((2, 3))
         balls = [
-            sum(
-                each * math.comb(m - j + 4, 4) for j, each in enumerate(h) if m >= j
-            )
+            sum(each * math.comb(m - j + 4, 4) for j, each in enumerate(h) if m >= j)
             for m in range(40)
         ]
         shells = np.diff([0, *balls]) * ratio ** np.arange(40)
@@ -112,7 +105,7 @@ def test_large_samples_have_the_counted_norms(sizes):
         sum(each * math.comb(m - j + free, free) for j, each in enumerate(h) if m >= j)
         for m in range(most)
     ]
-    logs = np.array([math.log(b - a) for a, b in zip([0, *balls], balls)])
+    logs = np.array([math.log(b - a) for a, b in pairwise([0, *balls])])
     law = np.exp(logs + np.arange(most) * math.log(ratio) - logs.max())
     law /= law.sum()
     norms = np.array([norm_of(sizes, point.tolist()) for point in draws(sizes, scale, number)])
@@ -133,7 +126,7 @@ def test_points_of_a_ball_are_equally_likely(sizes, norm):
 
     number = 60 * len(points)
     seen = Counter(
-        tuple(sum(draw_point(sizes, norm, below), [])) for _ in range(number)
+        tuple(chain.from_iterable(draw_point(sizes, norm, below))) for _ in range(number)
     )
     assert set(seen) <= set(points)
     statistic = sum((seen[point] - 60) ** 2 / 60 for point in points)

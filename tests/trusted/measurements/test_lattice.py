@@ -31,7 +31,9 @@ def test_count_grid_agrees_with_single_counts(cells):
         assert grid[positive, negative] == count_tables(cells, positive, negative)
 
 
-@pytest.mark.parametrize("sizes", [(1,), (2,), (1, 2), (2, 2), (2, 3), (3, 3), (1, 1, 3), (2, 2, 4)])
+@pytest.mark.parametrize(
+    "sizes", [(1,), (2,), (1, 2), (2, 2), (2, 3), (3, 3), (1, 1, 3), (2, 2, 4)]
+)
 def test_numerators_count_the_points_of_every_ball(sizes):
     h, free = numerators(sizes), dimensions(sizes)
     assert len(h) == free + 1
@@ -53,7 +55,9 @@ def test_numerators_count_the_points_of_every_ball(sizes):
 @pytest.mark.parametrize("cells", [1, 2, 3, 6])
 def test_counts_fall_with_the_distance_of_the_total_from_zero(cells):
     for norm in range(14):
-        along = [count_tables(cells, norm - negative, negative) for negative in range(norm // 2 + 1)]
+        along = [
+            count_tables(cells, norm - negative, negative) for negative in range(norm // 2 + 1)
+        ]
         assert along == sorted(along)
 
 

@@ -139,7 +139,9 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
             term[0] * step.numerator // step.denominator,
             -(-term[1] * step.numerator // step.denominator),
         )
-        low, high = (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
+        low, high = (
+            (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
+        )
     # the terms fall, and signs alternate: what is left out is between 0 and the last term
     low, high = max(low - term[1], 0), high + term[1]
     for _ in range(halvings):

@@ -74,12 +74,20 @@ def count_grid(cells: int, most: int) -> WholeNumbers:
 
 
 def binomial_column(cells: int, most: int) -> WholeNumbers:
-    """Return in how many ways 0 ... ``most`` is a sum of ``cells`` numbers of at least 0."""
+    """Return in how many ways 0 ... ``most`` is a sum of ``cells`` numbers of at least 0.
+
+    >>> binomial_column(2, 3).tolist()
+    [1, 2, 3, 4]
+    """
     return np.array([math.comb(total + cells - 1, cells - 1) for total in range(most + 1)], object)
 
 
 def subtract_common(grid: WholeNumbers, times: int) -> WholeNumbers:
-    """Multiply the power series in x and y by (1 - x y) so many times (J2)."""
+    """Multiply the power series in x and y by (1 - x y) so many times (J2).
+
+    >>> subtract_common(np.array([[1, 1], [1, 1]], object), 1).tolist()
+    [[1, 1], [1, 0]]
+    """
     for _ in range(times):
         grid = np.concatenate(
             [
@@ -121,7 +129,11 @@ def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
-    """Return the first coefficients of a power series times (1 - x)^power."""
+    """Return the first coefficients of a power series times (1 - x)^power.
+
+    >>> divide_out(np.array([1, 3, 6], object), 1).tolist()
+    [1, 2, 3]
+    """
     for _ in range(power):
         series = np.concatenate([series[:1], series[1:] - series[:-1]])
     return series
@@ -137,6 +149,9 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 
     Returns:
         The cells of each table.
+
+    >>> draw_point([1, 2], 0, lambda bound: 0)
+    [[0], [0, 0]]
     """
     total = _draw_total(sizes, norm, below)
     sign = -1 if total < 0 else 1
@@ -211,9 +226,7 @@ def _weak_compositions(total: int, parts: int) -> int:
 def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
     """Draw ``parts`` whole numbers of at least 1 with a given sum, uniformly (J7)."""
     cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, parts - 1, below))
-    return [
-        end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)
-    ]
+    return [end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)]
 
 
 def _draw_subset(size: int, number: int, below: Below) -> set[int]:
