@@ -11,8 +11,15 @@ import leastnoise as ln
 from leastnoise._error import (
     cell_multiplier,
     k_norm_variances,
+    lower_bound,
+    measured_multiplier,
 )
+from leastnoise._mechanisms import Search, mechanism_of
+from leastnoise._plan import Plan
+from leastnoise._planning import SeriesOptions, series_plan
+from leastnoise._trusted.accounting import Noise
 from simulated import releases
+from strategies.proposals import plan_of
 from trusted.kernel.test_k_norm_noise import lattice, norm_of
 
 PURE = ln.PureDP(1)
@@ -122,3 +129,66 @@ def test_releases_have_the_promised_errors_and_intervals_cover(sizes, budget, ne
     seen = math.sqrt(np.concatenate(squares).mean())
     assert seen == pytest.approx(rmse(plan), rel=0.06)
     assert 0.93 <= np.concatenate(covered).mean() <= 0.99
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        ln.marginals(domain_of((3, 4)), ways=2),
+        ln.queries(domain_of((3, 4)), a0="prefix") + ln.marginals(domain_of((3, 4)), ways=1),
+        one_way((5,)),
+    ],
+)
+def test_other_workloads_are_refused_by_name(workload):
+    with pytest.raises(ln.InputError, match=r"one-way|other queries|has one"):
+        ln.plan(workload, PURE, strategy="k_norm")
+
+
+def test_gaussian_budgets_are_refused_by_name():
+    with pytest.raises(ln.InputError, match="pure privacy"):
+        ln.plan(one_way((3, 4)), ln.ZCDP(1), strategy="k_norm")
+
+
+def test_a_budget_without_noise_is_refused():
+    with pytest.raises(ln.InputError, match="so large"):
+        ln.plan(one_way((2, 2)), ln.PureDP(5000), strategy="k_norm")
+
+
+def test_an_audit_is_refused():
+    plan = ln.plan(one_way((2, 2, 2)), PURE, strategy="k_norm")
+    with pytest.raises(ln.InputError, match="K-norm"):
+        ln.audit(plan, trials=1000)
+
+
+def test_a_plan_survives_its_file():
+    plan = ln.plan(one_way((2, 2, 9)), PURE, strategy="k_norm")
+    again = Plan.from_json(plan.to_json())
+    assert again.measured().k_norm_groups() == plan.measured().k_norm_groups() != {}
+    mechanism_of(again).prepare(again)
+
+
+def test_lower_bound_is_half_of_that_for_laplace_noise():
+    workload = one_way((2,) * 4)
+    plan = ln.plan(workload, ln.PureDP("1/50"), strategy="k_norm")
+    laplace = lower_bound(workload, plan.privacy, Noise.DISCRETE_LAPLACE)
+    assert plan.lower_bound() == pytest.approx(laplace / 2, rel=1e-3)
+
+
+def test_intervals_are_at_most_those_for_laplace_noise():
+    plan = ln.plan(one_way((2,) * 16), ln.PureDP("1/10"), strategy="k_norm")
+    assert 1.95 < measured_multiplier(plan.measured(), 0.95) < 1.97
+    alone = plan_of("marginals", one_way((2,) * 16), PURE)
+    assert measured_multiplier(alone.measured(), 0.95) == pytest.approx(2.118, abs=1e-3)
+
+
+def test_a_series_along_periods_has_independent_noise():
+    days = ln.Dates("2026-01-01", "2026-01-04", "day")
+    domain = ln.Domain(day=days, **{f"a{at}": ln.Integers(1, 2) for at in range(4)})
+    workload = ln.marginals(domain.as_complete(), ways=2)
+    asked = ln.Workload(
+        workload.domain, tuple(each for each in workload if "day" in each.attributes)
+    )
+    plan = series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search())
+    assert plan.measured().k_norm_groups() == {}
+    with pytest.raises(ln.InputError, match="one-way"):
+        series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search("k_norm"))

@@ -212,6 +212,11 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         first = plan.blocks[group[0]]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
         variances = k_norm_variances(sizes, first.scale)
+        if not variances.total > _LEAST_VARIANCE:
+            raise InputError(
+                "The budget is so large that K-norm noise vanishes (a scale of "
+                f"{float(first.scale):.2g} rows), which protects nobody. Choose a smaller budget."
+            )
         total = Block((), first.scale)
         parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
         for index in group:

@@ -29,7 +29,7 @@ from leastnoise._families import (
     weighted_sum,
 )
 from leastnoise._fitting import NOISES, fit_noise_scales
-from leastnoise._mechanisms import Search, choose_plan
+from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan, PlanDetails, SeriesDetails
 from leastnoise._planning._plan_calls import plan_workload
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
@@ -158,8 +158,6 @@ def series_plan(
         workload, along, [first.total_variance(operator) for operator in operators]
     )
     base = plan_workload(one_period, of_period, search)
-    if base.measured().k_norm_groups():
-        base = _plan_of_independent_noise(one_period, of_period, search)
     if _room(base) < _LEAST_BITS and workload.has_hidden:
         # cells beside hidden ones may be measured by fitted rows, whose coefficients are large
         base = plan_workload(one_period, of_period, replace(search, strategy="marginals"))
@@ -194,20 +192,6 @@ def series_plan(
     if not plans:
         raise refusals[0]
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
-
-
-def _plan_of_independent_noise(workload: Workload, privacy: Privacy, search: Search) -> Plan:
-    """Return the best plan without K-norm noise, which cannot be drawn period by period."""
-    plans = [candidate.plan for candidate in choose_plan(workload, privacy, search)[1]]
-    possible = [plan for plan in plans if plan is not None and not plan.measured().k_norm_groups()]
-    if not possible:
-        raise refuse(
-            "the strategy of a series",
-            search.strategy,
-            "another one",
-            "Its noise is drawn for all periods together.",
-        )
-    return min(possible, key=lambda plan: plan.expected_error().total_squared_error)
 
 
 def _room(base: Plan) -> int:
