@@ -32,6 +32,10 @@ def simulations(
     """
     verify(measurements, table)
     blocks = measurements.blocks
+    if measurements.k_norm_groups():  # whose noise is not drawn row by row
+        entropy = SeededEntropy(seed)
+        drawn = (_measure.draw(measurements, table, entropy) for _ in range(count))
+        return [Observation(measurements, each, "", private=False) for each in drawn]
     exact = sorted(_measure.exact_answers(measurements, table), key=itemgetter(0))
     values = _Listed()
     _measure._add_noise(

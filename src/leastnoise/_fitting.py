@@ -240,7 +240,7 @@ def _with_scale(block: Block, scale: Fraction) -> Block:
 
     ``replace`` would take several times as long, and there may be thousands of blocks.
     """
-    return Block(block.factors, scale, block.measure, block.limits, block.ends)
+    return Block(block.factors, scale, block.measure, block.limits, block.ends, block.k_norm_group)
 
 
 def rescale_noise(measurements: Measurements, privacy: Privacy) -> Measurements:

@@ -205,6 +205,8 @@ FACTS = {
         one: lambda case, one=one: case["noise"] == one
         for one in ("discrete_laplace", "discrete_gaussian", "rounded_gaussian")
     },
+    # No case has one-way tables alone under a pure budget.
+    **said_when(lambda case: False, "k_norm laplace_and_k_norm quantile_k_norm"),
     "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
     "guard_reduced": lambda case: False,  # no guard stopped an earlier release
     # All attributes are complete, and no case has a statement.

@@ -9,7 +9,7 @@ import pytest
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import JointBlocks, block_rows, block_variance, equations
 from leastnoise._estimation import Estimate, nnls
-from leastnoise._estimation._non_negative import non_negative_cells, simulate_block_noise
+from leastnoise._estimation._non_negative import non_negative_cells, simulate_noise
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
@@ -39,7 +39,7 @@ def sparse() -> np.ndarray:
 
 def observed(plan: Measurements, seed: int) -> Observation:
     """A simulated observation of the sparse histogram, one block along x."""
-    drawn = simulate_block_noise(plan, 0, 1, np.random.default_rng(seed))[:, 0]
+    drawn = simulate_noise(plan, [0], 1, np.random.default_rng(seed))[0][:, 0]
     (factor,) = plan.blocks[0].factors
     return Observation(
         plan,
@@ -113,7 +113,7 @@ def errors(plan: Measurements) -> tuple[float, float]:
         sparse()[:, None],
     )
     b = joint.gram(truth.astype(float)) + joint.gather(
-        [simulate_block_noise(plan, 0, 40, np.random.default_rng(2))]
+        [simulate_noise(plan, [0], 40, np.random.default_rng(2))[0]]
     )
     before = joint.solve(b, "a test") - truth
     after = non_negative_cells(joint, b, 1e-4)[0] - truth
@@ -163,7 +163,7 @@ def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
         plan.domain, [(one.block, one.variance) for one in equations(plan, None)]
     )
     b = joint.gram(found.cells.reshape(-1, 1)) + joint.gather(
-        [simulate_block_noise(plan, 0, 40, np.random.default_rng(77))]
+        [simulate_noise(plan, [0], 40, np.random.default_rng(77))[0]]
     )
     again = apply(
         AllRanges(128), non_negative_cells(joint, b, 1e-4)[0] - found.cells.reshape(-1, 1)

@@ -105,6 +105,10 @@ def format_number(value: float) -> str:
 
 def format_noise(mechanism: str) -> str:
     """Format the name of a noise mechanism, such as "discrete Laplace"."""
+    if mechanism == "k_norm":
+        return "K-norm"
+    if mechanism == "laplace_and_k_norm":
+        return "K-norm and discrete Laplace"
     kind, name = mechanism.split("_")
     return f"{kind} {name.capitalize()}"
 

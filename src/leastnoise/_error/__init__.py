@@ -51,6 +51,14 @@ from leastnoise._error._joint import (
     confidence_factor,
     conjugate_gradients,
 )
+from leastnoise._error._k_norm import (
+    KNormVariances,
+    approximate_variances,
+    cell_multiplier,
+    k_norm_variances,
+    measured_multiplier,
+    noise_name,
+)
 from leastnoise._error._memory import available_memory, memory_limit, require_memory
 from leastnoise._error._pair import PairStructure, pair_structure, pair_terms
 from leastnoise._error._product import ProductStructure

@@ -475,6 +475,9 @@ def _joint_root(
     return often * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
+_LARGE_EPSILON = 200.0  # beyond it the bound for pure releases is as good as 0
+
+
 def lower_bound(
     workload: Workload, privacy: Privacy, noise: Noise, unit_bound: float = 0.0
 ) -> float:
@@ -512,6 +515,25 @@ def lower_bound(
             )
         return math.fsum(bound ** (1 / power) for bound in separate_bounds) ** power
     return _bound_of_quantity(workload, privacy, noise, unit_bound)
+
+
+def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
+    """Return a lower bound on the total squared error of any unbiased pure release.
+
+    Of noise that does not depend on the data, of any kind. 0 where it is not known.
+    """
+    # By the bound of Hammersley, Chapman and Robbins: for a change of the counts that costs
+    # epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1, hence a
+    # variance of at most (exp(epsilon) - 1) (1 - exp(-epsilon)) = 4 sinh(epsilon / 2)^2 (Bhatia,
+    # Davis). It takes the place of the squared length of a column in the bound for Gaussian noise.
+    if privacy.max_per_cell is not None or any(product.of_units for product in workload):
+        return 0.0
+    epsilon = allowed_epsilon(privacy.budget)
+    if epsilon > _LARGE_EPSILON:
+        return 0.0
+    norm = _joint_measures_norm(workload, privacy, apart=False)
+    unit = (2 if privacy.neighbours == "replace" else 1) * norm**2
+    return unit * privacy.max_rows**2 / (4 * math.sinh(epsilon / 2) ** 2)
 
 
 def _units_that_may_be(

@@ -8,6 +8,9 @@ b) / 2, of v less the middle. The noise of the two is uncorrelated, so each is e
 had been measured apart (docs/mathematics.md, section 8). Counts are of values where the domain
 counts them (`Domain.count_of`), else of rows.
 
+A group of blocks with K-norm noise is split into its total and contrasts of every block, whose noise
+is uncorrelated (``_k_norm``).
+
 `Covariance` is the interface of every form of the covariance of least squares; a `Structure` also gives
 the estimate.
 """
@@ -23,10 +26,11 @@ import numpy as np
 
 from leastnoise._domain import Domain, Measure
 from leastnoise._error._intervals import noise_variance
+from leastnoise._error._k_norm import k_norm_variances
 from leastnoise._families import excludes_total
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._trusted.linop import SignedArray, Total, dense
+from leastnoise._trusted.linop import Contrasts, Operator, SignedArray, Total, apply, dense
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
 
@@ -90,6 +94,10 @@ def block_variance(plan: Measurements, block: Block) -> float:
     # by less than 1 / (12 b^2) of it, and along contrasts sigma^2, which the discrete Gaussian's
     # does not exceed.
     scale = float(block.scale)
+    if block.k_norm_group is not None:
+        group = plan.k_norm_groups()[block.k_norm_group]
+        sizes = tuple(sorted(plan.blocks[index].rows for index in group))
+        return k_norm_variances(sizes, block.scale).cells[block.rows]
     variance = noise_variance(plan.noise, scale, plan.grid)
     if not variance > _LEAST_VARIANCE:
         raise InputError(
@@ -132,16 +140,19 @@ def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
 class Equations:
     """The observation equations of a block for a quantity.
 
-    Its queries, the variance of a row, and the shares of its answers.
+    Its queries, the variance of a row, and the shares or the combination of its answers.
     """
 
     index: int
     block: Block
     variance: float
     shares: tuple[float, ...] = _WHOLE
+    combination: Operator | None = None
 
     def values(self, measured: Any) -> FloatArray:
         """Combine the block's answers to those about the quantity, shape (rows, ...)."""
+        if self.combination is not None:
+            return np.asarray(apply(self.combination, np.asarray(measured, dtype=np.float64)))
         if self.shares == _WHOLE:
             return np.asarray(measured)
         parts = zip(
@@ -175,16 +186,49 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
         )
     variances: dict[int, float] = {}
     for group in groups:
-        variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
+        if group[0].k_norm_group is None:
+            variances.update(dict.fromkeys(map(id, group), block_variance(plan, group[0])))
     entries = [
         Equations(at, block, variances[id(block)])
         for at, block in enumerate(plan.blocks)
         if id(block) in variances
     ]
+    if quantity is None:
+        entries += _k_norm_equations(plan)
     return [
         _scale_ends(plan, quantity, entry, centred=centred) if entry.block.ends else entry
         for entry in entries
     ]
+
+
+def _k_norm_equations(plan: Measurements) -> list[Equations]:
+    """Return the uncorrelated parts of all groups of K-norm noise.
+
+    The total of each group, from its first block, and contrasts of every block.
+    """
+    parts: list[Equations] = []
+    contrasts: dict[Names, Factor] = {}
+    for group in plan.k_norm_groups().values():
+        first = plan.blocks[group[0]]
+        sizes = tuple(sorted(plan.blocks[index].rows for index in group))
+        variances = k_norm_variances(sizes, first.scale)
+        if not variances.total > _LEAST_VARIANCE:
+            raise InputError(
+                "The budget is so large that K-norm noise vanishes (a scale of "
+                f"{float(first.scale):.2g} rows), which protects nobody. Choose a smaller budget."
+            )
+        total = Block((), first.scale)
+        parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
+        for index in group:
+            names, size = plan.blocks[index].attributes, plan.blocks[index].rows
+            if size == 1:  # it is the total
+                continue
+            factor = contrasts.setdefault(names, Factor(names, Contrasts(size)))
+            block = Block((factor,), first.scale)
+            parts.append(
+                Equations(index, block, variances.contrast(size), combination=factor.operator)
+            )
+    return parts
 
 
 def _scale_ends(

@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from leastnoise._domain import Domain, factor_measures
-from leastnoise._error._bounds import lower_bound
+from leastnoise._error._bounds import lower_bound, pure_lower_bound
 from leastnoise._error._equations import (
     Covariance,
     Errors,
@@ -449,7 +449,9 @@ def evaluate_plan(
             )
     total, tables = _table_errors(workload, covariances)
     bound = 0.0
-    if not exact:
+    if measurements.k_norm_groups() and not exact:
+        bound = pure_lower_bound(workload, measurements.privacy)
+    elif not exact:
         bound = lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
     return Plan(
         workload=workload,

@@ -32,7 +32,7 @@ import numpy as np
 from leastnoise._domain import Domain
 from leastnoise._error import checked_level, equations, interval_multiplier
 from leastnoise._estimation._least_squares import Estimate
-from leastnoise._estimation._non_negative import simulate_block_noise as noise_of_block
+from leastnoise._estimation._non_negative import simulate_noise
 from leastnoise._frames import Columns, TabularMixin, grouped_columns, label_array, name_key_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, refuse
@@ -583,10 +583,8 @@ def simulated_noise(
     generator = np.random.default_rng(seed)
     for _ in range(draws):
         values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
-        for index in blocks:
-            values[index] = np.rint(
-                noise_of_block(plan, index, 1, generator)[:, 0] * plan.grid
-            ).astype(np.int64)
+        for index, noise in simulate_noise(plan, blocks, 1, generator).items():
+            values[index] = np.rint(noise[:, 0] * plan.grid).astype(np.int64)
         if linear is None:
             yield estimate.errors_for(values).values(product)
         else:

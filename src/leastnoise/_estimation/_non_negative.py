@@ -51,7 +51,7 @@ from leastnoise._trusted.check import refuse
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 from leastnoise._trusted.linop import Operator, apply_transpose
 from leastnoise._trusted.linop import non_negative as has_no_negative_entry
-from leastnoise._trusted.measurements import Measurements, Observation
+from leastnoise._trusted.measurements import Measurements, Observation, draw_point, numerators
 from leastnoise._workload import Product, QuerySet, identity, prefix
 
 GAP = 1e-4
@@ -451,10 +451,9 @@ class NonNegativeCells:
         for start in range(0, self.repetitions, step):
             columns = min(step, self.repetitions - start)
             parts = equations(self.plan, self.measure, centred=False)
-            drawn = [
-                part.values(simulate_block_noise(self.plan, part.index, columns, generator))
-                for part in parts
-            ]
+            indices = [part.index for part in parts]
+            noise = simulate_noise(self.plan, indices, columns, generator)
+            drawn = [part.values(noise[part.index]) for part in parts]
             batches.append(non_negative_cells(self.joint, exact + self.joint.gather(drawn), GAP)[0])
         return batches
 
@@ -497,19 +496,59 @@ def nnls(
     )
 
 
-def simulate_block_noise(
-    plan: Measurements, index: int, columns: int, generator: np.random.Generator
-) -> FloatArray:
-    """Simulate noise of a block's rows, shape (rows, columns).
+def simulate_noise(
+    plan: Measurements, indices: Sequence[int], columns: int, generator: np.random.Generator
+) -> dict[int, FloatArray]:
+    """Simulate noise of some blocks, shape (rows, columns) by index.
 
     With the plan's distribution, but from a generator that protects nobody.
     """
+    groups, noise = plan.k_norm_groups(), dict[int, FloatArray]()
+    for index in dict.fromkeys(indices):
+        number = plan.blocks[index].k_norm_group
+        if number is None:
+            noise[index] = _simulate_block(plan, index, columns, generator)
+        elif index not in noise:
+            noise.update(_simulate_group(plan, groups[number], columns, generator))
+    return noise
+
+
+def _simulate_block(
+    plan: Measurements, index: int, columns: int, generator: np.random.Generator
+) -> FloatArray:
     block = plan.blocks[index]
     scales = (float(block.scale) * plan.grid / block.scaling())[:, None] * np.ones(columns)
     if plan.noise.norm == 1:
         steps = -np.expm1(-1 / scales)
         return (generator.geometric(steps) - generator.geometric(steps)) / plan.grid
     return np.rint(generator.normal(0.0, scales)) / plan.grid
+
+
+def _below(bound: int, generator: np.random.Generator) -> int:
+    """Return a whole number from 0 to bound - 1, which may be long."""
+    words = -(-bound.bit_length() // 64) + 1
+    return int.from_bytes(generator.bytes(8 * words), "little") % bound
+
+
+def _simulate_group(
+    plan: Measurements, group: Sequence[int], columns: int, generator: np.random.Generator
+) -> dict[int, FloatArray]:
+    """Simulate K-norm noise of a group of blocks: a ball, and a point of it."""
+    sizes = [plan.blocks[index].rows for index in group]
+    scale = float(plan.blocks[group[0]].scale)
+    weights = numerators(tuple(sorted(sizes)))
+    logarithms = np.array([math.log(weight) if weight else -math.inf for weight in weights])
+    logarithms -= np.arange(len(weights)) / scale
+    law = np.exp(logarithms - logarithms.max())
+    norms = generator.choice(len(weights), size=columns, p=law / law.sum())
+    norms = norms + generator.negative_binomial(len(weights), -math.expm1(-1 / scale), columns)
+    points = [
+        draw_point(sizes, int(norm), lambda bound: _below(bound, generator)) for norm in norms
+    ]
+    return {
+        index: np.array([point[at] for point in points], dtype=np.float64).T
+        for at, index in enumerate(group)
+    }
 
 
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:

@@ -602,15 +602,15 @@ def memory_error_reason(error: MemoryError) -> str:
 def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
     """Give all candidates of a kind of noise the largest lower bound.
 
-    A bound that one of them computed holds for all.
+    A bound that one of them computed holds for all but those with K-norm noise, which keep theirs.
     """
     bounds: dict[Noise, float] = {}
     for entry in tried:
-        if entry.plan is not None:
+        if entry.plan is not None and not entry.plan.measured().k_norm_groups():
             bounds[entry.noise] = max(bounds.get(entry.noise, 0.0), entry.plan.lower_bound())
     return [
         entry
-        if entry.plan is None
+        if entry.plan is None or entry.plan.measured().k_norm_groups()
         else replace(
             entry,
             plan=replace(

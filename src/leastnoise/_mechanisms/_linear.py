@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from leastnoise._error import evaluate_plan
+from leastnoise._error import evaluate_plan, noise_name
 from leastnoise._estimation import Finding, Outcome, public_counts_of_plan
 from leastnoise._mechanisms._choice import Search, choose_plan
 from leastnoise._mechanisms._protocol import Explanation, Mechanism, Run
@@ -49,7 +49,7 @@ class Linear(Mechanism):
 
     def explain(self, plan: Plan) -> Explanation:
         """Give the kind of noise and the promise."""
-        return Explanation(mechanism=plan.measured().noise.value, promise=plan.expected_error())
+        return Explanation(mechanism=noise_name(plan.measured()), promise=plan.expected_error())
 
     def finding(self, facts: Mapping[str, Any]) -> Finding:  # noqa: ARG002 - there are none
         """Return the finding of a mechanism that decides nothing."""

@@ -136,6 +136,7 @@ def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = No
                 if "limits" in entry
                 else None,
                 entry.get("ends", False),
+                entry.get("k_norm_group"),
             )
             for entry in value["blocks"]
         ),

@@ -26,6 +26,7 @@ from leastnoise._error import (
     largest_mean_deviation,
     lower_bound,
     mean_error,
+    measured_multiplier,
 )
 from leastnoise._fitting import rescale_noise
 from leastnoise._mechanisms import (
@@ -82,7 +83,7 @@ class MeanGoal:
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
-        times, step = interval_multiplier(measured.noise, self.level), 0.5 / measured.grid
+        times, step = measured_multiplier(measured, self.level), 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + largest_mean_deviation(measured, self.asked.of))
         number = plan.domain.count_of(self.asked.of)
@@ -116,8 +117,7 @@ class Goal:
             error = table.rmse
         else:
             error = (
-                interval_multiplier(measured.noise, self.level) * table.largest_std
-                + 0.5 / measured.grid
+                measured_multiplier(measured, self.level) * table.largest_std + 0.5 / measured.grid
             )
         return max(
             [

@@ -16,8 +16,8 @@ from leastnoise._error import (
     checked_level,
     covariances,
     equations,
-    interval_multiplier,
     measure_covariance,
+    measured_multiplier,
 )
 from leastnoise._estimation import (
     Estimate,
@@ -595,8 +595,7 @@ def statement_path(number: int) -> str:
 def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
     """Return the width of intervals that cover a share ``level``."""
     two_sided, one_sided = (
-        interval_multiplier(measurements.noise, coverage)
-        for coverage in (level, max(2 * level - 1, 0.0))
+        measured_multiplier(measurements, coverage) for coverage in (level, max(2 * level - 1, 0.0))
     )
     return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 

@@ -25,7 +25,7 @@ from leastnoise._charts import (
     has_marks,
     render_svg,
 )
-from leastnoise._error import interval_multiplier
+from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
 from leastnoise._plan import versions
 from leastnoise._release import _sentences as sentences
@@ -492,7 +492,7 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     return [
         *spending,
         (catalogue.say("s_neighbours"), f"{neighbours} ({privacy.neighbours})"),
-        (catalogue.say("s_noise"), catalogue.say(release.measurements.noise.value)),
+        (catalogue.say("s_noise"), catalogue.say(noise_name(release.measurements))),
         (catalogue.say("s_strategy"), f"{plan.strategy}: {measured}"),
         (catalogue.say("s_receipt"), facts or catalogue.say("no_receipt")),
     ]
@@ -886,9 +886,7 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     if not release.finding.linear:
         return catalogue.say("largest_unknown", count=count)
     # the union bound over all cells
-    multiplier = interval_multiplier(
-        release.measurements.noise, 1 - (1 - release.level) / table.cells
-    )
+    multiplier = measured_multiplier(release.measurements, 1 - (1 - release.level) / table.cells)
     rounding = float(rounding_rule(release.options)[0]) / 2
     margin = (
         multiplier * table.noise_std

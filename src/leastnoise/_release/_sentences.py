@@ -21,7 +21,7 @@ from leastnoise._domain import (
     Weighted,
     factor_measures,
 )
-from leastnoise._error import interval_multiplier
+from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
 from leastnoise._plan import Plan
@@ -492,9 +492,12 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
+    quantile = "quantile_laplace" if laplace else "quantile_normal"
+    if noise_name(release.measurements) == "k_norm":
+        quantile = "quantile_k_norm"
     values = {
         "times": catalogue.localize(f"{release.interval.multiplier:.4g}"),
-        "reason": catalogue.say("quantile_laplace" if laplace else "quantile_normal"),
+        "reason": catalogue.say(quantile),
         "half": catalogue.localize(f"{release.interval.half_step:.4g}"),
         "percent": catalogue.format_percent(release.level),
     }

@@ -17,7 +17,7 @@ import numpy as np
 
 from leastnoise._charts import is_drawing
 from leastnoise._domain import READ_AS_IT_IS
-from leastnoise._error import block_variance
+from leastnoise._error import block_variance, noise_name
 from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._plan import Plan, versions
@@ -669,6 +669,7 @@ def list_measured_blocks(measurements: Measurements) -> list[dict[str, Any]]:
             "row_weights": any(factor.row_weights is not None for factor in block.factors),
             "measure": block.measure,
             **({"ends": True} if block.ends else {}),
+            **({} if block.k_norm_group is None else {"k_norm_group": block.k_norm_group}),
         }
         for block in measurements.blocks
     ]
@@ -679,7 +680,7 @@ def build_manifest(
 ) -> dict[str, Any]:
     """Return the manifest of a release as a JSON value."""
     plan = release.plan
-    noise = release.measurements.noise.value
+    noise = noise_name(release.measurements)
     outcome = release.finding.facts()
     is_short = len(plan.workload.products) <= MOST_LISTED_TABLES
     return {

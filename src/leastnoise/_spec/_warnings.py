@@ -24,7 +24,7 @@ from leastnoise._domain import (
     Unknown,
     factor_measures,
 )
-from leastnoise._error import interval_multiplier
+from leastnoise._error import measured_multiplier
 from leastnoise._mechanisms import noise_kinds
 from leastnoise._plan import Plan
 from leastnoise._planning import stated_privacy, table_goals
@@ -118,7 +118,7 @@ def error_warnings(
         if asked.size
         for table in plan.workload.tables_of(asked)
     }
-    times, step = interval_multiplier(measured.noise, level), 0.5 / measured.grid
+    times, step = measured_multiplier(measured, level), 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         public_size = product.size or (
             groups.get(product.table_key) if product.measure is None else None

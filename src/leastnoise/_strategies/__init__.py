@@ -39,6 +39,7 @@ from leastnoise._strategies._datacube_baselines import (
     FOURIER_EVEN,
     RESIDUAL_MAX,
 )
+from leastnoise._strategies._k_norm import K_NORM
 from leastnoise._strategies._kronecker import (
     EIGEN_DESIGN,
     GAUSSIAN_OPTIMUM,
@@ -82,6 +83,7 @@ _ALL = (
     WORKLOAD,
     MARGINALS,
     COVERING,
+    K_NORM,
     RESIDUAL,
     TILTED,
     HIERARCHY,

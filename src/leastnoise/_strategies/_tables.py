@@ -268,7 +268,8 @@ def reweighted_strategy(
         has_shared_factors = is_separable and all(
             along.setdefault(factor.attributes[0], factor) == factor for factor in block.factors
         )
-        if not has_shared_factors or block.limits is not None or block.ends:
+        grouped = block.k_norm_group is not None
+        if not has_shared_factors or block.limits is not None or block.ends or grouped:
             raise NotApplicable(
                 "the strategy is none of tables with one strategy along every attribute"
             )

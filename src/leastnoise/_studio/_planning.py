@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, PlainTextResponse
 
-from leastnoise._error import interval_multiplier, statistic_errors
+from leastnoise._error import measured_multiplier, statistic_errors
 from leastnoise._plan import Plan
 from leastnoise._planning import (
     TargetStatus,
@@ -166,7 +166,7 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    multiplier = interval_multiplier(measured.noise, level)
+    multiplier = measured_multiplier(measured, level)
     half_step = 0.5 / measured.grid
     margins = {}
     for product, table, target in zip(
@@ -428,7 +428,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     if plan is not None and plan.promise is not None:
         targets = mean_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
-        multiplier = interval_multiplier(plan.measured().noise, draft.level)
+        multiplier = measured_multiplier(plan.measured(), draft.level)
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
         price = state.prices.get(number)
@@ -491,7 +491,7 @@ def _period_facts(
     errors = [] if plan is None else [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
-    multiplier = interval_multiplier(plan.measured().noise, draft.level)
+    multiplier = measured_multiplier(plan.measured(), draft.level)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
         margins = [

@@ -173,7 +173,7 @@ def test_a_part_beyond_the_table_is_kept_as_its_square_says(monkeypatch):
 
 def test_the_number_beyond_the_laplace_table():
     source = SeededEntropy(6)
-    beyond = np.array([_noise._far_number(source) for _ in range(4000)]) - 128
+    beyond = np.array([_noise.far_number(source) for _ in range(4000)]) - 128
     counts = np.bincount(np.minimum(beyond, 40), minlength=41)
     probabilities = np.append(np.exp(-np.arange(40) / 8) * -np.expm1(-1 / 8), np.exp(-5))
     assert stats.chisquare(counts, 4000 * probabilities).pvalue > ALARM
@@ -181,7 +181,7 @@ def test_the_number_beyond_the_laplace_table():
     script = Script(
         [TOP - 1] * 4 + [int(geometric_table().leading[2] >> np.uint64(48)) + 1], then=None
     )
-    assert _noise._far_number(script) == 3 * 128 + 3
+    assert _noise.far_number(script) == 3 * 128 + 3
 
 
 @pytest.mark.parametrize("parts", [1, 8])
@@ -199,7 +199,7 @@ def test_the_part_beyond_the_gaussian_table(parts):
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
 @pytest.mark.parametrize("far", [128, 255, 256, 5000])
 def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, p, q, far):
-    monkeypatch.setattr(_noise, "_far_number", lambda entropy: far)
+    monkeypatch.setattr(_noise, "far_number", lambda entropy: far)
     u, v, negative = (
         np.array([0, p - 1, p // 2, 0]),
         np.array([128, 128, 128, 3]),
@@ -213,7 +213,7 @@ def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_atte
 
 
 def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_attempt):
-    monkeypatch.setattr(_noise, "_far_number", lambda entropy: 2**11)
+    monkeypatch.setattr(_noise, "far_number", lambda entropy: 2**11)
     assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64
     values, accepted, _ = one_attempt(
         "laplace",

@@ -18,6 +18,7 @@ from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._k_norm import k_norm_noise
 from leastnoise._trusted.kernel._noise import discrete_gaussian, discrete_laplace, rounded_gaussian
 from leastnoise._trusted.linop import SignedArray, along, apply, narrow
 from leastnoise._trusted.measurements import Limits, Measurements, cost, row_scales
@@ -98,9 +99,13 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     """
     values: list[SignedArray | None] = [None] * len(measurements.blocks)
     pending: list[tuple[int, IntArray]] = []
+    tables: dict[int, IntArray] = {}  # whose noise is drawn together
     kinds = _operator_groups(measurements)
     rows = 0
     for index, exact in exact_answers(measurements, table):
+        if measurements.blocks[index].k_norm_group is not None:
+            tables[index] = exact
+            continue
         if (
             rows + len(exact) > _BATCH_ROWS
         ):  # a large table is drawn by itself, mostly with one scale
@@ -109,6 +114,11 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
         pending.append((index, exact))
         rows += len(exact)
     _add_noise(measurements, pending, kinds, values, entropy)
+    for group in measurements.k_norm_groups().values():
+        scale = measurements.blocks[group[0]].scale
+        noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
+        for index, drawn in zip(group, noise, strict=True):
+            values[index] = narrow(tables[index] + drawn)
     return tuple(value for value in values if value is not None)
 
 

@@ -89,7 +89,7 @@ def discrete_laplace(
         ) // divisor  # L3: v is at most 128, so the sum is below 2^64
         zero = magnitude == 0
         for i in np.flatnonzero(v == _CUT).tolist():
-            exact = (int(u[i]) + int(scale_at(scale_numerators, i)) * _far_number(entropy)) // int(
+            exact = (int(u[i]) + int(scale_at(scale_numerators, i)) * far_number(entropy)) // int(
                 scale_at(divisor, i)
             )
             magnitude[i], zero[i] = exact % 2**64, exact == 0
@@ -100,7 +100,7 @@ def discrete_laplace(
     return draw_in_blocks(count, attempt)
 
 
-def _far_number(entropy: Entropy) -> int:
+def far_number(entropy: Entropy) -> int:
     """Draw V given that it is at least 128 (L2).
 
     The geometric distribution has no memory.

@@ -98,6 +98,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             (along,) not in [factor.attributes for factor in block.factors]
             or block.limits is not None
             or block.measure in refused_measures
+            or block.k_norm_group is not None  # drawn for all periods together
         ):
             raise InputError(
                 f"Every measured table of a series must include the periods of {along!r} and count "

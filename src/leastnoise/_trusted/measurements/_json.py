@@ -63,6 +63,7 @@ def measurements_value(measurements: Measurements) -> dict[str, Any]:
                 else {"limits": limits.setdefault(block.limits, len(limits))}
             ),
             **({"ends": True} if block.ends else {}),
+            **({} if block.k_norm_group is None else {"k_norm_group": block.k_norm_group}),
         }
         for block in measurements.blocks
     ]

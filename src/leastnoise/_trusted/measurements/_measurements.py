@@ -2,7 +2,7 @@
 
 Frozen public values, and all that the kernel sees of a plan.
 
-The labels (M5 ...) refer to PROOFS-cost.md beside this file.
+The labels (M5 ...) refer to PROOFS-cost.md, (J1) to PROOFS-shared-total.md, beside this file.
 """
 
 import math
@@ -17,10 +17,11 @@ from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.domain import Domain, Measure, UnitCount
-from leastnoise._trusted.linop import Contrasts, Operator, operators, sealed
+from leastnoise._trusted.linop import Contrasts, Identity, Operator, operators, sealed
 from leastnoise._trusted.measurements._headroom import check_headroom
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
+MOST_K_NORM_CELLS = 2**11  # of a group: the points of its balls are counted in whole numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,6 +200,11 @@ class Block:
             of high - v. A row adds high - low to the two together, whatever v is. A row without a
             value adds nothing if the domain counts the values of the measure, and counts as v = 0
             otherwise.
+        k_norm_group: None for noise that is independent in every row. Else the number of the blocks
+            that draw their noise together, as K-norm noise (J1): each of them counts the rows in
+            every cell of one attribute, so that all have the same total, and their noise has one
+            total too. The probability of noise z is proportional to exp(-|z| / scale), |z| the
+            largest of the blocks' sums of absolute values.
     """
 
     factors: tuple[Factor, ...]
@@ -206,12 +212,16 @@ class Block:
     measure: str | None = None
     limits: Limits | None = None
     ends: bool = False
+    k_norm_group: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(self.factors))
         # Exact and of Python's integers: cost and noise are computed from the same number, and
         # nothing wraps around.
         object.__setattr__(self, "scale", exact_positive("scale", self.scale))
+        if self.k_norm_group is not None:
+            number = whole("k_norm_group", self.k_norm_group, 0)
+            object.__setattr__(self, "k_norm_group", number)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -334,12 +344,56 @@ class Measurements:
                 block.measure,
                 block.limits,
                 block.ends,
+                block.k_norm_group,
                 *[kinds[id(part)] for part in block.factors],
             )
             alike.setdefault(kind, []).append(block)
         object.__setattr__(self, "alike", tuple(map(tuple, alike.values())))
         for block, *_ in self.alike:
             self._check(block)
+        for group in self.k_norm_groups().values():
+            self._check_k_norm_group(group)
+
+    def k_norm_groups(self) -> dict[int, list[int]]:
+        """Return the indices of the blocks of every group of K-norm noise (J1)."""
+        groups: dict[int, list[int]] = {}
+        for index, block in enumerate(self.blocks):
+            if block.k_norm_group is not None:
+                groups.setdefault(block.k_norm_group, []).append(index)
+        return groups
+
+    # J1
+    def _check_k_norm_group(self, group: Sequence[int]) -> None:
+        blocks = [self.blocks[index] for index in group]
+        if self.noise is not Noise.DISCRETE_LAPLACE or self.grid != 1:
+            raise refuse(
+                "the noise of blocks with a k_norm_group",
+                f"{self.noise.value} on a grid of {self.grid}",
+                f"{Noise.DISCRETE_LAPLACE.value} on a grid of 1",
+            )
+        for block in blocks:
+            if not (
+                len(block.factors) == 1
+                and len(block.attributes) == 1
+                and type(block.factors[0].operator) is Identity
+                and block.factors[0].row_weights is None
+                and (block.measure, block.limits, block.ends) == (None, None, False)
+            ):
+                raise refuse(
+                    "a block with a k_norm_group",
+                    f"one of {block.measure or 'counts'} by {' x '.join(block.attributes) or 'none'}",
+                    "the counts of rows in every cell of one attribute, without row weights",
+                )
+        if len({block.scale for block in blocks}) > 1:
+            raise refuse("the scales of a k_norm_group", "several", "one for all its blocks")
+        cells = sum(block.rows for block in blocks)
+        if not cells <= MOST_K_NORM_CELLS:
+            raise refuse(
+                "the cells of a k_norm_group",
+                cells,
+                f"at most {MOST_K_NORM_CELLS}",
+                "Measure its tables in several groups.",
+            )
 
     def _check_types(self) -> None:
         """Raise for parts of any other class (M6).

@@ -3,7 +3,7 @@
 Trusted: the kernel calls it before it lets anything out.
 
 The labels (M1 ...) refer to PROOFS-cost.md, (R0 ...) to PROOFS-replace.md, (S1 ...) to
-PROOFS-spread.md.
+PROOFS-spread.md, (J1) to PROOFS-shared-total.md.
 """
 
 import math
@@ -113,11 +113,17 @@ def cost(plan: Measurements) -> Cost:
     >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
-    shifts = (
-        min([_shift(view, _bounds_in_cells(plan, view)), *_shifts_by_attribute(view)])
-        for view in views(plan)
-    )
-    total = sum_up((1, shift) for shift in shifts)
+    groups = plan.k_norm_groups()
+    # J1: neighbours differ by at most ``distance`` changes of norm 1 in each group
+    terms = [(1, plan.privacy.distance / plan.blocks[first].scale) for first, *_ in groups.values()]
+    independent = tuple(block for block in plan.blocks if block.k_norm_group is None)
+    if independent:
+        others = replace(plan, blocks=independent) if groups else plan
+        terms += [
+            (1, min([_shift(view, _bounds_in_cells(others, view)), *_shifts_by_attribute(view)]))
+            for view in views(others)
+        ]
+    total = sum_up(terms)
     if total == 0:
         raise InputError(
             "At least one measured query must count or sum some row; got queries that are 0 for all "

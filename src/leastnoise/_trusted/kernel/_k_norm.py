@@ -1,0 +1,173 @@
+"""Exact noise for tables that share their total: K-norm noise on the whole numbers.
+
+Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md beside this file.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from leastnoise._trusted.check import InternalError
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel._entropy import Entropy
+from leastnoise._trusted.kernel._noise import far_number
+from leastnoise._trusted.kernel._sampling import (
+    SCALE_LIMIT,
+    Interval,
+    Ratios,
+    geometric_table,
+    toss_exp,
+    uniform_below,
+)
+from leastnoise._trusted.measurements import dimensions, draw_point, numerators
+
+_PARTS, _CUT = 8, 128  # of the table of the exponential distribution, as in discrete_laplace
+_SPARE_BITS = 128  # beyond the largest weight: a choice is open with probability below 2^-100
+
+
+def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
+    """Draw tables z of one total with probability proportional to exp(-|z| / scale), exactly.
+
+    |z| is the largest of the tables' sums of absolute values.
+
+    Args:
+        sizes: the number of cells of each table, at least one table.
+        scale: above 0, its numerator and denominator below 2^56.
+        entropy: the source of bits; the noise is private only if it is `SystemEntropy`.
+
+    Returns:
+        int64 arrays, the cells of each table.
+
+    Raises:
+        InternalError: a scale or a size that `Measurements` does not accept.
+
+    Guarantees:
+        Given independent uniform bits, draws are independent and have exactly the stated
+        distribution modulo 2^64 (theorem N of PROOFS-k-norm.md).
+
+    >>> [table.tolist() for table in k_norm_noise([2, 3], Fraction(2), SeededEntropy(1))]
+    [[-1, 1], [-1, 1, 0]]
+    """
+    if not (0 < scale.numerator < SCALE_LIMIT and scale.denominator < SCALE_LIMIT):
+        raise InternalError("K-norm noise of an impossible scale; please report this.")
+    if not sizes or min(sizes) < 1:
+        raise InternalError("K-norm noise of impossible tables; please report this.")
+    integers = _Integers(entropy)
+    norm = _draw_offset(numerators(tuple(sorted(sizes))), scale, integers)  # N2
+    norm += _geometric_sum(scale, dimensions(sizes) + 1, entropy)  # N3
+    tables = draw_point(sizes, norm, integers.below)  # N4
+    return [np.array([_wrapped(cell) for cell in table], dtype=np.int64) for table in tables]
+
+
+def _wrapped(value: int) -> int:
+    """Return the number from -2^63 to 2^63 - 1 that is equal modulo 2^64."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+class _Integers:
+    """Uniform whole numbers of any length from a source of words (N1)."""
+
+    __slots__ = ("_entropy",)
+
+    def __init__(self, entropy: Entropy) -> None:
+        self._entropy = entropy
+
+    def bits(self, count: int) -> int:
+        """Return a uniform whole number of ``count`` bits."""
+        words = -(-count // 64)
+        number = int.from_bytes(self._entropy.words(words).tobytes(), "little")
+        return number >> (64 * words - count)
+
+    def below(self, bound: int) -> int:
+        """Return a uniform whole number from 0 to bound - 1."""
+        length = (bound - 1).bit_length()
+        if not length:
+            return 0
+        while True:
+            number = self.bits(length)
+            if number < bound:
+                return number
+
+
+def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -> int:
+    """Draw j with probability proportional to weights[j] exp(-j / scale), exactly (N2)."""
+    bits = max(weights).bit_length() + _SPARE_BITS
+    digits = integers.bits(bits)
+    while True:
+        ratio = _exp_of_minus(1 / scale, bits + len(weights).bit_length() + 8)
+        low, high = _enclosed_sums(weights, ratio, bits + len(weights).bit_length() + 8)
+        for offset in range(len(weights)):
+            begins = digits * low[-1] >= high[offset] << bits
+            ends = (digits + 1) * high[-1] <= low[offset + 1] << bits
+            if begins and ends:
+                return offset
+        # the digits so far lie on the edge of two offsets, or the enclosures are too wide
+        digits = (digits << bits) | integers.bits(bits)
+        bits *= 2
+
+
+def _enclosed_sums(
+    weights: Sequence[int], ratio: Interval, bits: int
+) -> tuple[list[int], list[int]]:
+    """Enclose the sums of the first weights[j] ratio^j, j = 0 ..., times 2^bits (N2)."""
+    power: Interval = (1 << bits, 1 << bits)
+    powers = [power]
+    for _ in weights[1:]:
+        power = power[0] * ratio[0] >> bits, -(-power[1] * ratio[1] >> bits)
+        powers.append(power)
+    low, high = (
+        [0, *accumulate(weight * power[end] for weight, power in zip(weights, powers, strict=True))]
+        for end in (0, 1)
+    )
+    return low, high
+
+
+def _exp_of_minus(value: Fraction, bits: int) -> Interval:
+    """Enclose exp(-value) times 2^bits, for a value above 0 (N2)."""
+    halvings = max(0, value.numerator.bit_length() - value.denominator.bit_length() + 1)
+    work = bits + halvings + 8
+    part = value / 2**halvings  # below 1
+    term: Interval = (1 << work, 1 << work)
+    low = high = 1 << work
+    order = 0
+    while term[1] > 1:
+        order += 1
+        step = part / order
+        term = (
+            term[0] * step.numerator // step.denominator,
+            -(-term[1] * step.numerator // step.denominator),
+        )
+        low, high = (
+            (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
+        )
+    # the terms fall, and signs alternate: what is left out is between 0 and the last term
+    low, high = max(low - term[1], 0), high + term[1]
+    for _ in range(halvings):
+        low, high = low * low >> work, -(-high * high >> work)
+    shift = work - bits
+    return low >> shift, -(-high >> shift)
+
+
+def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
+    """Draw the sum of ``count`` geometric numbers of ratio exp(-1 / scale), exactly (N3)."""
+    p, q = scale.numerator, scale.denominator
+    top, one = np.asarray(p, dtype=np.uint64), np.asarray(1, dtype=np.uint64)
+    total = 0
+    while count:
+        u, accepted = uniform_below(top, p, count, entropy)
+        accepted &= toss_exp(
+            Ratios(numerators=u, denominators=top),
+            np.arange(count),
+            entropy,
+            linear=one,
+            square=False,
+            slots=_PARTS,
+        )
+        v = geometric_table().draw(count, entropy)
+        for i in np.flatnonzero(accepted).tolist():
+            parts = int(v[i]) if v[i] < _CUT else far_number(entropy)
+            total += (int(u[i]) + p * parts) // (_PARTS * q)
+        count -= int(accepted.sum())
+    return total

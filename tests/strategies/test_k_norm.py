@@ -1,0 +1,194 @@
+"""One-way tables with K-norm noise: what is planned, what is promised, and that it holds."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from leastnoise._error import (
+    cell_multiplier,
+    k_norm_variances,
+    lower_bound,
+    measured_multiplier,
+)
+from leastnoise._mechanisms import Search, mechanism_of
+from leastnoise._plan import Plan
+from leastnoise._planning import SeriesOptions, series_plan
+from leastnoise._trusted.accounting import Noise
+from simulated import releases
+from strategies.proposals import plan_of
+from trusted.kernel.test_k_norm_noise import lattice, norm_of
+
+PURE = ln.PureDP(1)
+
+
+def domain_of(sizes, *, complete=True):
+    domain = ln.Domain(**{f"a{at}": ln.Integers(1, size) for at, size in enumerate(sizes)})
+    return domain.as_complete() if complete else domain
+
+
+def one_way(sizes, *, complete=True):
+    return ln.marginals(domain_of(sizes, complete=complete), ways=1)
+
+
+def rmse(plan):
+    queries = sum(product.rows for product in plan.workload)
+    return math.sqrt(plan.expected_error().total_squared_error / queries)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "budget", "most"),
+    [
+        ((2,) * 16, PURE, 7.54),
+        ((4,) * 4, PURE, 3.553),
+        ((10,) * 4, PURE, 4.623),
+        ((9, 16, 7, 15, 6, 5, 2, 2), PURE, 7.65),
+        ((2, 2, 3, 4, 5, 6, 7, 8, 10, 16), PURE, 8.95),
+        ((2, 8, 100), PURE, 2.72),
+        ((2,) * 16, ln.ApproxDP(1, "1e-6"), 7.54),
+        ((4,) * 8, ln.ApproxDP(1, "1e-6"), 6.34),
+    ],
+)
+def test_auto_promises_the_errors_of_k_norm_noise(sizes, budget, most):
+    plan = ln.plan(one_way(sizes), budget)
+    assert plan.strategy == "k_norm"
+    assert rmse(plan) <= most
+
+
+def test_auto_keeps_gaussian_noise_for_very_many_tables():
+    assert ln.plan(one_way((2,) * 64), ln.ApproxDP(1, "1e-6")).strategy == "residual"
+
+
+@pytest.mark.parametrize("sizes", [(1,), (3,), (2, 2), (3, 2), (1, 2, 2)])
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(4, 5)])
+def test_variances_are_those_of_the_enumerated_lattice(sizes, scale):
+    points = list(lattice(sizes, 18 if sum(sizes) < 5 else 15))
+    weights = np.array([math.exp(-norm_of(sizes, point) / scale) for point in points])
+    weights /= weights.sum()
+    squares = np.array(points, dtype=float) ** 2
+    variances = k_norm_variances(tuple(sorted(sizes)), scale)
+    first = np.cumsum([0, *sizes])[:-1]
+    for size, place in zip(sizes, first, strict=True):
+        assert variances.cells[size] == pytest.approx(weights @ squares[:, place], rel=0.01)
+    totals = np.array([sum(point[: sizes[0]]) for point in points], dtype=float)
+    assert variances.total == pytest.approx(weights @ totals**2, rel=0.01)
+
+
+def test_a_single_table_has_laplace_noise():
+    variances = k_norm_variances((5,), Fraction(3, 2))
+    step = 0.5 / math.sinh(1 / 3) ** 2
+    assert variances.cells[5] == pytest.approx(step)
+    assert variances.total == pytest.approx(5 * step)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (3, 2), (2, 2, 2)])
+def test_cell_multiplier_is_the_quantile_of_the_enumerated_law(sizes):
+    scale, level = Fraction(1), 0.9
+    points = list(lattice(sizes, 13))
+    weights = np.array([math.exp(-norm_of(sizes, point)) for point in points])
+    weights /= weights.sum()
+    ordered, expected = tuple(sorted(sizes)), []
+    for size, place in zip(sizes, np.cumsum([0, *sizes])[:-1], strict=True):
+        cells = np.abs([point[place] for point in points])
+        reach = next(c for c in range(20) if weights[cells <= c].sum() >= level)
+        std = math.sqrt(k_norm_variances(ordered, scale).cells[size])
+        expected.append((reach - 0.5) / std)
+    assert cell_multiplier(ordered, scale, level) == pytest.approx(max(expected))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "budget", "neighbours", "complete"),
+    [
+        ((2,) * 16, PURE, "add_remove", True),
+        ((4,) * 4, ln.PureDP("1/10"), "replace", True),
+        ((2, 2, 3, 4, 5, 6, 7, 8, 10, 16), PURE, "add_remove", True),
+        ((3, 2, 2, 5), PURE, "add_remove", False),
+        ((2, 2, 9), ln.PureDP(3), "add_remove", True),
+    ],
+)
+def test_releases_have_the_promised_errors_and_intervals_cover(sizes, budget, neighbours, complete):
+    workload = one_way(sizes, complete=complete)
+    plan = ln.plan(workload, ln.Privacy(budget, neighbours), strategy="k_norm")
+    generator = np.random.default_rng(5)
+    rows = {
+        name: generator.integers(1, size + 1, 300).tolist()
+        for name, size in zip(workload.domain.names, sizes, strict=True)
+    }
+    if not complete:
+        rows["a1"][:40] = [99] * 40  # outside: counted in the hidden cell alone
+    counts = [np.bincount(rows[name], minlength=200) for name in workload.domain.names]
+    squares, covered = [], []
+    for release in releases(plan, pa.table(rows), range(160)):
+        for table, size, count in zip(release.answer(workload), sizes, counts, strict=True):
+            truth = count[1 : size + 1]
+            squares.append((table.answer - truth) ** 2)
+            covered.append((table.low <= truth) & (truth <= table.high))
+    seen = math.sqrt(np.concatenate(squares).mean())
+    assert seen == pytest.approx(rmse(plan), rel=0.06)
+    assert 0.93 <= np.concatenate(covered).mean() <= 0.99
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        ln.marginals(domain_of((3, 4)), ways=2),
+        ln.queries(domain_of((3, 4)), a0="prefix") + ln.marginals(domain_of((3, 4)), ways=1),
+        one_way((5,)),
+    ],
+)
+def test_other_workloads_are_refused_by_name(workload):
+    with pytest.raises(ln.InputError, match=r"one-way|other queries|has one"):
+        ln.plan(workload, PURE, strategy="k_norm")
+
+
+def test_gaussian_budgets_are_refused_by_name():
+    with pytest.raises(ln.InputError, match="pure privacy"):
+        ln.plan(one_way((3, 4)), ln.ZCDP(1), strategy="k_norm")
+
+
+def test_a_budget_without_noise_is_refused():
+    with pytest.raises(ln.InputError, match="so large"):
+        ln.plan(one_way((2, 2)), ln.PureDP(5000), strategy="k_norm")
+
+
+def test_an_audit_is_refused():
+    plan = ln.plan(one_way((2, 2, 2)), PURE, strategy="k_norm")
+    with pytest.raises(ln.InputError, match="K-norm"):
+        ln.audit(plan, trials=1000)
+
+
+def test_a_plan_survives_its_file():
+    plan = ln.plan(one_way((2, 2, 9)), PURE, strategy="k_norm")
+    again = Plan.from_json(plan.to_json())
+    assert again.measured().k_norm_groups() == plan.measured().k_norm_groups() != {}
+    mechanism_of(again).prepare(again)
+
+
+def test_lower_bound_is_half_of_that_for_laplace_noise():
+    workload = one_way((2,) * 4)
+    plan = ln.plan(workload, ln.PureDP("1/50"), strategy="k_norm")
+    laplace = lower_bound(workload, plan.privacy, Noise.DISCRETE_LAPLACE)
+    assert plan.lower_bound() == pytest.approx(laplace / 2, rel=1e-3)
+
+
+def test_intervals_are_at_most_those_for_laplace_noise():
+    plan = ln.plan(one_way((2,) * 16), ln.PureDP("1/10"), strategy="k_norm")
+    assert 1.95 < measured_multiplier(plan.measured(), 0.95) < 1.97
+    alone = plan_of("marginals", one_way((2,) * 16), PURE)
+    assert measured_multiplier(alone.measured(), 0.95) == pytest.approx(2.118, abs=1e-3)
+
+
+def test_a_series_along_periods_has_independent_noise():
+    days = ln.Dates("2026-01-01", "2026-01-04", "day")
+    domain = ln.Domain(day=days, **{f"a{at}": ln.Integers(1, 2) for at in range(4)})
+    workload = ln.marginals(domain.as_complete(), ways=2)
+    asked = ln.Workload(
+        workload.domain, tuple(each for each in workload if "day" in each.attributes)
+    )
+    plan = series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search())
+    assert plan.measured().k_norm_groups() == {}
+    with pytest.raises(ln.InputError, match="one-way"):
+        series_plan(asked, ln.Privacy(PURE), SeriesOptions("day"), Search("k_norm"))

@@ -1,0 +1,213 @@
+"""Groups of K-norm noise: their cost by brute force, what is refused, and what the kernel draws."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Domain, Integers, Measure
+from leastnoise._fitting import fit_noise_scales
+from leastnoise._plan import measurements_from_value
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    ConcentratedCost,
+    Noise,
+    Privacy,
+    PureCost,
+    PureDP,
+)
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
+from leastnoise._trusted.kernel._periods import check_along
+from leastnoise._trusted.linop import Identity, Prefix
+from leastnoise._trusted.measurements import (
+    Block,
+    Factor,
+    Limits,
+    Measurements,
+    cost,
+    measurements_digest,
+    measurements_value,
+)
+from leastnoise._trusted.table import Table
+from trusted.kernel.series import measure, one_step
+
+DOMAIN = Domain(
+    a=["x", "y"], b=Integers(0, 2), c=["p", "q"], measures={"pay": Measure("pay", 0, 3)}
+)
+PURE = Privacy(PureDP(1))
+
+
+def cells(name, scale=Fraction(1), group=0, **other):
+    size = DOMAIN.kind(name).size
+    return Block((Factor((name,), Identity(size)),), Fraction(scale), k_norm_group=group, **other)
+
+
+def measured(*blocks, privacy=PURE, noise=Noise.DISCRETE_LAPLACE):
+    return Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=blocks)
+
+
+def loss(plan, before, after):
+    """The largest log ratio of the probabilities of what is measured of two tables of rows.
+
+    All noise is as likely as exp(-norm / scale), the norm of a group the largest of its tables'
+    sums of absolute values: the ratio is largest where the noise of one of the two is 0.
+    """
+    difference = {
+        index: exact - dict(_measure.exact_answers(plan, after))[index]
+        for index, exact in _measure.exact_answers(plan, before)
+    }
+    grouped = {index for group in plan.k_norm_groups().values() for index in group}
+    total = Fraction(0)
+    for group in plan.k_norm_groups().values():
+        sums = [difference[index].sum() for index in group]
+        assert len(set(sums)) == 1  # the shift is one of the lattice on which noise is drawn
+        norm = max(int(np.abs(difference[index]).sum()) for index in group)
+        total += norm / plan.blocks[group[0]].scale
+    for index, block in enumerate(plan.blocks):
+        if index not in grouped:
+            total += int(np.abs(difference[index]).sum()) / block.scale
+    return total
+
+
+def tables(rows):
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(("a", "b", "c"))}
+    return Table(DOMAIN, columns, values={"pay": [0] * len(rows)}) if rows else None
+
+
+PLANS = [
+    (cells("a"), cells("b"), cells("c")),
+    (cells("a"), cells("b", 3, 1), cells("c", 3, 1)),
+    (cells("a", 2), cells("b", 2), Block((Factor(("c",), Identity(2)),), Fraction(5))),
+    (cells("b", "3/2"), Block((), Fraction(4)), Block((Factor(("b",), Prefix(3)),), Fraction(7))),
+]
+
+
+@pytest.mark.parametrize("blocks", PLANS)
+@pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
+def test_cost_is_at_least_the_loss_of_every_pair_of_neighbours(blocks, neighbours):
+    plan = measured(*blocks, privacy=Privacy(PureDP(50), neighbours))
+    every = list(itertools.product(range(2), range(3), range(2)))
+    base = [(0, 0, 0), (1, 2, 1)]
+    largest = Fraction(0)
+    for row in every:
+        others = [[*base]] if neighbours == "add_remove" else [[*base, other] for other in every]
+        for other in others:
+            largest = max(largest, loss(plan, tables([*base, row]), tables(other)))
+    assert 0.7 * cost(plan).epsilon < largest <= cost(plan).epsilon
+    if all(block.k_norm_group is not None for block in blocks):
+        assert largest == cost(plan).epsilon
+
+
+def test_cost_of_several_rows_is_reached_by_equal_ones():
+    privacy = Privacy(PureDP(50), "replace", "id", 3)
+    plan = measured(*PLANS[1], privacy=privacy)
+    assert cost(plan) == PureCost(Fraction(6) + Fraction(2))
+    assert cost(measured(*PLANS[1], privacy=Privacy(PureDP(50), "add_remove", "id", 3))) == (
+        PureCost(Fraction(3) + Fraction(1))
+    )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block((Factor(("b",), Prefix(3)),), Fraction(1), k_norm_group=0),
+        Block((Factor(("b",), Identity(3), np.array([1, 2, 1])),), Fraction(1), k_norm_group=0),
+        Block((Factor(("a", "b"), Identity(6)),), Fraction(1), k_norm_group=0),
+        Block((), Fraction(1), k_norm_group=0),
+        cells("b", measure="pay"),
+        cells("b", measure="pay", limits=Limits([2])),
+        cells("b", measure="pay", ends=True),
+        cells("b", 2),
+    ],
+)
+def test_other_blocks_than_cells_of_one_scale_are_refused(block):
+    with pytest.raises(InputError):
+        measured(cells("a"), block)
+
+
+@pytest.mark.parametrize(
+    ("noise", "budget"),
+    [
+        (Noise.DISCRETE_GAUSSIAN, ZCDP(1)),
+        (Noise.ROUNDED_GAUSSIAN, ApproxDP(1, "1e-6")),
+    ],
+)
+def test_other_noise_than_laplace_is_refused(noise, budget):
+    with pytest.raises(InputError, match="k_norm_group"):
+        measured(cells("a"), privacy=Privacy(budget), noise=noise)
+
+
+def test_a_grid_is_refused():
+    with pytest.raises(InputError, match="k_norm_group"):
+        Measurements(
+            domain=DOMAIN, privacy=PURE, noise=Noise.DISCRETE_LAPLACE, blocks=(cells("a"),), grid=2
+        )
+
+
+def test_groups_of_too_many_cells_are_refused():
+    domain = Domain(a=Integers(1, 1500), b=Integers(1, 1500))
+    blocks = tuple(
+        Block((Factor((name,), Identity(1500)),), Fraction(1), k_norm_group=0) for name in "ab"
+    )
+    with pytest.raises(InputError, match="at most 2048"):
+        Measurements(domain=domain, privacy=PURE, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+
+
+def test_series_of_periods_refuse_groups():
+    plan = measured(cells("a"))
+    with pytest.raises(InputError):
+        check_along(plan, "a", "drop")
+
+
+def test_pure_groups_meet_budgets_of_other_kinds():
+    blocks = [(cells("a"), 1.0), (cells("b"), 1.0)]
+    for budget in (ZCDP("1/8"), ApproxDP("1/2", "1e-9"), PureDP("1/2")):
+        fitted = fit_noise_scales(DOMAIN, Privacy(budget), Noise.DISCRETE_LAPLACE, blocks)
+        assert float(cost(fitted).epsilon) == pytest.approx(0.5, rel=1e-6)
+    assert not isinstance(cost(fitted), ConcentratedCost)
+
+
+def test_groups_survive_json_and_change_the_digest():
+    plan = measured(*PLANS[2])
+    again = measurements_from_value(measurements_value(plan))
+    assert [block.k_norm_group for block in again.blocks] == [0, 0, None]
+    assert measurements_digest(again) == measurements_digest(plan)
+    independent = measured(*(Block(b.factors, b.scale) for b in plan.blocks))
+    assert measurements_digest(independent) != measurements_digest(plan)
+
+
+@pytest.mark.parametrize("number", [-1, True, "0", 1.5])
+def test_a_group_is_a_whole_number(number):
+    with pytest.raises(InputError, match="k_norm_group"):
+        cells("a", group=number)
+
+
+def test_kernel_draws_each_group_with_one_total():
+    blocks = *PLANS[1], Block((Factor(("a",), Identity(2)),), Fraction(2))
+    plan = measured(*blocks, privacy=Privacy(PureDP(2)))
+    rows = tables([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
+    totals = []
+    for seed in range(200):
+        values = simulate(plan, rows, SeededEntropy(seed)).values
+        assert values[1].sum() == values[2].sum()
+        totals.append([int(value.sum()) for value in values])
+    drawn = np.array(totals)
+    assert np.abs(drawn.mean(axis=0) - 8).max() < 2
+    # groups and other blocks are independent
+    correlations = np.corrcoef(drawn[:, [0, 1, 3]].T)
+    assert np.abs(correlations - np.eye(3)).max() < 0.3
+
+
+def test_a_resumed_series_repeats_the_drawn_group(tmp_path):
+    plan = measured(*PLANS[0])
+    ledger = Ledger.create(tmp_path / "rows.ledger", "rows", Privacy(PureDP(2)))
+    rows = tables([(0, 1, 1)] * 5 + [(1, 2, 0)] * 3)
+    observed, receipt = measure(plan, rows, ledger, output="out")
+    assert len({int(values.sum()) for values in observed.values}) == 1
+    assert ledger.spent().epsilon == cost(plan).epsilon == 1
+    again = Series.resumed(one_step(plan), None, ledger, receipt).measure(plan)
+    for first, second in zip(observed.values, again.values, strict=True):
+        assert first.tolist() == second.tolist()
