@@ -27,7 +27,7 @@ def test_the_table_of_folders_is_the_code():
     assert len(list(architecture.folders())) > 20
 
 
-def test_the_first_of_each_word_of_the_glossary_is_explained():
+def test_first_glossary_words_are_explained():
     words = site.glossary()
     assert {"prefix", "rmse", "epsilon", "privacy unit"} <= set(words)
     page = '<h1>Prefix</h1><p>A <a href="#">prefix</a>, <code>prefix</code>, prefix; prefixes <img title="rho"/> by rho</p>'
@@ -134,7 +134,7 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(shown) == sorted(ln.__all__)
 
 
-def test_every_folder_of_the_tree_is_in_the_page_of_the_architecture():
+def test_architecture_page_lists_every_folder():
     page = architecture.PAGE.read_text("utf-8")
     folders = {
         path.relative_to(ROOT).parts[0]
@@ -154,7 +154,7 @@ WITH_COMMANDS = [
 
 
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
-def test_the_commands_of_a_page_run_and_print_what_it_says(page, tmp_path, monkeypatch, capsys):
+def test_page_commands_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     text = page.read_text("utf-8")
     monkeypatch.chdir(tmp_path)
     interrupt = signal.getsignal(signal.SIGINT)
@@ -178,7 +178,7 @@ def test_the_commands_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
     signal.signal(signal.SIGINT, interrupt)
 
 
-def test_the_code_of_other_libraries_is_what_make_peers_runs():
+def test_peer_code_on_pages_is_run_by_make_peers():
     page = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```python\n(.*?)\n```$", page, flags=re.DOTALL | re.MULTILINE)
     peers = {

@@ -417,7 +417,7 @@ def hurried(text: str) -> list[str]:
     return limits
 
 
-def test_tests_do_not_depend_on_how_fast_the_machine_is() -> None:
+def test_tests_do_not_depend_on_machine_speed() -> None:
     texts = {
         name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py")
     }

@@ -84,7 +84,7 @@ def test_mwem_comes_close_to_few_ranges():
     assert ranges.answers(estimate) == pytest.approx(ranges.answers(x), rel=1e-2)
 
 
-def test_every_baseline_says_why_it_is_private_or_that_it_is_not():
+def test_baseline_states_privacy_proof_or_lack_of_it():
     assert len(ONE_DIMENSION) == 14
     assert len(TWO_DIMENSIONS) == 5
     assert len({one.name for one in ONE_DIMENSION}) == 14
@@ -122,7 +122,7 @@ LATE = Ranges(np.array([0]), np.array([4]))
         (lambda: NAMED["GreedyH"].run(ZEROS(3), 1, SeededEntropy(1), LATE), "within the"),
     ],
 )
-def test_other_counts_and_ranges_and_what_would_take_hours_are_refused(make, message):
+def test_baselines_refuse_other_workloads_and_long_runs(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
@@ -158,7 +158,7 @@ GREEDY_H = [
 
 
 @pytest.mark.parametrize(("gram", "defined", "released"), GREEDY_H)
-def test_both_readings_of_greedy_h_have_their_published_errors(gram, defined, released):
+def test_greedy_h_variants_have_published_errors(gram, defined, released):
     if defined:
         found = _greedy_h.fit_greedy_h(gram)
         assert found.rmse == pytest.approx(defined, abs=5e-4)
@@ -176,7 +176,7 @@ def test_both_readings_of_greedy_h_have_their_published_errors(gram, defined, re
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_greedy_h_measures_no_blocks_that_nobody_asks_about(seed):
+def test_greedy_h_skips_blocks_without_queries(seed):
     # Only rounding errors are left of the weights of ranges behind their last cell; with seed 5 to
     # follow them ends in a negative error.
     rng = np.random.default_rng(seed)
@@ -216,7 +216,7 @@ def test_simulated_errors_are_the_published_ones(name, expected, monkeypatch):
     assert math.sqrt(squares / 200 / 2) * 0.1 == pytest.approx(expected, rel=0.1)
 
 
-def test_least_squares_on_a_hierarchy_are_least_squares():
+def test_hierarchy_estimate_is_least_squares():
     generator = np.random.default_rng(7)
     widths = (1, 2, 6, 12)
     counts = [-(-11 // width) for width in widths]
@@ -248,7 +248,7 @@ def test_gram_of_ranges_is_that_of_their_matrix():
     assert np.array_equal(_greedy_h.gram_of(None, 9), all_ranges_gram(9).dense())
 
 
-def test_structure_first_draws_the_best_partition_when_it_can_afford_it():
+def test_structure_first_finds_best_partition_at_high_budget():
     """Against all partitions into 3 buckets by brute force."""
     x = np.random.default_rng(8).poisson(2.0, 9) ** 3 * 1000
 
@@ -278,7 +278,7 @@ def test_quadrants_are_runs_at_every_depth():
             assert len(set(rows // side)) == len(set(columns // side)) == 1
 
 
-def test_dawa_pays_a_quarter_of_its_budget_for_the_partition(monkeypatch):
+def test_dawa_partition_costs_a_quarter_of_the_budget(monkeypatch):
     asked = []
     monkeypatch.setattr(
         _dawa,
@@ -295,7 +295,7 @@ def test_dawa_pays_a_quarter_of_its_budget_for_the_partition(monkeypatch):
 @pytest.mark.parametrize(
     ("folder", "shape", "flags"), [("hist1d", (32,), []), ("hist2d", (8, 8), ["--plane"])]
 )
-def test_the_command_prints_a_table_that_says_what_is_not_private(
+def test_command_table_marks_baselines_without_privacy(
     folder, shape, flags, tmp_path, monkeypatch, capsys
 ):
     (tmp_path / folder).mkdir()
@@ -313,7 +313,7 @@ def test_the_command_prints_a_table_that_says_what_is_not_private(
     assert row.count("|") == head.count("|") == (7 if flags else 16)
 
 
-def test_the_command_asks_the_ranges_of_the_partition_experiment():
+def test_command_uses_ranges_of_partition_experiment():
     ends = np.sort(np.random.default_rng(5).integers(0, 4096, (2, 2000)), axis=0)
     ranges = command.random_ranges((4096,))
     assert np.array_equal(ranges.low, ends[0])
@@ -328,7 +328,7 @@ def test_the_command_asks_the_ranges_of_the_partition_experiment():
         (["--only", "X"], "--only must"),
     ],
 )
-def test_the_command_says_what_is_missing(flags, message, tmp_path, monkeypatch):
+def test_command_names_missing_input(flags, message, tmp_path, monkeypatch):
     if flags:
         (tmp_path / "hist1d").mkdir()
         np.save(tmp_path / "hist1d" / "SMALL.n.npy", np.arange(4))
@@ -340,7 +340,7 @@ def test_the_command_says_what_is_missing(flags, message, tmp_path, monkeypatch)
 # --- apart from the package -----------------------------------------------------------------------
 
 
-def test_the_wheel_holds_the_package_alone_and_the_layers_are_checked():
+def test_wheel_contains_only_the_package():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     assert settings["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/leastnoise"]
     assert "baselines" not in settings["hatch"]["build"]["targets"]["sdist"]["include"]

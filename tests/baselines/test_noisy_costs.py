@@ -70,7 +70,7 @@ def test_the_worked_example_of_the_paper():
 
 
 @pytest.mark.parametrize("length", range(1, 8))
-def test_the_sensitivity_of_the_deviation_is_two_minus_two_over_length(length):
+def test_deviation_sensitivity_is_two_minus_two_over_length(length):
     generator, changes = np.random.default_rng(length), []
     for trial in range(300):
         x = generator.integers(0, 4, length) if trial else np.zeros(length, dtype=np.int64)
@@ -100,7 +100,7 @@ def deviations(counts):
     }
 
 
-def test_one_record_changes_costs_by_at_most_what_the_scales_of_noisy_costs_assume():
+def test_noisy_cost_scales_cover_one_changed_record():
     """D_b by brute force: with the noise of every interval at least (D_c + D_b) / epsilon wide the theorem holds, for any counts."""
     change = {}
     for counts in itertools.product(range(3), repeat=4):
@@ -136,7 +136,7 @@ def noisy(counts, seed):
     return found, scales, draws
 
 
-def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise():
+def test_partition_minimises_costs_with_separate_noise():
     """Single cells included, each with one whole draw; over many draws every interval's noise decides."""
     seen = set()
     for seed in range(60):
@@ -155,7 +155,7 @@ def test_the_partition_is_the_least_of_costs_that_all_have_their_own_noise():
 
 
 @pytest.mark.parametrize("n", range(1, 10))
-def test_the_cheapest_partition_is_that_of_all_partitions(n):
+def test_cheapest_partition_matches_brute_force(n):
     generator = np.random.default_rng(n)
     for _ in range(30):
         powers = [generator.integers(-9, 10, n - 2**k + 1) for k in range(n.bit_length())]
@@ -167,7 +167,7 @@ def test_the_cheapest_partition_is_that_of_all_partitions(n):
         assert totals[tuple(starts.tolist())] == min(totals.values())
 
 
-def test_of_equally_cheap_partitions_the_rule_decides_and_not_the_data():
+def test_partition_ties_are_broken_by_rule_not_data():
     level = [np.zeros(4 - 2**k + 1, dtype=np.int64) for k in range(3)]
     assert cheapest_of_powers(level).tolist() == [0, 1, 2, 3]
 

@@ -43,9 +43,7 @@ RUNS = [(name, side, None) for name in AUDITED for side in (4, 9)] + [
 
 
 @pytest.mark.parametrize(("name", "side", "ranges"), RUNS)
-def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(
-    name, side, ranges, audit, monkeypatch
-):
+def test_baseline_loss_is_at_most_epsilon(name, side, ranges, audit, monkeypatch):
     """At least 40% of it is seen to be lost on some pair: the audit does measure, and no mechanism is made worse than it has to be."""
     monkeypatch.setattr(_mwem, "_PASSES", 2)  # post-processing
     one = ALL[name]
@@ -57,7 +55,7 @@ def test_no_run_loses_more_than_epsilon_and_nothing_goes_round_the_noise(
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
 
-def test_the_second_stage_of_dawa_loses_what_it_says(audit):
+def test_dawa_second_stage_loss_is_as_stated(audit):
     starts = np.array([0, 1, 4])
     loss, leaks = audit(
         lambda x, entropy: _dawa.second_stage(x, starts, EPSILON, entropy, None), (8,)
@@ -66,7 +64,7 @@ def test_the_second_stage_of_dawa_loses_what_it_says(audit):
     assert 0.4 * EPSILON <= loss <= EPSILON + ROUNDING
 
 
-def test_choices_have_the_chances_of_the_exponential_mechanism():
+def test_choices_follow_exponential_mechanism():
     """Chi square with 4 degrees of freedom below 33.4: a false alarm in 10^6; a rate wrong by a quarter is seen with a chance of 99.9%."""
     entropy, scores = SeededEntropy(3), np.array([0, 3, 5, 1, -2])
     drawn = Counter(_noise.choose(scores, Fraction(1, 2), entropy) for _ in range(2500))
@@ -74,7 +72,7 @@ def test_choices_have_the_chances_of_the_exponential_mechanism():
     assert sum((drawn[i] - 2500 * p) ** 2 / (2500 * p) for i, p in enumerate(chances)) < 33.4
 
 
-def test_choices_are_the_best_where_the_others_are_far_behind_or_the_rate_is_high():
+def test_choices_are_best_at_high_rate_or_wide_gap():
     """A score 10^9 behind counts as 45 / rate behind; with 4096 of them the rest of the chance is below 10^-15."""
     far = np.full(4096, -(10**9))
     far[7] = 0
@@ -153,7 +151,7 @@ def test_exact_phases_are_seen_efpa(audit, monkeypatch):
     assert audit(with_true_phases, (8,))[1]
 
 
-def test_sensitivities_of_another_normalisation_are_seen_efpa(audit, monkeypatch):
+def test_efpa_sensitivity_check_sees_other_normalisation(audit, monkeypatch):
     """The sensitivities of the orthonormal transform with the coefficients of the one that is not: too small by sqrt(n)."""
     wrong = (_fourier.sensitivities(16) / 4).astype(np.int64)
     monkeypatch.setattr(_fourier, "sensitivities", lambda _: wrong)
@@ -181,7 +179,7 @@ def test_the_tail_of_efpa_moves_by_at_most_one_record():
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8, 31])
-def test_efpa_sensitivities_are_the_column_sums_of_its_basis(size):
+def test_efpa_sensitivities_are_column_sums_of_basis(size):
     rows = [
         np.abs(_fourier.coefficients(np.eye(size, dtype=np.int64)[j])).sum(axis=0)
         for j in range(size)
@@ -206,7 +204,7 @@ def peeled(n):
     return (8 ** np.arange(n)[::-1]).astype(np.int64)
 
 
-def test_php_never_decides_more_often_than_it_pays_for():
+def test_php_makes_at_most_the_paid_decisions():
     n, depth = 16, _linear.height(16, 2)
     _, decisions = _partition.bisect(peeled(n), Fraction(1), Fraction(0), depth, SeededEntropy(1))
     assert decisions.max() == depth
@@ -230,7 +228,7 @@ def test_php_passes_that_depth_on(monkeypatch):
     assert asked == [(EPSILON / 2, 1), (EPSILON / 6, 3), (EPSILON / 8, 4)]
 
 
-def test_mwem_chooses_with_half_of_a_step_in_the_exponent(monkeypatch):
+def test_mwem_spends_half_a_step_on_the_choice(monkeypatch):
     rates = []
     monkeypatch.setattr(_mwem, "choose", lambda scores, rate, _: rates.append(rate) or 0)
     _mwem.mwem(np.arange(8), EPSILON, SeededEntropy(1), None)
@@ -256,7 +254,7 @@ def test_there_are_no_default_seeds():
         assert not np.array_equal(runs[0], runs[2])
 
 
-def test_sensitivities_are_of_sizes_not_of_signed_numbers():
+def test_sensitivities_use_absolute_sizes():
     """The released norm of -2 I is -2."""
     assert _tree.spent_weight([np.array([-2, -2])], (1,)) == 2
     for weights, widths in (
@@ -284,7 +282,7 @@ def test_the_height_of_hb_is_a_whole_number():
 @pytest.mark.parametrize(
     "one", [one for one in TWO_DIMENSIONS if one.name != "Uniform"], ids=lambda one: one.name
 )
-def test_estimates_in_two_dimensions_are_not_cut_to_32_bits(one):
+def test_plane_estimates_exceed_32_bits(one):
     x = np.zeros((16, 16), dtype=np.int64)
     x[3, 5] = 3 * 2**31
     assert one.run(x, 1000, SeededEntropy(1))[3, 5] == pytest.approx(3 * 2**31, rel=1e-6)
@@ -334,7 +332,7 @@ def partitions(partition, pair, epsilons, draws, entropy):
     )
 
 
-def test_the_printed_partition_loses_no_more_than_epsilon(monkeypatch):
+def test_published_partition_loses_at_most_epsilon(monkeypatch):
     draw_ahead(monkeypatch, _dawa)
     for seed, pair in enumerate(PAIRS):
         one, other = partitions(

@@ -32,7 +32,7 @@ def used(found_by, kind, folder, mode, name=None, text=""):
 # One browser uses the page that begins, its fields and its keys, and the other all further pages;
 # `make browsers` sends both to every page.
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["firefox"])
-def test_from_no_file_to_a_saved_spec_by_keys_on_a_phone(found_by, kind, tmp_path, monkeypatch):
+def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = {
         "customer_id": [1, 2],
@@ -99,7 +99,7 @@ def test_planning_works_in_a_browser(found_by, kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", BROWSERS if WHOLE else ["chrome"])
-def test_two_pages_of_one_spec_show_what_is_saved_and_what_is_refused(found_by, kind, tmp_path):
+def test_studio_pages_of_one_spec_share_saved_state(found_by, kind, tmp_path):
     found = used(
         found_by, kind, tmp_path, "tabs", "people.toml", SPEC.replace('margin = "60"\n', MEANS)
     )
@@ -116,7 +116,7 @@ def test_two_pages_of_one_spec_show_what_is_saved_and_what_is_refused(found_by, 
     assert "No table has a target" in found["vain"]
 
 
-def test_the_horizon_of_a_series_is_moved_by_keys_on_a_phone(found_by, tmp_path):
+def test_studio_horizon_moves_by_keyboard_on_a_phone(found_by, tmp_path):
     found = used(
         found_by,
         "chrome",

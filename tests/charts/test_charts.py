@@ -109,7 +109,7 @@ def test_every_chart_is_tried_and_is_the_one_meant():
     )
 
 
-def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
+def test_chart_is_vega_lite_and_shows_in_notebook(specs):
     for name, spec in dict(specs).items():
         few = {**spec, "data": {"values": spec["data"]["values"][:2]}}
         chart = make_altair_chart(
@@ -121,7 +121,7 @@ def test_every_chart_is_vega_lite_and_lives_in_a_notebook(specs):
         assert json.loads(json.dumps(spec, allow_nan=False)) == spec
 
 
-def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(monkeypatch):
+def test_notebook_chart_needs_no_network(monkeypatch):
     chart = make_altair_chart(DOTS, "pay <by> sex")
     shown = chart.properties(width=200)._repr_mimebundle_()
     assert list(shown) == ["application/vnd.vegalite.v6+json", "image/svg+xml", "text/plain"]
@@ -134,7 +134,7 @@ def test_a_notebook_gets_a_chart_live_and_as_a_picture_that_needs_no_network(mon
     assert "image/svg+xml" not in chart._repr_mimebundle_()
 
 
-def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see_it(drawn):
+def test_picture_is_one_finite_element_with_alt_texts(drawn):
     ids = []
     for text in drawn:
         root = read(text)
@@ -147,7 +147,7 @@ def test_every_picture_is_one_finite_element_with_texts_for_those_who_cannot_see
     assert len(ids) == len(set(ids))
 
 
-def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
+def test_bar_keeps_the_only_label_that_names_it(drawn, specs):
     for (name, spec), text in zip(specs, drawn, strict=False):
         if name in ("bars", "largest"):
             shown = [
@@ -159,7 +159,7 @@ def test_no_label_is_lost_where_it_is_the_only_way_to_a_bar(drawn, specs):
                 )
 
 
-def test_what_cannot_be_drawn_is_left_out():
+def test_chart_leaves_out_values_it_cannot_draw():
     nonsense, good, elsewhere = render_svg(
         [{"mark": "nonsense"}, DOTS, {**DOTS, "data": {"url": "http://127.0.0.1:9/data.csv"}}],
         [TEXTS] * 3,
@@ -168,7 +168,7 @@ def test_what_cannot_be_drawn_is_left_out():
     assert elsewhere is None or "circle" not in elsewhere
 
 
-def test_where_nothing_can_be_drawn_everything_is_left_out(monkeypatch):
+def test_chart_without_drawable_values_is_empty(monkeypatch):
     for change in (
         lambda patch: patch.setenv("LEASTNOISE_CHARTS", "off"),
         lambda patch: patch.setattr(sys, "executable", "/nowhere/python"),
@@ -186,7 +186,7 @@ def test_decimals_follow_the_language(drawn):
     assert ">0,10<" in render_svg([DECIMALS], [TEXTS], "de")[0]
 
 
-def test_the_first_are_sure_only_where_nothing_else_reaches_them():
+def test_chart_calls_first_groups_sure_only_if_apart():
     random = np.random.default_rng(3)
     for _ in range(200):
         answer = random.integers(0, 30, size=7).astype(float)
@@ -197,7 +197,7 @@ def test_the_first_are_sure_only_where_nothing_else_reaches_them():
 
 
 @pytest.mark.parametrize(("below", "scheme"), [(2, "blues"), (8, "blueorange")])
-def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme):
+def test_second_colour_needs_more_negatives_than_noise(below, scheme):
     one = made((cells("x", 0, 9), cells("y", 0, 9)))
     answer = np.full((10, 10), 50.0)
     answer.reshape(-1)[:below] = -20
@@ -206,7 +206,7 @@ def test_two_colours_are_for_more_negative_cells_than_noise_makes(below, scheme)
 
 
 @pytest.mark.parametrize("columns", [9, 10])
-def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns):
+def test_shaded_cells_have_digits_up_to_nine_columns(columns):
     spec = draw_chart(
         made((names("region", *map(str, range(20))), names("job", *map(str, range(columns)))))
     )
@@ -219,7 +219,7 @@ def test_shaded_cells_have_digits_where_at_most_nine_stand_side_by_side(columns)
     )
 
 
-def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(drawn):
+def test_isolated_answer_is_drawn_with_its_interval(drawn):
     steps = with_gaps((cells("income", 0, 29),))
     rows = draw_chart(steps)["data"]["values"]
     spans = [
@@ -245,7 +245,7 @@ def test_an_answer_between_others_that_are_left_out_is_drawn_with_its_interval(d
         )
 
 
-def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
+def test_neighbouring_cells_of_large_numbers_do_not_merge():
     spec = draw_chart(made((cells("number", 1_000_000, 1_000_030),)))
     assert [row["x"] for row in spec["data"]["values"]] == [1_000_000.0 + k for k in range(32)]
     assert spec["encoding"]["x"]["title"] == "number"
@@ -254,7 +254,7 @@ def test_neighbouring_cells_of_large_numbers_have_places_of_their_own():
     assert len({row["x"] for row in spec["data"]["values"]}) == len(spec["data"]["values"])
 
 
-def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arrows(drawn):
+def test_dots_of_one_group_are_apart_and_clip_with_arrows(drawn):
     assert WIDE["encoding"]["yOffset"]["field"] == "group"
     # Vega complains on the console of a layer without rows
     assert [sum("transform" in part for part in spec["layer"]) for spec in (WIDE, DOTS)] == [2, 0]
@@ -271,7 +271,7 @@ def test_several_values_of_a_group_are_drawn_apart_and_wide_intervals_end_in_arr
     [(0.0, 20.0), (-3.0, 12.0), (7.0, 21.0)],
     ids=["both sides", "uneven", "upwards"],
 )
-def test_dots_show_an_interval_whole_where_the_axis_has_room(wide):
+def test_dots_show_whole_intervals_if_they_fit(wide):
     rows = [(name, "", 10.0, 7.0, 13.0) for name in "abcdef"]
     spec = draw_dots(DotPlot(title="pay", groups="sex", rows=(*rows, ("g", "", 9.0, *wide))))
     drawn = [(row["from"], row["to"]) for row in spec["data"]["values"]]
@@ -287,7 +287,7 @@ def test_dots_without_intervals_or_values_have_an_axis():
         assert not any(row["open"] for row in spec["data"]["values"])
 
 
-def test_a_line_whose_band_would_hide_the_others_is_named_and_not_drawn():
+def test_line_with_dominating_band_is_named_not_drawn():
     picture = made((SEX, up_to("income", 8, 10)))
     wide = np.where(np.arange(2)[:, None] == 0, 1e3, 1)
     unsure = replace(picture, low=picture.answer - wide, high=picture.answer + wide)

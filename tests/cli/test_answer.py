@@ -93,7 +93,7 @@ def answers(run, *arguments: str) -> list[dict[str, Any]]:
     return run.told("answer", "out", *arguments)["answers"]
 
 
-def test_ranges_and_conditions_are_answered_with_their_exact_errors(released, run):
+def test_answer_gives_exact_errors_for_conditions(released, run):
     ranges = ("--ranges", "age=20..39", "--ranges", "age=40..90")
     both, women = answers(run, *ranges), answers(run, *ranges, "--where", "sex=F")
     assert [row["cell"] for row in both] == ["age=20 .. 39", "age=40 .. 90"]
@@ -122,7 +122,7 @@ def test_ranges_and_conditions_are_answered_with_their_exact_errors(released, ru
     ]
 
 
-def test_a_set_of_many_values_leaves_room_for_its_answer(released, run):
+def test_answer_fits_beside_a_long_condition(released, run):
     ages = [word for age in range(20, 90, 2) for word in ("--where", f"age={age}")]
     line = run("answer", "out", *ages).out.splitlines()[3]
     assert line.startswith("age=20 or 22 or 24")
@@ -134,7 +134,7 @@ def test_a_set_of_many_values_leaves_room_for_its_answer(released, run):
     assert row["cell"] == "age=20 .. 22 or 30"
 
 
-def test_distribution_functions_quantiles_and_means_are_answered(released, run):
+def test_answer_covers_cdfs_quantiles_and_means(released, run):
     band = answers(run, "--cdf", "age", "--where", "sex=F", "--where", "sex=M")
     assert (band[0]["age"], band[-1]["age"], band[-1]["share"]) == (17, 90, 1)
     (median,) = answers(run, "--quantiles", "age=0.5", "--level", "0.9")
@@ -157,7 +157,7 @@ def test_distribution_functions_quantiles_and_means_are_answered(released, run):
     assert total["low"] <= sum(i % 1000 for i in range(0, 2000, 2)) <= total["high"]
 
 
-def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released, run):
+def test_answer_shows_whole_counts_and_exact_shares(released, run):
     rows = [
         line.split()
         for line in run("answer", "out", "--quantiles", "age=0.25,0.5").out.splitlines()[3:5]
@@ -169,7 +169,7 @@ def test_what_people_read_has_whole_numbers_and_shares_as_they_are(released, run
     assert len(first[1].lstrip("0.")) == 4  # a share of which four digits count
 
 
-def test_means_of_a_release_without_sums_are_refused_with_what_to_ask_for(folder, run):
+def test_answer_refuses_means_without_sums(folder, run):
     edit(folder, ('[measures.pay]\ncolumn = "income"\nclip = [0, 1000]\n', ""))
     run.done("release", "people.toml", "--out", "out", "--seed", "3")
     run.refused(
@@ -181,7 +181,7 @@ def test_means_of_a_release_without_sums_are_refused_with_what_to_ask_for(folder
     )
 
 
-def test_ranges_of_dates_are_asked_for_by_their_periods(folder, run):
+def test_answer_takes_date_ranges_by_period(folder, run):
     (folder / "people.csv").write_text(
         "day;pay\n" + "2024-02-03;1.000,5 EUR\n" * 50, encoding="utf-8"
     )
@@ -204,7 +204,7 @@ def test_ranges_of_dates_are_asked_for_by_their_periods(folder, run):
         run.refused(said, "answer", "out", "--ranges", f"day={ends}")
 
 
-def test_answers_of_a_rounded_release_are_not_said_to_be_rounded(released, run):
+def test_answer_of_rounded_release_is_unrounded(released, run):
     (released.parent / "people.toml").write_text(
         SPEC + "[output]\nround = 5\nbelow = 10\n", encoding="utf-8"
     )
@@ -258,9 +258,7 @@ def test_bad_questions_are_one_sentence(released, run, arguments, message):
     run.refused(message, "answer", "out", *arguments)
 
 
-def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answers_ranges(
-    folder, run
-):
+def test_unwritten_set_is_answered_from_cells_and_prefixes(folder, run):
     values = np.random.default_rng(1).integers(0, 2**16, 5000)
     (folder / "people.csv").write_text("x\n" + "\n".join(map(str, values)) + "\n", encoding="utf-8")
     asked = f'[source]\npath = "people.csv"\n[privacy]\nepsilon = "1"\n[domain.x]\nintegers = [0, {2**16 - 1}]\n'
@@ -292,7 +290,7 @@ def test_a_set_too_large_to_write_is_written_as_cells_and_prefix_sums_and_answer
     assert one["noise_std"] == pytest.approx(cells.noise_std[7])
 
 
-def test_a_release_is_shown_in_the_terminal_whole_or_one_table_of_it(released, run):
+def test_show_prints_a_release_or_one_table(released, run):
     words = (
         "162 answers in 4 tables",
         "epsilon = 20",

@@ -23,7 +23,7 @@ def test_claim_bound_confidence_and_trials_are_told(folder, run):
     assert files(folder) == ["people.toml"]  # the data need not exist, and nothing is written
 
 
-def test_json_is_one_object_and_too_little_noise_ends_in_70(folder, run, monkeypatch):
+def test_audit_json_is_one_object_and_failure_exits_70(folder, run, monkeypatch):
     sampler = _measure.SAMPLERS[Noise.DISCRETE_LAPLACE]
     monkeypatch.setitem(
         _measure.SAMPLERS,

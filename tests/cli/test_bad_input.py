@@ -244,7 +244,7 @@ def test_a_spec_that_lacks_something_is_refused(folder, ledger, run, text, parts
     assert untouched(folder)
 
 
-def test_a_domain_too_large_for_the_strategy_is_refused_with_its_size(folder, ledger, run):
+def test_plan_refuses_domain_too_large_for_strategy(folder, ledger, run):
     text = '[source]\npath = "people.csv"\n[privacy]\nepsilon = 1\n[[workload]]\nmarginals = { ways = %d }\n[plan]\nstrategy = "%s"\n'
     text += "".join(
         f'[domain.a{number}]\nsize = 1000\ncomplete = true\ncolumn = "age"\n' for number in range(4)

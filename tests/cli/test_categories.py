@@ -51,7 +51,7 @@ def answers(folder):
     return file.read_text(encoding="utf-8")
 
 
-def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits, run):
+def test_category_plan_shows_price_and_remaining_budget(visits, run):
     paid = "epsilon = 0.2 and delta = 2e-8 pays for finding the categories of agent"
     assert lacking(run.done("plan", "spec.toml").out, paid) == []
     before = run.told("plan", "spec.toml")
@@ -74,7 +74,7 @@ def test_a_plan_shows_the_price_before_and_the_rest_afterwards(visits, run):
     assert "were found and paid before" in run("plan", "spec.toml").out
 
 
-def test_one_command_finds_and_releases_within_the_budget(visits, run):
+def test_one_command_finds_categories_and_releases(visits, run):
     assert "3 found" in run.done("release", "spec.toml", "--out", "out").out
     book = Ledger.open("visits.ledger")
     assert [entry.description for entry in book.entries()] == [
@@ -109,7 +109,7 @@ def test_one_command_finds_and_releases_within_the_budget(visits, run):
     [["release", "spec.toml", "--out", "out"], ["resume", "visits.ledger"]],
     ids=["again", "resume"],
 )
-def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits, start, run, command):
+def test_killed_category_search_is_finished_by_either_command(visits, start, run, command):
     """Stops at other steps: tests/session/test_categories.py."""
     stopped(
         start,
@@ -131,7 +131,7 @@ def test_a_killed_search_is_finished_by_the_same_command_or_by_resume(visits, st
         assert book.left().epsilon == 0
 
 
-def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(visits, run):
+def test_check_leaves_out_categories_not_found_yet(visits, run):
     assert "agent: its categories are not found yet" in run("check", "spec.toml").out
     run.done("categories", "spec.toml")
     assert (
@@ -147,7 +147,7 @@ def test_two_commands_are_the_same_and_a_check_leaves_out_what_is_not_found_yet(
     assert book.left().epsilon == 0
 
 
-def test_a_seeded_release_pays_nothing_and_writes_no_list(visits, run):
+def test_seeded_category_release_pays_and_writes_nothing(visits, run):
     run.done("release", "spec.toml", "--out", "out", "--seed", "3")
     assert files(visits) == ["out", "people.csv", "people.toml", "spec.toml", "visits.csv"]
     assert "wget" in answers(visits)
@@ -175,12 +175,12 @@ BOTH = "[privacy] with unknown categories must be a budget of epsilon and delta"
         ("trim = true", 'levels.kind = { groups = { a = ["curl"] } }', "no levels"),
     ],
 )
-def test_what_is_said_of_a_search_is_checked(visits, run, old, new, message):
+def test_category_search_options_are_checked(visits, run, old, new, message):
     (visits / "spec.toml").write_text(SPEC.replace(old, new), encoding="utf-8")
     run.refused(message, "plan", "spec.toml")
 
 
-def test_what_another_search_found_is_refused(visits, run):
+def test_categories_of_another_search_are_refused(visits, run):
     run.done("categories", "spec.toml")
     (visits / "spec.toml").write_text(SPEC.replace('"1/5"', '"1/4"'), encoding="utf-8")
     run.refused(
@@ -214,7 +214,7 @@ def test_refusals_of_the_commands(visits, run):
     run.refused("A search must have data", "categories", "spec.toml")
 
 
-def test_nothing_that_is_found_is_paid_and_said(visits, run):
+def test_empty_category_search_is_paid_and_reported(visits, run):
     (visits / "visits.csv").write_text("id,agent,sex\n1,curl,F\n", encoding="utf-8")
     done = run("release", "spec.toml", "--out", "out")
     assert done.code == 4

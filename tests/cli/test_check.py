@@ -53,7 +53,7 @@ def visits(folder):
     return folder
 
 
-def test_check_counts_what_matches_and_marks_every_line(visits, run):
+def test_check_counts_matches_and_marks_lines(visits, run):
     before = files(visits)
     made = run.done("check", "visits.toml").out
     assert all(line.startswith("PRIVATE") for line in made.splitlines())
@@ -78,15 +78,13 @@ def test_check_counts_what_matches_and_marks_every_line(visits, run):
     assert files(visits) == before
 
 
-def test_values_are_shown_on_request_alone_and_most_frequent_first(visits, run):
+def test_check_shows_values_only_on_request_by_frequency(visits, run):
     made = run("check", "visits.toml", "--values").out
     assert made.index("2 (33.3%)  'f'") < made.index("1 (16.7%)  'weiblich'")
     assert all(line.startswith("PRIVATE") for line in made.splitlines())
 
 
-def test_bytes_of_another_encoding_are_said_to_be_that_and_a_wrong_delimiter_is_told_by_the_header(
-    folder, run
-):
+def test_check_names_wrong_encoding_and_delimiter(folder, run):
     def shop(header: str, more: str = "", values: str = "") -> None:
         (folder / "shop.csv").write_bytes(f"{header}\n{values}".encode("cp1252"))
         spec = f'[source]\npath = "shop.csv"\n{more}[privacy]\nepsilon = 1\n[domain.ort]\ncategories = ["Köln"]\n'
@@ -151,9 +149,7 @@ WARNED = {
 
 
 @pytest.mark.parametrize(("strategy", "read"), [("truncated_sums", True), ("auto", False)])
-def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread(
-    folder, run, strategy, read
-):
+def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
     (folder / "pay.csv").write_text("sex,pay\nF,3\nM,99\n", encoding="utf-8")
     spec = f'[source]\npath = "pay.csv"\n[privacy]\nepsilon = 1\n[plan]\nstrategy = "{strategy}"\n[domain.sex]\ncategories = ["F", "M"]\n'
     spec += '[domain.pay]\nintegers = [0, 60]\n[measures.wages]\ncolumn = "pay"\nclip = [0, 60]\n'
@@ -177,9 +173,7 @@ def test_a_number_that_a_strategy_decides_along_is_checked_and_not_called_unread
         ("amount", "[0, 1]", "", "of whole numbers nearly nothing is left"),
     ],
 )
-def test_bounds_of_a_measure_warn_only_where_they_may_be_wrong(
-    folder, run, name, clip, unit, warned
-):
+def test_check_warns_of_doubtful_measure_bounds(folder, run, name, clip, unit, warned):
     (folder / "s.toml").write_text(
         f'[privacy]\nepsilon = 1\n[domain.sex]\ncategories = ["F", "M"]\n[measures.{name}]\n'
         f'clip = {clip}\n{unit}\n[[workload]]\nmeans = {{ of = "{name}", by = ["sex"] }}\n',
@@ -191,9 +185,7 @@ def test_bounds_of_a_measure_warn_only_where_they_may_be_wrong(
 
 
 @pytest.mark.parametrize(("before", "after", "said"), WARNED.values(), ids=WARNED)
-def test_plan_warns_of_a_spec_that_is_likely_wrong_and_needs_no_data(
-    visits, run, before, after, said
-):
+def test_plan_warns_of_likely_mistakes_without_data(visits, run, before, after, said):
     assert before in SPEC
     text = SPEC.replace(before, after).replace('null = ["NA"]', 'null = ["NA"]\ndelimiter = ";"')
     (visits / "visits.toml").write_text(text, encoding="utf-8")
@@ -223,7 +215,7 @@ def test_check_says_why_lines_are_no_record(folder, run, content: str) -> None:
     assert "rows used      1" in out
 
 
-def test_check_says_of_which_used_rows_a_guard_says_that_they_are_not(folder, run) -> None:
+def test_check_explains_rows_that_the_guard_counts_unused(folder, run) -> None:
     (folder / "visits.csv").write_text("id;sex;age;day;pay\n1;F;20;2024-05-01;1,5\n2;M;20;;\n")
     (folder / "visits.toml").write_text(SPEC, encoding="utf-8")
     page = run.done("check", "visits.toml").out

@@ -48,7 +48,7 @@ def compared_once(monkeypatch):
 # --- plan and compare -----------------------------------------------------------------------------
 
 
-def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
+def test_plan_output_needs_no_data(folder, run):
     (folder / "people.csv").unlink()
     told = run.told("plan", "people.toml")
     assert set(told) == PLAN_KEYS
@@ -105,7 +105,7 @@ def test_a_plan_for_programs_and_for_people_needs_no_data(folder, run):
     assert [line for line in shown.out.split("\n") if line != line.rstrip()] == []
 
 
-def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder, run):
+def test_plan_summarises_many_tables_and_same_names(folder, run):
     many = "[privacy]\nrho = 1\n[[workload]]\nmarginals = { ways = 2 }\n[plan]\nstrategy = 'marginals'\n"
     (folder / "many.toml").write_text(
         many + "".join(f"[domain.a{number}]\nsize = 2\n" for number in range(10))
@@ -136,9 +136,7 @@ def test_many_tables_are_summarised_and_those_of_one_name_keep_apart(folder, run
         ('epsilon = "1"\ndelta = "1e-300"', 10, "epsilon = 1, with discrete Laplace"),
     ],
 )
-def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(
-    folder, run, privacy, tables, cost
-):
+def test_plan_cost_shows_budget_and_noise(folder, run, privacy, tables, cost):
     text = f'[privacy]\n{privacy}\n[[workload]]\nmarginals = {{ ways = 2 }}\n[plan]\nstrategy = "marginals"\n'
     (folder / "ten.toml").write_text(
         text + "".join(f"[domain.a{number}]\nsize = 10\n" for number in range(tables))
@@ -146,9 +144,7 @@ def test_the_cost_is_of_the_budget_and_of_the_noise_that_is_chosen(
     assert lacking(run("plan", "ten.toml").out, cost) == []
 
 
-def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(
-    folder, run, compared_once
-):
+def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
     zips = "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\nsize = 200000"
     edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 0.5"))
     every = run.told("compare", "people.toml")["candidates"]
@@ -176,9 +172,7 @@ def test_compare_lists_the_least_error_first_and_the_unusable_with_a_reason(
     run.refused("seconds must be a number above 0, such as 20; got 0", "compare", "people.toml")
 
 
-def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal(
-    folder, run, compared_once, monkeypatch
-):
+def test_compare_all_adds_named_strategies(folder, run, compared_once, monkeypatch):
     edit(
         folder,
         ('[[workload]]\nqueries = { income = "prefix" }\nweight = 2.0\n', ""),
@@ -221,7 +215,7 @@ def test_compare_all_adds_what_is_used_by_name_alone_and_tables_fit_the_terminal
             assert not any(line.endswith("…") for line in lines)
 
 
-def test_ledger_show_has_what_is_left_and_the_amounts_of_the_budget(folder, run):
+def test_ledger_show_prints_spent_and_left(folder, run):
     assert (
         "left      epsilon = 2 and delta = 1e-9"
         in run("ledger", "set", "people.ledger", "--epsilon", "2", "--delta", "1e-9").out
@@ -270,7 +264,7 @@ def test_errors_of_sums_are_in_amounts(folder, run):
 # --- release and ledger ---------------------------------------------------------------------------
 
 
-def test_release_says_where_everything_is_and_what_is_left(folder, run):
+def test_release_prints_paths_and_remaining_budget(folder, run):
     run.done("ledger", "set", "people.ledger", "--epsilon", "3")
     result = run.done("release", "people.toml", "--out", "out")
     assert result.err == ""
@@ -302,7 +296,7 @@ def test_a_seeded_release_is_loud_and_costs_nothing(folder, run):
     assert not (folder / "people.ledger").exists()
 
 
-def test_source_ledger_and_dataset_from_the_command_line(folder, run):
+def test_source_ledger_and_dataset_come_from_options(folder, run):
     edit(folder, ('[source]\npath = "people.csv"', ""))
     (folder / "people.csv").rename(folder / "data.csv")
     run.done(
@@ -320,7 +314,7 @@ def test_source_ledger_and_dataset_from_the_command_line(folder, run):
     assert Ledger.open(folder / "survey.ledger").dataset == "survey"
 
 
-def test_ledger_show_converts_a_rho_budget_at_a_stated_delta(folder, run):
+def test_ledger_show_converts_rho_at_stated_delta(folder, run):
     run(
         "ledger",
         "set",
@@ -426,7 +420,7 @@ def test_the_demo_runs_and_refuses_to_overwrite(folder, run, monkeypatch, estima
     assert demo_module._new_folder(None) == Path("demo-release/2")
 
 
-def test_the_version_is_told_and_the_program_alone_prints_its_help(run):
+def test_version_and_bare_command_print_help(run):
     assert run("--version").out.split() == ["leastnoise", leastnoise.__version__]
     shown = run.done()
     assert shown.err == ""
@@ -453,7 +447,7 @@ def test_colours_on_a_terminal_alone(folder, start, no_color, colours):
     assert ("\x1b[1m" in told) or not colours
 
 
-def test_a_name_that_the_terminal_cannot_show_is_no_fault(folder, start):
+def test_unprintable_attribute_name_does_not_fail(folder, start):
     edit(
         folder,
         ("[domain.income]", '[domain."東京"]\nsize = 3\n[domain.income]'),
@@ -498,7 +492,7 @@ def fresh(program, *arguments, **environment):
     )
 
 
-def test_progress_tells_the_share_and_never_the_number_of_rows(folder):
+def test_progress_shows_share_not_row_count(folder):
     # reading ends when the line of progress has been seen, however long that takes
     slow = """
 import atexit, sys, threading
@@ -526,7 +520,7 @@ atexit.register(lambda: print(sorted({'altair', 'narwhals', 'pandas', 'polars'} 
 
 
 @pytest.mark.parametrize(("given", "used"), [("", "1"), ("2", "2")])
-def test_planning_does_not_wait_for_threads_unless_asked(given, used):
+def test_planning_uses_threads_only_on_request(given, used):
     program = (
         "import atexit, os, sys\n"
         "from leastnoise._cli import main\n"
@@ -543,7 +537,7 @@ def test_planning_does_not_wait_for_threads_unless_asked(given, used):
 # --- progress -------------------------------------------------------------------------------------
 
 
-def test_every_step_says_about_how_long_it_still_takes(folder, run, estimates, monkeypatch):
+def test_progress_estimates_time_left(folder, run, estimates, monkeypatch):
     with (folder / "people.csv").open(
         "a", encoding="utf-8"
     ) as file:  # more than one block, so that there is a share before the end
@@ -574,7 +568,7 @@ def test_every_step_says_about_how_long_it_still_takes(folder, run, estimates, m
         assert "more" in estimates[step], (step, estimates)
 
 
-def test_help_explains_every_word_of_the_glossary_that_it_has():
+def test_help_explains_glossary_words():
     words = site.glossary()
     assert words == tomllib.loads(Path(_main.__file__).with_name("words.toml").read_text("utf-8"))
     seen = set()

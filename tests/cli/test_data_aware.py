@@ -36,9 +36,7 @@ def _spec(folder):
 
 
 @pytest.mark.parametrize(("change", "end"), STEPS.values(), ids=STEPS)
-def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_it_is_absent(
-    folder, start, run, change, end
-):
+def test_killed_adaptive_release_resumes_between_steps(folder, start, run, change, end):
     stopped(start, change, *RELEASE, "out")
     book = Ledger.open(folder / "people.ledger")
     assert len(book.entries()) == 1
@@ -56,7 +54,7 @@ def test_killed_between_its_steps_it_goes_on_where_it_was_and_killed_within_one_
     assert book.left().epsilon == 0
 
 
-def test_the_plan_tells_what_will_be_done_and_promises_nothing(folder, run):
+def test_adaptive_plan_lists_steps_and_promises_no_error(folder, run):
     told = run.done("plan", "ages.toml").out
     assert (
         lacking(

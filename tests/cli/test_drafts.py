@@ -93,7 +93,7 @@ def test_a_column_is_the_person_if_its_name_says_so(person):
 
 
 @pytest.mark.parametrize("candidates", CANDIDATES)
-def test_no_other_column_is_said_to_name_the_person(candidates):
+def test_draft_names_only_person_columns_as_unit(candidates):
     columns = source_of(CANDIDATES[candidates])
     assert columns.person is None
     assert {*columns.candidates} == {*candidates.split()}
@@ -121,7 +121,7 @@ def draft_of(path, run):
     return Path("draft.toml").read_text("utf-8")
 
 
-def test_candidates_are_listed_where_a_person_is_to_be_named(folder, run):
+def test_draft_lists_candidates_for_the_person_column(folder, run):
     Path("taxi.csv").write_text("VendorID,PULocationID,fare_amount\n")
     draft = draft_of("taxi.csv", run)
     parts = (
@@ -183,7 +183,7 @@ def test_days_come_from_the_name_of_a_file(folder, run):
         ("room_20215.csv", '{ from = "FILL IN", to = "FILL IN", by = "month" }'),
     ],
 )
-def test_years_of_a_file_name_are_days_but_not_of_birth(folder, run, name, days):
+def test_draft_takes_years_from_file_name_not_births(folder, run, name, days):
     Path(name).write_text("visit_date,date_of_birth\n")
     draft = draft_of(name, run)
     assert f"[domain.visit_date]\ndates = {days}" in draft
@@ -319,7 +319,7 @@ def test_the_page_on_specs_names_every_ending():
     assert [ending for ending in file_endings() if ending not in page] == []
 
 
-def test_names_can_be_said_where_a_file_has_none(folder, run):
+def test_draft_accepts_names_for_headerless_files(folder, run):
     Path("x.csv").write_text("Report\n\n1;F;2024-01-31\n")
     assert "If lines precede the names" in draft_of("x.csv", run)
     Path("draft.toml").unlink()
@@ -329,7 +329,7 @@ def test_names_can_be_said_where_a_file_has_none(folder, run):
     assert "If lines precede the names" not in draft
 
 
-def test_a_folder_of_keys_and_values_is_drafted_as_it_is_read(folder, run):
+def test_draft_reads_partition_folders(folder, run):
     below = Path("visits", "year=2024", "region=01")
     below.mkdir(parents=True)
     pq.write_table(pa.table({"sex": ["F"], "day": [dt.date(2024, 1, 31)]}), below / "a.parquet")
@@ -339,7 +339,7 @@ def test_a_folder_of_keys_and_values_is_drafted_as_it_is_read(folder, run):
     assert not re.search("2024|01", "\n".join(drafted))
 
 
-def test_numbers_of_providers_are_codes_and_amt_is_an_amount(folder, run):
+def test_draft_takes_provider_numbers_as_codes(folder, run):
     (folder / "claims.csv").write_text("BENE_ID,PRVDR_NUM,CLM_PMT_AMT\n")
     run.done("init", "claims.csv")
     draft = (folder / "claims.toml").read_text(encoding="utf-8")

@@ -69,7 +69,7 @@ def test_a_plan_that_cannot_be_written_is_not_made(folder, run):
     ],
     ids=["file", "attribute", "measure", "unit", "extra"],
 )
-def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_planning(
+def test_unreadable_data_and_missing_extras_fail_before_planning(
     folder, run, monkeypatch, old, new, said, more
 ):
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
@@ -86,7 +86,7 @@ def test_data_that_cannot_be_read_and_extras_that_are_missing_are_told_before_pl
         run.refused(said, "plan", "people.toml")
 
 
-def test_a_name_that_several_tables_have_is_refused_with_their_ids(folder, run):
+def test_ambiguous_table_name_is_refused_with_ids(folder, run):
     twice = "".join(
         f"[[workload]]\nqueries = {{ age = {{ ranges = [[0, {high}]] }} }}\n" for high in (3, 5)
     )
@@ -96,7 +96,7 @@ def test_a_name_that_several_tables_have_is_refused_with_their_ids(folder, run):
     )
 
 
-def test_a_table_asked_for_again_is_one_table_with_the_sum_of_the_weights():
+def test_repeated_table_sums_its_weights():
     spec = parse_spec(
         HEAD + ONE_WAY + '[[workload]]\nqueries = { age = "identity" }\nweight = "1/2"\n', Path()
     )
@@ -107,7 +107,7 @@ def test_a_table_asked_for_again_is_one_table_with_the_sum_of_the_weights():
 
 
 @pytest.mark.parametrize("name", ["weight", "sum", "domain", "self", "asked"])
-def test_an_attribute_of_any_name_can_be_asked_about(name):
+def test_attribute_of_any_name_can_be_queried(name):
     asked = f"[domain.{name}]\nsize = 3\n[[workload]]\nqueries = {{ {name} = 'prefix', age = 'total' }}\nweight = 2\n"
     spec = parse_spec(HEAD + asked, Path())
     assert [product.name for product in spec.workload] == [f"{name}:prefix"]
@@ -116,7 +116,7 @@ def test_an_attribute_of_any_name_can_be_asked_about(name):
         ln.queries(spec.domain, {"age": "prefix"}, age="identity")
 
 
-def test_budgets_that_protect_hardly_anybody_are_warned_about_once_each(folder, run):
+def test_weak_budgets_are_warned_about_once(folder, run):
     write(
         folder,
         HEAD.replace('epsilon = "1"', 'epsilon = "50"\ndelta = "0.5"\nrows = 1000') + ONE_WAY,
@@ -160,9 +160,7 @@ def test_budgets_that_protect_hardly_anybody_are_warned_about_once_each(folder, 
         ('"1"\nrows = 20', 'means = { of = "pay", by = ["sex", "age"] }\nsize = 9', ["sum of pay"]),
     ],
 )
-def test_answers_that_are_smaller_than_their_margins_are_warned_about(
-    folder, run, epsilon, asked, told
-):
+def test_answers_smaller_than_margins_are_warned_about(folder, run, epsilon, asked, told):
     write(
         folder,
         HEAD.replace('"1"', epsilon)
@@ -174,7 +172,7 @@ def test_answers_that_are_smaller_than_their_margins_are_warned_about(
     assert lacking("".join(warned), *told) == []
 
 
-def test_a_least_budget_above_2_is_warned_about_and_one_that_was_chosen_above_20(folder, run):
+def test_large_least_budgets_are_warned_about(folder, run):
     for budget, margin, told in (
         ('epsilon = "least"', 2, 1),
         ('epsilon = "least"', 6, 0),
@@ -187,7 +185,7 @@ def test_a_least_budget_above_2_is_warned_about_and_one_that_was_chosen_above_20
         ] == [True] * told, budget
 
 
-def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder, run):
+def test_case_insensitive_search_reports_lower_case(folder, run):
     for more, told in (("ignore_case = true\n", True), ("", False)):
         budget = HEAD.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
         write(folder, f"{budget}[domain.city]\nunknown = {{ most = 9 }}\n{more}{ONE_WAY}")
@@ -215,9 +213,7 @@ def test_what_is_found_without_case_is_said_to_be_in_small_letters(folder, run):
         ("customer_paid,Kundengruppe,users,Hausnummer,account,paid", None, []),
     ],
 )
-def test_columns_that_name_a_person_by_any_spelling_are_the_unit_and_no_attribute(
-    folder, run, header, unit, left
-):
+def test_person_columns_of_any_spelling_become_the_unit(folder, run, header, unit, left):
     said = drafted(folder, run, header)
     assert (f'unit = {{ column = "{unit}", max_rows = "FILL IN" }}' in said) == (unit is not None)
     assert [
@@ -238,7 +234,7 @@ def test_columns_that_name_a_person_by_any_spelling_are_the_unit_and_no_attribut
     ],
     ids=["epsilon", "max_rows"],
 )
-def test_a_number_that_no_strategy_can_use_is_refused_once(folder, run, new, said):
+def test_unusable_number_is_refused_once(folder, run, new, said):
     write(folder, HEAD.replace('"1"', new) + ONE_WAY)
     refused = run.refused(said, "plan", "s.toml")
     assert refused.err.count(said) == 1
@@ -273,7 +269,7 @@ FIELDS += [
 
 
 @pytest.mark.parametrize(("field", "value"), FIELDS)
-def test_a_plan_with_a_field_of_another_kind_is_refused_before_it_is_paid(tmp_path, field, value):
+def test_plan_with_wrong_field_type_is_refused_unpaid(tmp_path, field, value):
     whole = json.loads(
         ln.plan(
             ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1), strategy="identity"
@@ -299,7 +295,7 @@ def drafted(folder, run, header: str) -> str:
     return (folder / "s.toml").read_text(encoding="utf-8")
 
 
-def test_a_draft_calls_tables_without_the_blanks_of_their_columns(folder, run):
+def test_draft_comments_tables_without_missing_cells(folder, run):
     text = drafted(folder, run, "Sex ,Visit date , b,b")
     assert (
         lacking(
@@ -318,7 +314,7 @@ def test_a_draft_calls_tables_without_the_blanks_of_their_columns(folder, run):
     assert "Sex: 2 (100.0%) matched" in run("check", "s.toml").out
 
 
-def test_a_draft_leaves_out_the_columns_that_a_release_would_refuse(folder, run):
+def test_draft_skips_columns_a_release_would_refuse(folder, run):
     text = drafted(folder, run, "a,a,,id,id,b\n1,2,3,4,5,6")
     assert [line for line in text.splitlines() if line.startswith("[domain")] == ["[domain.b]"]
     assert (

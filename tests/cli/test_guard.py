@@ -29,7 +29,7 @@ def write(folder, budget, strategy="auto"):
     return folder / "s.toml"
 
 
-def test_plan_says_what_a_stop_costs(tmp_path, run) -> None:
+def test_plan_states_cost_of_a_guard_stop(tmp_path, run) -> None:
     done = run("plan", write(tmp_path, 'epsilon = "1"'))
     words = " ".join(done.out.split())
     for part in ("1/100 of the budget (epsilon = 0.01)", "461 used rows", "(epsilon = 0.99)"):
@@ -42,7 +42,7 @@ def test_plan_says_what_a_stop_costs(tmp_path, run) -> None:
     )
 
 
-def test_plan_warns_of_a_guard_too_weak_for_the_public_rows(tmp_path, run) -> None:
+def test_plan_warns_of_guard_too_weak_for_public_rows(tmp_path, run) -> None:
     weak = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 500'))
     assert "cannot tell 500 rows from none" in weak.err
     strong = run("plan", write(tmp_path, 'epsilon = "1"\nrows = 50000'))

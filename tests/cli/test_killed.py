@@ -150,9 +150,7 @@ def drawn_for(book: Ledger) -> list[list[list[int]]]:
 @pytest.mark.parametrize(
     ("change", "end"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
 )
-def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_finished_once(
-    folder, ledger, start, run, change, end
-):
+def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run, change, end):
     stopped(start, change, "release", "people.toml", "--out", "out")
     assert len(ledger.entries()) == (end != "unpaid")
     assert (folder / "out").exists() == (end == "whole")
@@ -199,9 +197,7 @@ def test_killed_at_any_step_a_release_is_paid_and_absent_resumable_or_whole_and_
         ),
     ],
 )
-def test_one_interruption_or_two_say_truthfully_whether_something_was_paid(
-    folder, ledger, start, change, told
-):
+def test_interruption_message_states_what_was_paid(folder, ledger, start, change, told):
     said = stopped(start, change, "release", "people.toml", "--out", "out", code=130)
     assert re.fullmatch(r"\n?leastnoise: interrupted\. [^\n]+\n", said), said
     assert told in said
@@ -233,7 +229,7 @@ def test_a_real_interruption_of_a_waiting_run(folder, ledger, start):
 
 
 @pytest.mark.parametrize(("debug", "frames"), [("", False), ("1", True)])
-def test_a_fault_says_what_was_paid_and_shows_no_value(folder, ledger, start, debug, frames):
+def test_fault_message_states_payment_and_no_value(folder, ledger, start, debug, frames):
     change = "change(finish, 'fill_draft', before=fail)"
     said = stopped(
         start, change, "release", "people.toml", "--out", "out", code=3, LEASTNOISE_DEBUG=debug
@@ -255,7 +251,7 @@ def test_a_fault_says_what_was_paid_and_shows_no_value(folder, ledger, start, de
     assert not (folder / "out").exists()
 
 
-def test_a_full_disk_after_paying_says_so_and_loses_nothing(folder, ledger, start, run):
+def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
     said = stopped(
         start,
         "change(directory, '_rename', after=full)",
@@ -304,7 +300,7 @@ main()
 
 
 @pytest.mark.parametrize("streams", ["full()", "shut(1)", "full(); shut(2)", "shut(0, 1, 2)"])
-def test_what_cannot_be_said_does_not_change_what_is_true(folder, ledger, start, streams):
+def test_failed_message_does_not_change_state(folder, ledger, start, streams):
     done = ended(
         start(
             "release", "people.toml", "--out", "out", program=STREAMS.replace("{streams}", streams)
@@ -320,17 +316,17 @@ def test_what_cannot_be_said_does_not_change_what_is_true(folder, ledger, start,
 
 
 @pytest.mark.parametrize("out", ["/proc/o", "/sys/out"])
-def test_a_directory_that_cannot_be_made_is_noticed_before_payment(folder, ledger, run, out):
+def test_uncreatable_directory_fails_before_payment(folder, ledger, run, out):
     run.refused("output directory", "release", "people.toml", "--out", out)
     assert ledger.entries() == ()
 
 
-def test_a_name_as_long_as_the_file_system_takes_is_a_name(folder, ledger, run):
+def test_name_of_maximum_length_is_accepted(folder, ledger, run):
     run.done("release", "people.toml", "--out", "o" * 255)
     assert is_whole(folder / ("o" * 255))
 
 
-def test_two_releases_into_one_directory_cost_one_payment(folder, ledger, start):
+def test_two_releases_into_one_directory_pay_once(folder, ledger, start):
     waiting(folder, start)
     late = ended(start("release", "people.toml", "--out", "out"))
     assert (late.code, "is being written by another process" in late.err) == (2, True)

@@ -46,9 +46,7 @@ def write_visits(folder: Path, until: str) -> None:
 @pytest.mark.parametrize(
     ("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
 )
-def test_killed_at_any_step_of_a_month_the_same_command_publishes_it_once(
-    folder, start, run, change, drawn
-):
+def test_killed_month_is_published_once_by_rerun(folder, start, run, change, drawn):
     (folder / "visits.toml").write_text(SPEC)
     release = ["release", "visits.toml", "--out", "monthly", "--through"]
     write_visits(folder, "2024-02-29")

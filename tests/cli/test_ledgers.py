@@ -105,13 +105,13 @@ def test_the_life_of_a_ledger(folder, run):
         ),
     ],
 )
-def test_what_cannot_be_entered_is_one_sentence(folder, run, arguments, message):
+def test_invalid_ledger_entry_is_one_sentence(folder, run, arguments, message):
     book()
     run.refused(message, "ledger", *arguments)
     assert states() == []
 
 
-def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(folder, run):
+def test_release_unknown_to_ledger_copy_is_entered(folder, run):
     book(2)
     shutil.copy("people.ledger", "older")
     run.done("release", "people.toml", "--out", "a")
@@ -138,7 +138,7 @@ def test_a_release_that_an_older_copy_does_not_know_is_entered_from_its_files(fo
     run.refused("was paid from one of this name", "release", "people.toml", "--out", "c")
 
 
-def test_a_second_ledger_is_opened_when_the_user_says_so(folder, run):
+def test_second_ledger_opens_on_request(folder, run):
     run.done("release", "people.toml", "--out", "a")
     (folder / "other").mkdir()
     second = ["release", "people.toml", "--out", "b", "--ledger", "other/second.ledger"]
@@ -155,7 +155,7 @@ def test_a_second_ledger_is_opened_when_the_user_says_so(folder, run):
     run.done("release", "people.toml", "--out", "c", "--ledger", "x.ledger", "--dataset", "others")
 
 
-def test_a_release_in_memory_names_what_can_be_finished(folder):
+def test_release_in_memory_names_resumable_entries(folder):
     one = {
         "cost": PureCost(1),
         "privacy": Privacy(PureDP(1)),
@@ -221,9 +221,7 @@ OTHERS: dict[str, Callable[[dict[str, Any], dict[str, Any]], None]] = {
     [(how, "0.0.9", "leastnoise 0.0.9") for how in OTHERS]
     + [("a plan of another format", None, "an earlier leastnoise")],
 )
-def test_what_another_version_paid_names_the_version_that_finishes_it(
-    stopped, run, how, version, by
-):
+def test_foreign_version_entry_names_its_version(stopped, run, how, version, by):
     def change(plan: dict[str, Any], asked: dict[str, Any]) -> None:
         OTHERS[how](plan, asked)
         asked.pop("version") if version is None else asked.update(version=version)
@@ -234,9 +232,7 @@ def test_what_another_version_paid_names_the_version_that_finishes_it(
     assert [entry.resumable for entry in Ledger.open(stopped).entries()] == [True]
 
 
-def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_is_finished(
-    stopped, run
-):
+def test_unreadable_entry_is_damaged_but_alike_is_finished(stopped, run):
     before = stopped.read_bytes()
     for how in OTHERS.values():
         recorded(stopped, how)
@@ -247,7 +243,7 @@ def test_what_this_version_cannot_read_is_damaged_and_what_another_wrote_alike_i
     assert states() == ["sealed"]
 
 
-def test_what_cannot_be_finished_does_not_stop_the_others(folder, run, full_disk):
+def test_unfinishable_entry_does_not_block_others(folder, run, full_disk):
     run.done("ledger", "set", "people.ledger", "--epsilon", "9", "--dataset", "people")
     with full_disk():
         assert [run("release", "people.toml", "--out", name).code for name in ("a", "b", "c")] == [
@@ -290,7 +286,7 @@ def test_the_exit_code_is_that_of_the_worst(run, stopped, monkeypatch, stops, co
         ["spent", "--epsilon", "1/4"],
     ],
 )
-def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, arguments):
+def test_failure_message_lists_completed_entries(folder, run, full_disk, arguments):
     book()
     command = ["ledger", arguments[0], "people.ledger", *arguments[1:]]
     with full_disk("leastnoise._trusted.kernel._ledger.append_entry"):  # before it
@@ -308,7 +304,7 @@ def test_what_was_entered_before_a_failure_is_said(folder, run, full_disk, argum
 # --- nothing is planned twice, or before it can be refused ----------------------------------------
 
 
-def test_a_plan_that_is_given_is_not_made_again(folder, run, no_planning):
+def test_given_plan_is_not_planned_again(folder, run, no_planning):
     what = read_spec("people.toml")
     plan = mechanism_for(what.strategy, what.workload).plan(
         what.workload, what.privacy, Search(what.strategy)
@@ -343,7 +339,7 @@ def test_a_plan_of_another_spec_is_refused(folder, run, old, new, part):
 
 
 @pytest.mark.parametrize("text", [None, b"", b"{}", b"[1]", b"\xff\xfe"])
-def test_what_is_no_plan_is_one_sentence(folder, run, text):
+def test_invalid_plan_file_is_one_sentence(folder, run, text):
     if text is not None:
         (folder / "plan.json").write_bytes(text)
     run.refused("", "release", "people.toml", "--plan", "plan.json", "--out", "a")
@@ -422,7 +418,7 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
 
 
 @pytest.mark.parametrize(("budget", "prepare", "more", "message"), EARLY)
-def test_output_budget_and_ledger_are_checked_before_planning(
+def test_output_budget_and_ledger_are_checked_first(
     folder, run, no_planning, budget, prepare, more, message
 ):
     edit(folder, ('epsilon = "1"', budget or 'epsilon = "1"'))
@@ -437,9 +433,7 @@ def test_output_budget_and_ledger_are_checked_before_planning(
 @pytest.mark.parametrize(
     "command", [("change", "people.ledger"), ("share", "people.ledger", "ann")]
 )
-def test_a_budget_of_another_definition_is_told_by_the_options_that_are_missing(
-    folder, run, command
-):
+def test_other_budget_definition_names_missing_options(folder, run, command):
     Ledger.create("people.ledger", "people", Privacy(ApproxDP(4, "1e-9")))
     for given, advice in (
         ("--epsilon", "got --epsilon. Add --delta."),

@@ -25,7 +25,7 @@ def test_a_messy_file_becomes_a_right_release(folder, run, name):
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_seen_before_more_than_a_hundredth_is_spent(folder, run, name):
+def test_check_sees_mistakes_before_one_percent_is_spent(folder, run, name):
     mistake = MISTAKES[name]
     right = drafted(folder, run, mistake.file, "1", ROWS)
     wrong = made(right, name).name

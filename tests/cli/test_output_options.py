@@ -16,7 +16,7 @@ SMALL = SPEC.replace("integers = [17, 90]", "integers = [17, 40]\noutside = 'cli
 OPTIONS = '[output]\nnnls = true\nlocal_non_negative = true\ncovariances = ["sex", "q4"]\n'
 
 
-def test_everything_beside_the_unbiased_answers(folder, run):
+def test_output_options_add_to_unbiased_answers(folder, run):
     Path("people.toml").write_text(SMALL + OPTIONS, encoding="utf-8")
     done = run.done("release", "people.toml", "--out", "out", "--seed", 3)
     biased = (
@@ -107,9 +107,7 @@ LOWEST = "can be asked for counts and for measures whose lowest value is at leas
         (SUMS, "nnls = true", LOWEST),
     ],
 )
-def test_what_cannot_be_given_is_refused_before_anything_is_paid(
-    folder, run, change, output, message
-):
+def test_invalid_output_options_are_refused_unpaid(folder, run, change, output, message):
     edit(folder, *change.items(), ("[plan]", f"[output]\n{output}\n[plan]"))
     for command in (
         ["release", "people.toml", "--out", "out"],

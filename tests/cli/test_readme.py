@@ -74,7 +74,7 @@ def test_the_example_spec_can_be_planned(folder, run):
     assert "sum of pay by region" in run.done("plan", "example.toml").out
 
 
-def test_the_page_of_commands_names_every_command_option_and_key():
+def test_commands_page_lists_every_command_and_option():
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     commands = {name: _main.load_command(name) for name in _main.program.commands}
     for name, command in commands.items():

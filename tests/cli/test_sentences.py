@@ -289,7 +289,7 @@ ELSEWHERE = re.compile(
 )
 
 
-def test_every_sentence_of_the_catalogue_says_when_it_is_said():
+def test_catalogue_sentences_state_their_condition():
     unknown = {
         key
         for key in _texts.load_catalogue("en").sentences
@@ -328,7 +328,7 @@ def _rows(folder):
 
 
 @pytest.mark.parametrize("place", range(len(GRID)))
-def test_a_report_says_what_is_so_and_nothing_else(run, place):
+def test_report_states_only_true_sentences(run, place):
     case = GRID[place]
     Path("case.toml").write_text(spec(case), encoding="utf-8")
     run.done("release", "case.toml", "--out", "out", "--seed", place, "--no-cache")
@@ -375,7 +375,7 @@ def test_a_report_says_what_is_so_and_nothing_else(run, place):
     )
 
 
-def test_the_warning_of_a_plan_and_the_sentence_of_its_release_are_of_one_noise(run):
+def test_plan_warning_and_release_sentence_use_one_noise(run):
     """Whoever is told that a limit in cells saves nothing is not told that it did, at every kind of budget."""
     idle = []
     budgets = (

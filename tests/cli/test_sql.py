@@ -55,7 +55,7 @@ def place(folder):
     return folder
 
 
-def test_statements_of_a_file_are_answered_each_as_a_table(place, run):
+def test_sql_file_answers_each_statement_as_a_table(place, run):
     Path("people.toml").write_text(SPEC + 'language = "de"\n')
     assert (
         lacking(
@@ -105,7 +105,7 @@ def test_statements_of_a_file_are_answered_each_as_a_table(place, run):
     assert abs(release.sql(release.options.statements[1], "pandas")["people"][0] - 100) < 3
 
 
-def test_a_statement_may_stand_in_the_spec_with_a_target(place, run):
+def test_spec_statement_takes_a_target(place, run):
     run.done("plan", "people.toml", "--no-cache")
     assert ln.read_spec("people.toml").workload.products[0].target.most == 40
 

@@ -27,7 +27,7 @@ language = "de"
 """
 
 
-def test_means_quantiles_and_functions_from_the_plan_to_the_pages(folder, run):
+def test_statistics_run_from_plan_to_pages(folder, run):
     small = SPEC.replace("integers = [17, 90]", 'integers = [17, 20]\noutside = "clip"').replace(
         "count = 10 }", 'count = 4 }\noutside = "clip"'
     )

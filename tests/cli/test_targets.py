@@ -25,7 +25,7 @@ def test_the_least_budget_is_planned_for_and_paid(folder, run):
     run.refused("least epsilon", "compare", "people.toml")  # which needs a budget
 
 
-def test_targets_of_means_are_shown_and_tables_without_any_are_named(folder, run):
+def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
     means = '[measures.years]\ncolumn = "age"\nclip = [17, 90]\n[[workload]]\nmeans = { of = "years", by = ["sex"] }\nsize = 400\nmargin = 3\n'  # noqa: E501
     means += "[[workload]]\nmarginals = { ways = 0 }\n"
     (folder / "means.toml").write_text(
@@ -85,7 +85,7 @@ def test_prices_of_tables(folder, run):
         ([('strategy = "marginals"', 'objective = "relative"')], (), "needs a public size"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_a_sentence(folder, run, pairs, arguments, words):
+def test_invalid_target_is_refused_in_one_sentence(folder, run, pairs, arguments, words):
     edit(folder, *pairs)
     run.refused(words, "plan", "people.toml", *arguments)
 
@@ -119,7 +119,7 @@ def test_errors_by_the_rows_of_a_unit_that_count(folder, run):
         run.refused(said, "plan", "people.toml", "--max-rows", given)
 
 
-def test_a_plan_says_what_rows_and_units_cost(folder, run):
+def test_plan_shows_cost_of_rows_and_units(folder, run):
     unit = 'epsilon = "1"\nunit = { column = "id", max_rows = 3, of_unit = ["sex"] }'
     counted = '[[workload]]\nmarginals = { ways = 1, of = ["sex", "age"] }\ncount = "units"\n\n[[workload]]\nmarginals'
     edit(folder, ('epsilon = "1"', unit), ("[[workload]]\nmarginals", counted))

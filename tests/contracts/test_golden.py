@@ -25,7 +25,7 @@ from contracts.golden import PARTS, RECORDS, differences
         ),
     ],
 )
-def test_what_differs_is_said(made, seen):
+def test_golden_comparison_reports_differences(made, seen):
     assert list(differences({"total": 2.0, "rmse": [1.0], "cpu": 1.0}, made, "x")) == seen
 
 

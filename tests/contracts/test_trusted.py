@@ -59,7 +59,7 @@ def test_helpers_of_trusted_code_exist() -> None:
     assert [file for file in HELPERS if not (FOLDER / file).is_file()] == []
 
 
-def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
+def test_trusted_dispatch_to_other_files_is_listed():
     """Imports do not show it: what a cost is computed by is counted whole, and each other function has its reason."""
     importlib.import_module("leastnoise._session")
     counted = set(trusted_files())
@@ -93,7 +93,7 @@ def test_what_dispatches_from_trusted_code_into_files_that_are_not_is_listed():
     }
 
 
-def test_transposes_that_a_cost_is_computed_with_are_counted():
+def test_transposes_used_for_costs_are_trusted():
     from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree
     from leastnoise._trusted.linop._functions import apply_transpose
 
@@ -105,7 +105,7 @@ def test_transposes_that_a_cost_is_computed_with_are_counted():
 
 
 @pytest.mark.parametrize("package", TRUSTED)
-def test_the_face_of_a_trusted_package_hands_names_on_and_does_nothing_else(package):
+def test_trusted_init_only_reexports_names(package):
     """So nothing in it needs to be believed: a name means what the file has that it is taken of."""
     docstring, *rest = ast.parse(
         (FOLDER / package / "__init__.py").read_text(encoding="utf-8")

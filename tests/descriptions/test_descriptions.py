@@ -210,7 +210,7 @@ def test_bad_descriptions_get_one_sentence(tmp_path, text, message):
         read(tmp_path, text)
 
 
-def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
+def test_description_escapes_toml_and_comment_names(tmp_path):
     found = read(tmp_path, json.dumps({'a "b"\n[x]': 2, "c.d": 3}))
     assert list(
         tomllib.loads(
@@ -219,7 +219,7 @@ def test_names_that_toml_or_comments_would_take_for_something_else(tmp_path):
     ) == ['a "b"\n[x]', "c.d"]
 
 
-def test_the_command_reads_no_data_and_replaces_no_file(tmp_path, monkeypatch):
+def test_description_command_reads_and_overwrites_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("domain.json").write_text(json.dumps(DOMAIN))
     asked = ["init", "not-there.csv", "--from", "domain.json"]

@@ -335,7 +335,7 @@ RULE = {
     ],
     ids=str,
 )
-def test_a_rule_with_cells_of_another_attribute_or_parts_of_other_classes_is_refused(changed):
+def test_domain_refuses_foreign_rules_and_classes(changed):
     for table in (STEPS, FORMS, Keys(9), Cuts(np.array([0.5]), np.array([-1, 3]))):
         Rule(**{**RULE, "table": table})
     with pytest.raises(InternalError, match=r"made of its own parts|cells of its own attribute"):
@@ -364,12 +364,12 @@ class Remembering(dict):
     ],
     ids=str,
 )
-def test_thresholds_rise_with_a_whole_number_between_any_two(at, cells):
+def test_thresholds_must_rise_with_integers_between(at, cells):
     with pytest.raises(InternalError, match="thresholds must rise"):
         Cuts(np.asarray(at), np.asarray(cells))
 
 
-def test_what_a_rule_was_checked_with_is_what_it_looks_up():
+def test_rule_looks_up_exactly_what_it_checked():
     at, cells = np.array([0.5]), np.array([0, 1])
     cuts, forms = Cuts(at, cells), Forms(Remembering({"": -1, "a": 3}), {})
     at[0], cells[0] = 9.0, 70
@@ -381,7 +381,7 @@ def test_what_a_rule_was_checked_with_is_what_it_looks_up():
     assert forms.cells == {"": -1, "a": 3}
 
 
-def test_the_parts_of_a_rule_are_of_pythons_own_classes():
+def test_rule_parts_are_builtin_classes():
     with pytest.raises(InternalError, match="whole numbers"):
         Steps(np.int8(-128), np.int8(127), np.int8(-128))
     with pytest.raises(InternalError, match="texts with whole numbers"):
@@ -417,7 +417,7 @@ def test_steps_are_whole_numbers_that_doubles_hold(steps):
         Steps(*steps)
 
 
-def test_a_domain_asks_for_the_number_of_cells_once_and_takes_no_rule_of_another():
+def test_domain_reads_cell_counts_once():
     domain, same = Domain(zone=Coded(3)), Domain(zone=Coded(3))
     object.__setattr__(domain.kind("zone"), "size", 5)
     assert (domain.kind("zone").size, domain.cells("zone"), domain.shape) == (5, 3, (3,))
@@ -427,7 +427,7 @@ def test_a_domain_asks_for_the_number_of_cells_once_and_takes_no_rule_of_another
         domain.rule("zone")
 
 
-def test_only_kinds_that_have_registered_their_rule_are_kinds():
+def test_kind_must_have_a_registered_rule():
     class Own(Coded):
         pass
 

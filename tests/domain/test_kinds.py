@@ -104,7 +104,7 @@ def test_a_reading_may_be_a_mapping():
         Integers(0, 9, reading={"comma": ","})
 
 
-def test_a_kind_of_somebody_else_is_refused(monkeypatch):
+def test_foreign_kind_is_refused(monkeypatch):
     class Foreign(Kind):
         def __repr__(self) -> str:
             return "Foreign()"
@@ -126,7 +126,7 @@ def test_days_are_of_years_that_every_time_zone_has():
 
 
 @pytest.mark.parametrize("nothing", [(), {}, [], None], ids=repr)
-def test_no_levels_may_be_said_in_every_way(nothing):
+def test_empty_levels_have_every_spelling(nothing):
     kinds = [
         Categories(["a"], levels=nothing),
         Integers(0, 9, levels=nothing),
@@ -135,7 +135,7 @@ def test_no_levels_may_be_said_in_every_way(nothing):
     assert [kind.levels for kind in kinds] == [()] * 3
 
 
-def test_what_is_other_has_a_group_of_its_own_on_every_level():
+def test_other_cell_is_a_group_on_every_level():
     levels = {"half": {"width": 5}}
     assert Integers(0, 9, levels=levels).level("half").labels == ("0 .. 4", "5 .. 9")
     found = Integers(0, 9, outside="other", levels=levels).level("half")
@@ -153,7 +153,7 @@ def test_whole_categories_fit_64_bits():
             Categories([value])
 
 
-def test_a_level_that_is_unknown_is_told_what_there_is():
+def test_unknown_level_names_the_existing_ones():
     with pytest.raises(
         InputError, match="a level must be declared; got 'five', and the attribute has none"
     ):
@@ -162,7 +162,7 @@ def test_a_level_that_is_unknown_is_told_what_there_is():
         Integers(0, 9, levels={"five": {"width": 5}}).level("six")
 
 
-def test_levels_that_are_given_later_are_checked_as_those_given_at_once():
+def test_levels_added_later_get_the_same_checks():
     given = {"half": ["low", "low", "high"]}
     plain = Categories(["a", "b", "c"], spellings={"a": ["A"]})
     assert (
@@ -182,7 +182,7 @@ def test_levels_that_are_given_later_are_checked_as_those_given_at_once():
             plain.with_levels({"half": ["low", 1, wrong]})
 
 
-def test_edges_are_shown_as_they_can_be_written():
+def test_edges_repr_can_be_evaluated():
     edges = Edges([0, "0.5", 2], closed="right")
     assert repr(edges) == "Edges(['0', '0.5', '2'], closed='right')"
     assert Edges(["0", "0.5", "2"], closed="right") == edges
@@ -200,7 +200,7 @@ def test_edges_are_shown_as_they_can_be_written():
         Dates("2024-01-01", "2024-01-02"),
     ],
 )
-def test_what_is_not_said_drops_the_row(kind):
+def test_undeclared_value_drops_the_row(kind):
     assert (kind.null, kind.outside, getattr(kind, "closed", "left")) == ("drop", "drop", "left")
     assert Categories(["a"], null=None) == Categories(["a"])
 

@@ -88,7 +88,7 @@ def test_nuclear_parts(operator: Operator) -> None:
         lambda n: Dense(np.ones((2, n), dtype=int)),
     ],
 )
-def test_long_attributes_get_a_bound_below_the_exact_value(
+def test_bound_of_long_attribute_is_below_exact_value(
     make: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator = make(40)  # type: ignore[operator]
@@ -163,7 +163,7 @@ def test_the_bound_is_met_where_identity_is_optimal() -> None:
     assert lower_bound(workload, privacy, Noise.DISCRETE_LAPLACE) == promise.lower_bound
 
 
-def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_unit() -> None:
+def test_bound_ignores_limits_by_other_attributes() -> None:
     asked = queries(DOMAIN, a="identity")
     free, limited = (
         Privacy(ZCDP(2), unit_column="id", max_rows=6, max_per_cell=limit)
@@ -174,7 +174,7 @@ def test_a_limit_by_cells_of_other_attributes_leaves_the_bound_of_all_rows_of_a_
 
 
 @pytest.mark.parametrize(("cells", "filled"), [(6, 6), (8, 8), (8, 6), (12, 3)])
-def test_lower_bound_covers_units_with_rows_in_different_cells(cells: int, filled: int) -> None:
+def test_bound_covers_units_with_rows_in_many_cells(cells: int, filled: int) -> None:
     # Units are the 0/1 vectors with at most so many ones. As they may be permuted, the best
     # precision is a (I - J/n) + b J/n; its largest value over units with m ones is to be 1.
     ones = np.arange(1, filled + 1)

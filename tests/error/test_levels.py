@@ -20,7 +20,7 @@ from leastnoise._trusted.measurements import Block, Factor, cost
 from leastnoise._workload import Workload, level, queries, together
 
 
-def test_what_no_table_of_a_level_tells_is_refused() -> None:
+def test_level_queries_without_measurements_are_refused() -> None:
     workload = leveled(IN_ORDER)
     blocks = [one for one in level_tables(workload) if len(one[0].factors) == 2]
     known = quantity_structure(
@@ -41,7 +41,7 @@ def test_what_no_table_of_a_level_tells_is_refused() -> None:
 
 @pytest.mark.parametrize("groups", [IN_ORDER, SHUFFLED])
 @pytest.mark.parametrize("total", [True, False])
-def test_the_bound_of_unequal_groups_is_that_of_the_matrix(
+def test_bound_of_unequal_groups_is_that_of_the_matrix(
     groups: list[int], total: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workload = leveled(groups, more=False)
@@ -70,7 +70,7 @@ def test_the_bound_of_unequal_groups_is_that_of_the_matrix(
 
 
 @pytest.mark.parametrize("total", [True, False])
-def test_weights_of_cells_raise_the_bound_to_no_more_than_the_optimum(total: bool) -> None:
+def test_cell_weights_raise_bound_to_at_most_the_optimum(total: bool) -> None:
     groups = {"a": [0] * 8 + [1], "b": [0] + [1] * 6, "c": [0, 0, 0, 1]}
     domain = Domain(
         {
@@ -114,7 +114,7 @@ def marginals_plan(
 
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
-def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: Noise) -> None:
+def test_marginals_measure_level_tables_within_budget(noise: Noise) -> None:
     workload = leveled(IN_ORDER, more=False)
     privacy = Privacy(PureDP("1/8") if noise.norm == 1 else ZCDP("1/128"))
     plan = marginals_plan(workload, privacy, noise, 2 * 8**2 if noise.norm == 1 else 8**2)
@@ -135,9 +135,7 @@ def test_marginals_take_the_tables_of_levels_at_no_more_than_the_budget(noise: N
 @pytest.mark.parametrize(
     ("noise", "least"), [(Noise.DISCRETE_GAUSSIAN, 375_933), (Noise.DISCRETE_LAPLACE, 2.287e6)]
 )
-def test_equal_groups_of_4096_places_by_sex_and_age_reach_the_least_that_is_known(
-    noise: Noise, least: float
-) -> None:
+def test_equal_groups_of_4096_places_reach_known_least(noise: Noise, least: float) -> None:
     levels = {
         f"of {width}": dict(enumerate((np.arange(4096) // width).tolist())) for width in (16, 256)
     }
@@ -163,7 +161,7 @@ def test_equal_groups_of_4096_places_by_sex_and_age_reach_the_least_that_is_know
         )
 
 
-def test_groups_of_many_sizes_have_weights_of_their_own_and_all_cells_cost_the_same(
+def test_unequal_groups_get_own_weights_at_equal_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     groups = np.repeat(np.arange(12), [1, 1, 2, 2, 3, 5, 8, 20, 40, 90, 200, 400])

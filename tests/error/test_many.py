@@ -75,7 +75,7 @@ def test_errors_are_those_of_one_table_at_a_time(strategy: str, budget: Budget) 
             assert found.exact
 
 
-def test_a_table_that_is_not_measured_is_named_among_many() -> None:
+def test_unmeasured_table_is_named_among_many() -> None:
     asked = triples(7)
     budget = Privacy(ZCDP(1))
     proposal = PLANNERS["residual"].strategy(
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_measured_is_named_among_many() -> None:
         )
 
 
-def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() -> None:
+def test_cells_and_contrasts_determine_queries_together() -> None:
     domain = Domain(a=Coded(3), b=Coded(3))
     cells, across = (Factor((name,), Identity(3)) for name in domain.names)
     proposal = PLANNERS["residual"].strategy(
@@ -119,7 +119,7 @@ def test_whole_cells_and_contrasts_determine_together_what_neither_does_alone() 
                 own.require(asked)
 
 
-def test_sums_over_subsets_are_those_of_a_loop_also_for_sets_too_wide_to_be_numbered() -> None:
+def test_subset_sums_match_a_loop_for_wide_sets() -> None:
     rng = np.random.default_rng(3)
     for count, width in ((5, 3), (100, 10)):
         sets = np.sort(
@@ -143,7 +143,7 @@ def test_sums_over_subsets_are_those_of_a_loop_also_for_sets_too_wide_to_be_numb
         assert listed == pytest.approx(wanted, rel=1e-12)
 
 
-def test_equal_questions_are_numbered_once_although_each_table_has_its_own() -> None:
+def test_equal_query_sets_are_numbered_once() -> None:
     asked = triples(5)
     read = from_json(asked.domain, asked.to_json())
     for products in (asked.products, read.products):
@@ -160,9 +160,7 @@ def test_equal_questions_are_numbered_once_although_each_table_has_its_own() -> 
             assert tuple(found.along[one].query_set for one in row) == product.query_sets
 
 
-def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_are_contained_are_left_out() -> (
-    None
-):
+def test_many_gaussian_marginals_reach_their_bound() -> None:
     asked = triples(20)
     tried = {one.strategy: one for one in try_strategies(asked, Privacy(ZCDP("1/2")))}
     assert len(asked.products) > 1024
@@ -180,14 +178,14 @@ def test_many_marginals_under_gaussian_noise_are_at_their_bound_and_tables_that_
     assert few["marginals"].plan is not None
 
 
-def test_prefix_sums_beside_many_marginals_leave_the_workload_as_it_is_to_be_tried() -> None:
+def test_prefix_sums_keep_workload_strategy_a_candidate() -> None:
     asked = triples(20)
     for name in ("residual", "covering"):
         assert PLANNERS[name].contains(asked) == ("marginals", "workload")
         assert PLANNERS[name].contains(asked + queries(asked.domain, a8="prefix")) == ("marginals",)
 
 
-def test_calls_grow_with_the_number_of_tables_and_not_faster() -> None:
+def test_calls_grow_linearly_with_tables() -> None:
     choose_plan(triples(6), Privacy(ZCDP("1/2")))  # what is imported or kept is not counted
     each = []
     for count in (20, 22):

@@ -28,7 +28,7 @@ def plan_of(*factors: tuple[Factor, ...], domain: Domain) -> Measurements:
     )
 
 
-def test_what_neither_of_two_tables_determines_is_refused() -> None:
+def test_pair_refuses_undetermined_queries() -> None:
     plan, (product,) = plan_of(*MERGED, domain=PAIR), queries(PAIR, a="identity", c="prefix")
     known = pair_structure(
         dict(zip(PAIR.names, PAIR.shape, strict=True)),
@@ -39,7 +39,7 @@ def test_what_neither_of_two_tables_determines_is_refused() -> None:
             ask(product)
 
 
-def test_very_unequal_weights_leave_no_rounding_error_in_the_estimate() -> None:
+def test_pair_of_unequal_weights_has_no_rounding_error() -> None:
     """Without a second solution for what is left of the residual the error is 6e-3 of the noise here, and grows with the weights."""
     rng = np.random.default_rng(3)
     domain = Domain(a=Coded(16), b=Coded(18), c=Coded(17))

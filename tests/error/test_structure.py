@@ -37,7 +37,7 @@ every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @pytest.mark.parametrize(
     "small", [True, False], ids=["by one matrix where needed", "by a pair of matrices or a solver"]
 )
-def test_errors_and_answers_are_those_of_dense_least_squares(
+def test_errors_and_answers_match_dense_least_squares(
     case: Case, small: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not small:
@@ -97,7 +97,7 @@ def test_promise_adds_up(case: Case) -> None:
         ("workload", 1000, 10),
     ],
 )
-def test_errors_of_whole_cells_beside_integers_of_20_bits_are_those_of_dense_least_squares(
+def test_errors_beside_20_bit_integers_match_dense(
     strategy: str, weight: str | int, cells: int
 ) -> None:
     domain = Domain(sex=["F", "M"], age=Integers(0, cells - 1))
@@ -188,7 +188,7 @@ def test_queries_that_nothing_determines_are_refused() -> None:
         covariances(many, marginals(long, ways=1).products[0])
 
 
-def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
+def test_dense_structure_refuses_undetermined_queries() -> None:
     known = measure_covariance(
         laplace(
             (factor("b", Prefix(5)),),
@@ -203,7 +203,7 @@ def test_a_dense_structure_knows_what_it_does_not_determine() -> None:
             known.total(marginals(DOMAIN, ways=1, of=[name]).products[0])
 
 
-def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> None:
+def test_joint_table_too_large_is_refused_with_size() -> None:
     domain, b = Domain(a=Integers(0, 4999), b=Integers(0, 4999)), factor("b", Identity(5000))
     with pytest.raises(
         InputError, match="joint table of a x b, 25000000 cells; at most 16777216 are allowed"
@@ -219,7 +219,7 @@ def test_a_joint_table_too_large_for_any_solver_is_refused_with_its_size() -> No
 
 
 @every
-def test_where_answers_are_too_many_to_list_the_largest_is_bounded_and_the_sum_the_same(
+def test_unlisted_answers_bound_the_largest_error(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = covariance_by_measure(case.workload, case.plan)

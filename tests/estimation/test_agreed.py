@@ -74,7 +74,7 @@ def test_all_tables_are_sums_of_the_cells(whole, non_negative):
     assert abs(float(agreed.cells.sum()) - total) <= (0.5 if whole else 1e-6)
 
 
-def test_within_each_group_they_are_the_nearest_and_whole_numbers_are_less_than_one_away():
+def test_agreed_counts_are_nearest_within_groups():
     random = np.random.default_rng(5)
     values, sums = random.normal(1, 4, (30, 3)), random.integers(0, 20, (6, 3)).astype(float)
     sums[2] = 0
@@ -94,7 +94,7 @@ def test_within_each_group_they_are_the_nearest_and_whole_numbers_are_less_than_
     assert (rounded == np.rint(rounded)).all()
 
 
-def test_only_tables_with_levels_of_which_one_has_all_cells_agree_in_this_way():
+def test_agreement_needs_a_level_with_all_cells():
     domain = ln.Domain(
         a=ln.Coded(4, levels={"half": {0: "x", 1: "x", 2: "y", 3: "y"}}), b=ln.Coded(3)
     )
@@ -123,7 +123,7 @@ def test_sums_that_may_be_negative_are_not_raised_to_0():
         assert (table.integer < 0).all()
 
 
-def test_a_release_of_levels_has_columns_that_agree_the_level_of_each_table_and_a_list_of_levels(
+def test_level_release_has_agreed_columns(
     tmp_path,
 ):
     rows = np.random.default_rng(1).integers(0, 30, 200)

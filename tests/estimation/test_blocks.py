@@ -37,7 +37,7 @@ def design():
     return scales, values, rows, weight
 
 
-def test_counts_and_errors_are_those_of_weighted_least_squares():
+def test_block_counts_match_weighted_least_squares():
     scales, values, rows, weight = design()
     covariance, queries = (
         np.linalg.inv((rows.T * weight) @ rows),
@@ -69,7 +69,7 @@ def test_bounded_cells_stay_within_their_blocks(shape):
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7), (1, 9)])
-def test_kept_shares_are_those_of_james_and_stein(shape):
+def test_kept_shares_follow_james_and_stein(shape):
     """Block by block from dense weights: deviations of halves in units of their noise, all of a level and first block together."""
     tree, generator = block_tree(*shape), np.random.default_rng(6)
     base, size = tree.starts[1], len(tree.order)
@@ -107,7 +107,7 @@ def test_kept_shares_are_those_of_james_and_stein(shape):
 
 
 @pytest.mark.parametrize(("heavy", "kept"), [(0.0, False), (3.0, False), (40.0, True)])
-def test_above_first_blocks_all_is_kept_unless_noise_alone_gives_as_much(heavy, kept):
+def test_first_blocks_keep_all_unless_noise_explains_it(heavy, kept):
     """Sixteen first blocks of one cell each, noise of 1: deviations at the level of eight, one of which is heavy."""
     tree, counts = block_tree(4, 4), np.full(16, 9.0)
     counts[::2] += np.random.default_rng(2).normal(size=8)
@@ -119,7 +119,7 @@ def test_above_first_blocks_all_is_kept_unless_noise_alone_gives_as_much(heavy, 
 
 
 @pytest.mark.parametrize(("apart", "most"), [(0.0, 0.45), (1.0, 0.75), (4.0, 1.0), (40.0, 1.01)])
-def test_keeping_less_of_the_deviations_makes_the_errors_of_cells_less(apart, most):
+def test_keeping_less_deviation_reduces_cell_errors(apart, most):
     """Normal noise of 1 in 64 cells of one first block, whose counts lie some way apart: mean squares over 200 runs.
 
     James and Stein's theorem has it below 1 for every level of 3 blocks and more.
@@ -135,7 +135,7 @@ def test_keeping_less_of_the_deviations_makes_the_errors_of_cells_less(apart, mo
     assert squares[0] <= most * squares[1]
 
 
-def test_deviations_above_first_blocks_of_several_levels_are_one_group():
+def test_deviations_of_several_levels_form_one_group():
     """A first block of 64 cells beside 16 of 4: what is within the large one is shrunk by itself."""
     tree = block_tree(8, 16)
     base = np.concatenate([[0], np.arange(64, 128, 4)])

@@ -32,7 +32,7 @@ A, B = factor("a", Identity(3)), factor("b", Identity(4))
 LAPLACE = KINDS["Laplace"]
 
 
-def test_counts_and_sums_cost_what_one_of_them_did() -> None:
+def test_counts_and_sums_cost_as_much_as_one() -> None:
     """The published standard errors, 2.00 and 1.41 R at epsilon 1, where half of the budget for each gave 2.83 and 2.83 R."""
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", 0, 1000)})
     plan = fit_noise_scales(
@@ -49,7 +49,7 @@ def test_counts_and_sums_cost_what_one_of_them_did() -> None:
     assert (round(counts, 3), round(sums / 1000, 3)) == (2.0, 1.414)
 
 
-def test_the_bound_on_the_error_of_means_is_reached_at_both_ends() -> None:
+def test_mean_error_bound_is_reached_at_both_ends() -> None:
     """For every r the error of a sum less r counts is at most that said, and at the ends of the values it is that."""
     asked = mean_queries(ENDS, "pay", by=["a"], size=100) + queries(ENDS, b="identity")
     plan = evaluate_plan(
@@ -95,7 +95,7 @@ def test_cells_without_negative_numbers() -> None:
     assert np.all(replace(summed, repetitions=20).estimate(product).std > 0)
 
 
-def test_both_ends_are_of_a_measure_without_limits_and_not_beside_its_sums() -> None:
+def test_both_ends_needs_measure_without_limits() -> None:
     for block in (
         Block((A,), Fraction(1), ends=True),
         Block((A,), Fraction(1), "pay", Limits([3]), ends=True),

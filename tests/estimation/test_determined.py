@@ -246,7 +246,7 @@ def without_noise(plan: Measurements, cells: np.ndarray) -> Observation:
     suppress_health_check=list(HealthCheck),
 )
 @given(st.data())
-def test_what_is_determined_is_answered_right_and_everything_else_is_refused(
+def test_only_determined_queries_are_answered(
     data: st.DataObject,
 ) -> None:
     plan = data.draw(plans())
@@ -280,9 +280,7 @@ def test_what_is_determined_is_answered_right_and_everything_else_is_refused(
     ],
     ids=["cells with weights and contrasts", "groups and contrasts", "nothing but zeros"],
 )
-def test_contrasts_serve_as_cells_only_beside_cells_of_one_weight(
-    along: list[Factor], determined: bool
-) -> None:
+def test_contrasts_need_cells_of_one_weight(along: list[Factor], determined: bool) -> None:
     domain, cells = Domain(a=Coded(5)), np.array([3, 10, 17, 24, 31])
     blocks = tuple(Block(own, Fraction(2)) for own in [(), *((factor,) for factor in along)])
     plan = Measurements(
@@ -340,19 +338,19 @@ HALVES = queries(PEOPLE, age=ranges([(0, 31), (32, 63)]))
     ],
     ids=["two tables", "within ranges", "sums", "counts"],
 )
-def test_statistics_of_what_was_not_measured_are_refused(
+def test_statistics_without_measurements_are_refused(
     asked: ln.Workload, ask: Any, message: str
 ) -> None:
     with pytest.raises(InputError, match=f"do not determine {message} the workload"):
         ask(released(asked))
 
 
-def test_all_values_of_an_attribute_that_was_measured_apart_restrict_nothing() -> None:
+def test_full_attribute_condition_restricts_nothing() -> None:
     apart = released(queries(PEOPLE, age=prefix()) + queries(PEOPLE, work=identity()))
     assert ln.quantiles(apart, "age", [0.4], where={"work": ["private", "state"]})[0].low == 3
 
 
-def test_the_cells_of_non_negative_least_squares_do_not_answer_more() -> None:
+def test_non_negative_cells_answer_no_more_queries() -> None:
     apart = released(HALVES + queries(PEOPLE, work=identity()))
     cells = nnls(apart.observation)
     assert cells.estimate(queries(PEOPLE, work=identity()).products[0]).values.shape == (2,)
@@ -365,7 +363,7 @@ def test_the_cells_of_non_negative_least_squares_do_not_answer_more() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
-def test_a_data_aware_release_gives_no_band_for_what_it_did_not_measure(strategy: str) -> None:
+def test_adaptive_release_has_no_band_without_measurement(strategy: str) -> None:
     pandas = pytest.importorskip("pandas")
     domain = Domain(age=Integers(0, 31))
     counts = np.random.default_rng(3).poisson(np.where(np.arange(32) < 10, 200.0, 5.0))
@@ -427,7 +425,7 @@ QUESTIONS = [
 ]
 
 
-def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
+def test_intervals_cover_at_their_stated_rate() -> None:
     """One cell of each of many simulated releases, one band of some: their misses are at most binomial."""
     generator, level = np.random.default_rng(11), 0.8
     trials = misses = bands = missed = refused = 0
@@ -471,9 +469,7 @@ def test_whatever_is_answered_holds_the_truth_as_often_as_it_says() -> None:
     assert missed <= binom.isf(1e-6, bands, 1 - level)
 
 
-def test_the_page_on_distributions_does_what_it_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_distributions_page_examples_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pandas = pytest.importorskip("pandas")
     page = (Path(__file__).parents[2] / "docs" / "distributions.md").read_text(encoding="utf-8")
     first, second = (

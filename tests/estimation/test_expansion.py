@@ -140,9 +140,7 @@ def expanded(mechanism: str) -> list[Estimator]:
 
 @pytest.mark.parametrize("mechanism", PRIVACY)
 @pytest.mark.parametrize("product", ASKED, ids=lambda product: product.name)
-def test_given_the_partition_the_noise_of_expanded_buckets_is_what_is_said(
-    mechanism: str, product: Product
-) -> None:
+def test_expanded_buckets_have_stated_noise(mechanism: str, product: Product) -> None:
     draws = expanded(mechanism)
     found = np.array([one.estimate(product).values.reshape(-1) for one in draws])
     truth = rows_of(product) @ EVEN

@@ -87,7 +87,7 @@ def test_the_automatic_choice_may_refuse_to_iterate() -> None:
         evaluate_plan(queries(plan.domain, a="prefix"), plan, "mixed", iterate=False)
 
 
-def test_what_the_measurements_do_not_determine_does_not_converge_and_is_said() -> None:
+def test_undetermined_queries_fail_to_converge_with_reason() -> None:
     apart = [factor("a", Identity(4)), factor("b", Identity(6)), factor("a", Prefix(4))]
     plan = plan_of(*(Block((one,), Fraction(scale)) for scale, one in enumerate(apart, 1)))
     iterative = IterativeStructure(joint_of(plan))

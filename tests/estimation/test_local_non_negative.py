@@ -110,7 +110,7 @@ def test_the_optimum_of_the_quadratic_programme(tables) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 2, 2000])
-def test_tables_are_non_negative_agree_and_keep_the_total_however_early_they_are_stopped(
+def test_local_tables_agree_at_any_stopping_time(
     rounds,
 ) -> None:
     estimate, _ = observed(PAIRS, seed=1)

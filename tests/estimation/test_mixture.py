@@ -81,7 +81,7 @@ def test_a_fit_leaves_as_much_as_the_noise_and_no_more() -> None:
         assert float(found.table([])) == pytest.approx(1)
 
 
-def test_a_fit_is_the_same_again_and_follows_other_noise() -> None:
+def test_mixture_fit_repeats_and_follows_noise() -> None:
     asked, start = tables(20.0)
     one, two = (fit_mixture(10_000.0, start, asked, kinds=20) for _ in range(2))
     assert all((a == b).all() for a, b in zip(one.along, two.along, strict=True))
@@ -95,7 +95,7 @@ def test_a_fit_is_the_same_again_and_follows_other_noise() -> None:
     assert change[0] > 0 > change[1]
 
 
-def test_a_start_leaves_out_what_noise_could_have_made() -> None:
+def test_mixture_start_ignores_noise_level_counts() -> None:
     random, counts = np.random.default_rng(4), np.repeat([900.0, 100.0], 32)
     found = smoothed_shares(counts + 20 * random.standard_normal(64), 20.0, 32_000.0)
     assert found.sum() == pytest.approx(1)

@@ -82,7 +82,7 @@ def objective(observation: Observation, cells: np.ndarray) -> tuple[float, np.nd
     return 0.5 * float(((a @ cells.reshape(-1) - z) ** 2).sum()), a, z
 
 
-def test_the_gap_bounds_the_distance_to_the_minimum_long_before_the_end() -> None:
+def test_nnls_gap_bounds_distance_to_minimum() -> None:
     observation = two_tables()
     best = objective(observation, nnls(observation, gap=1e-10).cells)[0]
     for gap in (10.0, 0.1, 1e-3):
@@ -91,7 +91,7 @@ def test_the_gap_bounds_the_distance_to_the_minimum_long_before_the_end() -> Non
 
 
 @pytest.mark.parametrize("grid", [1, 4])
-def test_the_total_is_kept_and_the_rest_is_optimal(grid: int) -> None:
+def test_nnls_keeps_the_total_and_is_optimal(grid: int) -> None:
     drawn = two_tables()
     observation = replace(drawn, measurements=replace(drawn.measurements, grid=grid))
     total = float(Estimate(observation).marginal(()))
@@ -126,7 +126,7 @@ def errors(plan: Measurements) -> tuple[float, float]:
     )
 
 
-def test_cells_and_ranges_gain_under_strategies_that_hold_the_total_well_or_weakly() -> None:
+def test_nnls_helps_with_weak_and_strong_totals() -> None:
     plans = {
         "hierarchy": along(Tree.full(128, 2)),
         "haar": along(Haar(128)),
@@ -141,12 +141,12 @@ def test_cells_and_ranges_gain_under_strategies_that_hold_the_total_well_or_weak
     assert max(ranges for _, ranges in found.values()) < 0.95
 
 
-def test_what_cannot_be_asked_for_is_refused() -> None:
+def test_nnls_refuses_unsupported_requests() -> None:
     with pytest.raises(InputError, match="one of counts on a, b"):
         nnls(two_tables()).estimate(queries(PLANE, a="identity", sum="debt").products[0])
 
 
-def test_answers_agree_and_errors_are_those_of_the_stated_simulation() -> None:
+def test_nnls_answers_agree_and_errors_match_simulation() -> None:
     plan = along(Tree.full(128, 2))
     found = replace(nnls(observed(plan, 3)), repetitions=40)
     (cells,), (sums,), (ranges,) = marginals(LINE, ways=1), queries(LINE, x="prefix"), RANGES

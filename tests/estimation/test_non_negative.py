@@ -49,14 +49,14 @@ def test_projection_on_simplices_meets_its_conditions(seed, weighted):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_monotone_projection_is_that_of_a_quadratic_programme(seed):
+def test_monotone_projection_matches_quadratic_programme(seed):
     rng = np.random.default_rng(100 + seed)
     answers = np.cumsum(rng.normal(0.3, 2.0, size=6)) - 1.0
     increments, _ = nnls(np.tril(np.ones((6, 6))), answers)
     assert np.allclose(monotone(answers, 0), np.cumsum(increments), atol=1e-9)
 
 
-def test_monotone_runs_along_the_axis_it_is_given():
+def test_monotone_projection_follows_its_axis():
     answers = np.array([[3.0, 1.0, 2.0], [5.0, 0.0, -4.0]])
     down, across = monotone(answers, 0), monotone(answers, 1)
     assert down.tolist() == [[3.0, 0.5, 0.0], [5.0, 0.5, 0.0]]
@@ -64,14 +64,14 @@ def test_monotone_runs_along_the_axis_it_is_given():
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.floats(1e-3, 1e6))
-def test_simplex_projection_keeps_the_total_and_the_order(values, total):
+def test_simplex_projection_keeps_total_and_order(values, total):
     found = onto_simplex(np.array(values), total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total, rel=1e-9, abs=1e-6)
     assert np.all(np.diff(found[np.argsort(values, kind="stable")]) >= -1e-9)
 
 
-def test_a_total_that_is_not_positive_gives_zeros_and_no_cells_give_no_cells():
+def test_projection_of_non_positive_total_is_zero():
     assert onto_simplex(np.array([1.0, -3.0]), -2.0).tolist() == [0.0, 0.0]
     assert onto_simplex(np.array([1.0, -3.0]), float("nan")).tolist() == [0.0, 0.0]
     assert onto_simplex(np.zeros((0, 2)), 1.0).shape == (0, 2)
@@ -113,7 +113,7 @@ def test_tables_of_each_method():
 
 
 @given(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3))
-def test_whole_marginals_keep_the_rounded_total_and_move_less_than_one(values):
+def test_whole_marginals_keep_total_and_move_below_one(values):
     product = marginals(DOMAIN, ways=1, of=["size"]).products[0]
     answers = np.array(values)
     found = whole_numbers(product, answers)
@@ -122,14 +122,14 @@ def test_whole_marginals_keep_the_rounded_total_and_move_less_than_one(values):
     assert np.all(np.abs(found - answers) < 1)
 
 
-def test_whole_numbers_of_a_non_negative_marginal_stay_non_negative():
+def test_whole_marginals_stay_non_negative():
     product = marginals(DOMAIN, ways=1, of=["size"]).products[0]
     found = whole_numbers(product, onto_simplex(np.array([5.3, -2.0, 0.4]), 3.7))
     assert found.min() >= 0
     assert found.sum() == 4
 
 
-def test_a_table_that_shares_nothing_with_public_counts_keeps_its_own_total():
+def test_table_without_public_counts_keeps_its_total():
     public = [
         public_counts(queries(DOMAIN, **{name: "identity"}).products[0], counts)
         for name, counts in {"sex": [3, 4], "age": [1, 2, 2, 2]}.items()

@@ -35,7 +35,7 @@ def noise_of(halving, covariance):
 
 @pytest.mark.parametrize("runs", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 21])
-def test_vectors_are_the_cells_and_have_their_sums_and_a_transpose(size, runs):
+def test_halving_tree_has_cells_sums_and_transpose(size, runs):
     random, lengths = np.random.default_rng(size), np.arange(size) % 3 + 1
     halving = HalvingTree(size, lengths if runs else None)
     cells, query = random.normal(5, 9, (2, size))
@@ -52,7 +52,7 @@ def test_vectors_are_the_cells_and_have_their_sums_and_a_transpose(size, runs):
 
 
 @pytest.mark.parametrize("size", [5, 8])
-def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
+def test_bounded_cells_keep_a_positive_total(size):
     halving = HalvingTree(size)
     for cells in np.random.default_rng(1).normal(0, 20, (50, size)):
         bounded = halving.together(halving.differences(cells))
@@ -62,7 +62,7 @@ def test_bounded_cells_are_not_negative_and_keep_a_positive_total(size):
 
 
 @pytest.mark.parametrize("tail", [None, 6.0])
-def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
+def test_shrinkage_helps_on_empty_data_only(tail):
     rng, halving, truth = np.random.default_rng(3), HalvingTree(256), np.zeros(256)
     truth[[100, 200, 201]] = 5000.0, 3000.0, 200.0
     back, covariance = least_squares(256, (1, 16), (72.0, 50.0))
@@ -83,7 +83,7 @@ def test_shrinking_helps_where_there_is_nothing_and_keeps_what_is_there(tail):
     assert after < 0.05 * before
 
 
-def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
+def test_posterior_variance_is_squared_error_under_prior():
     # Differences drawn from the model itself, one state: what the posterior says of its error comes
     # out within a quarter.
     rng, noise, realised, said = np.random.default_rng(4), np.full(1024, 25.0), [], []
@@ -96,7 +96,7 @@ def test_the_posterior_variance_is_the_squared_error_where_the_prior_holds():
     assert np.mean(realised) < 25
 
 
-def test_errors_that_the_prior_does_not_know_of_are_found_in_the_differences():
+def test_differences_reveal_errors_outside_the_prior():
     # A prior that takes everything for 0, and differences that are not: the error is what they are,
     # on average over the level.
     rng = np.random.default_rng(6)

@@ -97,9 +97,7 @@ def test_the_mean_is_that_of_normals(size: int, noise: Noise, buckets: bool) -> 
 
 
 @pytest.mark.parametrize(("away", "kept"), [(1.0, 1.0), (2.0, 0.25)])
-def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_level(
-    away: float, kept: float
-) -> None:
+def test_smoothing_checks_its_prior_level_by_level(away: float, kept: float) -> None:
     noise, left = np.full(16, 4.0), np.full(16, 1.0)
     part = np.tile([1.0, -1.0], 8) * away * np.sqrt(3.0)
     sharp, pull = level_prior(
@@ -112,7 +110,7 @@ def test_a_prior_leaves_the_posterior_that_was_found_and_is_checked_level_by_lev
     assert not np.concatenate(few).any()
 
 
-def test_queries_that_do_not_tell_the_cells_are_not_smoothed() -> None:
+def test_undetermined_cells_are_not_smoothed() -> None:
     few = measured(
         np.full(8, 50), [Dense(np.array([[1, 0, 1, 0, 1, 0, 1, 0]]))], Noise.DISCRETE_LAPLACE, 1
     )
@@ -125,7 +123,7 @@ def test_queries_that_do_not_tell_the_cells_are_not_smoothed() -> None:
 
 
 @pytest.mark.parametrize("noise", PRIVACY)
-def test_intervals_are_those_of_least_squares_and_reach_to_the_answer(noise: Noise) -> None:
+def test_smoothed_intervals_reach_to_the_answer(noise: Noise) -> None:
     cells = np.zeros(32, dtype=np.int64)
     cells[5] = 40
     domain = Domain(age=Integers(0, 31))
@@ -150,9 +148,7 @@ def test_intervals_are_those_of_least_squares_and_reach_to_the_answer(noise: Noi
 
 
 @pytest.mark.parametrize(("shape", "most"), [("empty", 0.5), ("steps", 0.95), ("rough", 1.02)])
-def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(
-    shape: str, most: float
-) -> None:
+def test_smoothing_reduces_errors_on_even_counts(shape: str, most: float) -> None:
     """Mean squares of the errors of prefix sums over 20 releases."""
     place = np.arange(64)
     cells = {
@@ -169,7 +165,7 @@ def test_errors_fall_where_counts_are_even_and_stay_where_they_are_not(
     assert squares[0] <= most**2 * squares[1]
 
 
-def test_means_are_moved_back_by_the_factor_of_james_and_stein(
+def test_smoothed_means_shrink_by_james_and_stein(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """If the means are half of least squares, what remains is least squares times 1 - n / q, q its squares in units of the noise."""
@@ -194,7 +190,7 @@ def test_means_are_moved_back_by_the_factor_of_james_and_stein(
     )
 
 
-def test_intervals_reach_to_both_bounds_and_their_noise() -> None:
+def test_intervals_reach_both_bounds_with_noise() -> None:
     least, least_std, most, most_std = np.array(
         [[9.0, 3.0, 20.0, 1.0], [2.0, 4.0, 11.0, 6.0], [9.0, 0.0, 11.0, 0.0]]
     ).T

@@ -262,7 +262,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_intervals_hold_the_truth_as_often_as_they_say(case: Case) -> None:
+def test_statistic_intervals_cover_at_stated_rate(case: Case) -> None:
     plan = case.plan()
     table = read_table(plan, ROWS if case.rows is None else case.rows)
     first, held, errors = Estimate(simulate(plan.measured(), table, SeededEntropy(0))), [], []
@@ -278,7 +278,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(case: Case) -> None:
         assert 0.85 < np.sqrt(np.mean(np.square(errors))) < 1.15
 
 
-def test_a_release_says_of_its_statistics_what_its_estimate_says() -> None:
+def test_release_statistics_match_the_estimate() -> None:
     by, level = [BY["region"]], 0.9
     asked = ln.mean_queries(DOMAIN, "pay", by=by, size=100, margin=5) + ln.quantile_queries(
         DOMAIN, "age", ["1/4", "1/2"], by=by
@@ -338,7 +338,7 @@ def test_changes_are_the_answers_of_their_table() -> None:
     assert changes.columns()["month"][0] == "2024-03 - 2024-01"
 
 
-def test_the_statistics_of_groups_are_those_of_their_rows_alone() -> None:
+def test_group_statistics_use_rows_of_the_group() -> None:
     estimate = estimated(trees((Privacy(ln.PureDP(100)), Noise.DISCRETE_LAPLACE)), 5)
     found, together = (
         cdf(estimate, "age", by=["sex"], draws=199),
@@ -373,7 +373,7 @@ def test_only_rows_of_a_group_of_a_level_count() -> None:
         ln.cdf(release, "age", where={"store": {"region": "east"}})
 
 
-def test_what_is_asked_for_alone_is_known_better_and_draws_make_bands_narrow() -> None:
+def test_requested_statistics_have_narrower_bands() -> None:
     estimate = estimated(trees(KINDS["Laplace"]))
     wide, tight = (cdf(estimate, "age", by=["sex"], level=0.8, draws=draws) for draws in (0, 199))
     assert (wide.high - wide.low).mean() > (tight.high - tight.low).mean()
@@ -391,7 +391,7 @@ def test_what_is_asked_for_alone_is_known_better_and_draws_make_bands_narrow() -
     assert (nothing.quantiles([0.5])[0].low, nothing.quantiles([0.5])[0].high) == (1, 30)
 
 
-def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
+def test_quantile_test_uses_its_own_error() -> None:
     first, share = estimated(trees(KINDS["Laplace"])), 0.3
     (upto,) = queries(PAID, age="prefix", sex="identity")
     draws = np.stack(list(simulated_noise(first, upto, 600, seed=4)))
@@ -403,7 +403,7 @@ def test_the_error_of_what_is_tested_for_a_quantile_is_its_own() -> None:
     assert np.moveaxis(errors.var(axis=0), 0, -1) == pytest.approx(spread, rel=0.3)
 
 
-def test_the_interval_of_a_quantile_has_the_cells_that_its_test_does_not_reject() -> None:
+def test_quantile_interval_holds_cells_not_rejected() -> None:
     estimate = estimated(trees((Privacy(ln.PureDP("1/20")), Noise.DISCRETE_LAPLACE)))
     times, half = (
         interval_multiplier(Noise.DISCRETE_LAPLACE, 0.9),
@@ -439,7 +439,7 @@ def of_both_ends() -> Plan:
     [trees(KINDS["Gaussian"]), of_both_ends()],
     ids=["counts", "blocks that tell of counts and of sums"],
 )
-def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(
+def test_errors_match_between_matrix_and_simulation(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estimate, made = estimated(plan, 1), plan.measured()
@@ -463,9 +463,7 @@ def test_errors_are_the_same_by_a_matrix_and_by_an_estimate_a_draw(
 
 @pytest.mark.parametrize("count", [0, 5, 40, 4000])
 @pytest.mark.parametrize("scales", [(3.0, 170.0), (0.7, 400.0)])
-def test_intervals_of_quotients_cover_whatever_the_count(
-    count: int, scales: tuple[float, float]
-) -> None:
+def test_ratio_intervals_cover_at_small_counts(count: int, scales: tuple[float, float]) -> None:
     rng, mean, draws = np.random.default_rng(count), 37.0, 40_000
     steps = [-np.expm1(-1 / scale) for scale in scales]
     counts, sums = (rng.geometric(step, draws) - rng.geometric(step, draws) for step in steps)
@@ -484,7 +482,7 @@ def test_intervals_of_quotients_cover_whatever_the_count(
         assert covered < 0.97
 
 
-def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
+def test_ratio_to_possible_zero_has_no_upper_end() -> None:
     plan = ln.plan(ln.queries(DOMAIN, month="identity"), ln.PureDP(1))
     release = ln.release(plan, ROWS[ROWS["month"] == "2024-02-03"], seed=3)
     found = ln.changes(release, "month", 1).numbers
@@ -576,7 +574,9 @@ def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked_is_refused(ask: Callable[[Estimate], object], message: str) -> None:
+def test_unsupported_statistics_are_refused(
+    ask: Callable[[Estimate], object], message: str
+) -> None:
     estimate = estimated(trees(KINDS["Laplace"]), 1)
     with pytest.raises(InputError) as refused:
         ask(estimate)

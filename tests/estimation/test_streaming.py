@@ -57,9 +57,7 @@ CUBES = {
 
 
 @pytest.mark.parametrize("blocks", CUBES.values(), ids=CUBES)
-def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(
-    blocks, monkeypatch
-) -> None:
+def test_streaming_passes_match_single_tables(blocks, monkeypatch) -> None:
     together = estimate(blocks)
     monkeypatch.setattr(_product, "_FEW", 10**9)
     alone = estimate(blocks)
@@ -76,7 +74,7 @@ def test_one_pass_over_the_blocks_and_tables_at_once_give_what_one_by_one_gives(
         np.testing.assert_allclose(found.noise_std, own.noise_std, rtol=1e-10)
 
 
-def test_components_as_large_as_the_tables_are_not_kept() -> None:
+def test_streaming_drops_components_as_large_as_tables() -> None:
     made = estimate(CUBES["residual"])
     for names in TRIPLES:
         made.marginal(names)
@@ -117,7 +115,7 @@ def test_tables_that_are_alike_are_estimated_at_once(monkeypatch):
     assert sorted(taken) == [1, 2, 5]  # of 4, of 3 and of 2 cells
 
 
-def test_whole_numbers_are_whole_whatever_floating_point_added() -> None:
+def test_whole_numbers_absorb_floating_point_error() -> None:
     values = np.array([2500.000000001376, 5.99999995, -1e-9, 1552.9999999999998, 1 / 3, 2.00001])
     assert Answer(values, np.ones(6)).values.tolist() == [2500, 6, 0, 1553, 1 / 3, 2.00001]
     assert Answer(np.array([1e12 + 2.0**-8]), np.ones(1)).values.tolist() == [1e12]

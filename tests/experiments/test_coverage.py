@@ -33,7 +33,7 @@ def shares(rows: list[dict[str, object]], *keys: str) -> dict[tuple[object, ...]
 
 
 @pytest.mark.parametrize("budget", AWARE, ids=str)
-def test_data_aware_intervals_cover_on_easy_and_on_hard_data(budget: Budget) -> None:
+def test_adaptive_intervals_cover_on_easy_and_hard_data(budget: Budget) -> None:
     pure = isinstance(budget, PureDP)
     names = ("sparse", "steps", "rough", "daily", "one cell") if pure else ("sparse", "rough")
     data = {name: x for name, x in histograms(64, 1000, 11).items() if name in names}
@@ -75,7 +75,7 @@ def test_intervals_of_shrunk_cells_cover() -> None:
     assert min(shares(rows, "data", "queries").values()) > 0.9
 
 
-def test_intervals_of_sums_cover_what_they_are_of() -> None:
+def test_sum_intervals_cover_their_target() -> None:
     """With a threshold the sums of the values cut at it; without one those of all values, however much of them is in the noise."""
     shapes = amounts(1)
     with quick_strategies():
@@ -115,7 +115,7 @@ def test_intervals_of_planners_and_functions_cover(budget: str) -> None:
     assert "| unbiased | identity |" in "\n".join(linear_table(rows))
 
 
-def test_biased_columns_are_compared_with_the_published_widths() -> None:
+def test_biased_columns_match_published_widths() -> None:
     rows = list(estimates({"epsilon": BUDGETS["epsilon"]}, 1, 5))
     assert [row["estimate"] for row in rows] == [
         "non-negative",
@@ -127,7 +127,7 @@ def test_biased_columns_are_compared_with_the_published_widths() -> None:
     assert all(0.8 < row["coverage"] <= 1 for row in rows)
 
 
-def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(
+def test_undercovering_data_set_is_redrawn_not_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(coverage, "_AGAIN", 5)
@@ -149,7 +149,7 @@ def test_a_data_set_that_covered_too_little_is_drawn_again_and_not_chosen(
     assert sum(row["releases"] for row in found[1:] if row["queries"] == "cells") == 5
 
 
-def test_sums_that_covered_too_little_are_replaced_by_a_second_draw() -> None:
+def test_undercovering_sums_get_a_second_draw() -> None:
     low, high = (
         {"strategy": "truncated_sums", "data": name, "coverage": share, "releases": 4}
         for name, share in (("a", 0.5), ("b", 1.0))
@@ -182,7 +182,7 @@ def test_the_command_writes_its_tables(tmp_path: Path, monkeypatch: pytest.Monke
     assert told[-1].startswith("Tables are in")
 
 
-def test_real_data_are_joined_to_the_size_asked_for(tmp_path: Path) -> None:
+def test_real_data_are_joined_to_requested_size(tmp_path: Path) -> None:
     for folder, shape in (("hist1d", (64,)), ("hist2d", (16, 16))):
         (tmp_path / folder).mkdir()
         np.save(tmp_path / folder / "SMALL.n.npy", np.arange(np.prod(shape)).reshape(shape))

@@ -78,7 +78,7 @@ def test_draws_are_consistent_and_as_large_as_expected(name) -> None:
         assert squares == pytest.approx(2 * expected, rel=0.15)
 
 
-def test_tables_made_to_agree_are_dense_least_squares_with_their_weights() -> None:
+def test_agreed_tables_match_dense_least_squares() -> None:
     rng, shape, tables = np.random.default_rng(3), (3, 2, 4), [(0, 1), (1, 2), (0, 2), (2,), ()]
     theta = rng.uniform(0.2, 4, len(tables))
     noisy = {table: rng.normal(size=[shape[i] for i in table]) for table in tables}

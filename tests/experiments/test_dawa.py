@@ -16,7 +16,7 @@ FILES = {"errors.csv", "regret.csv", "ratios.svg", "ratios.png"}
 
 
 @pytest.mark.parametrize("shape", [(300,), (1, 3), (20, 33)])
-def test_queries_lie_within_the_cells_and_follow_from_the_seed(shape):
+def test_random_queries_fit_the_cells_and_the_seed(shape):
     def made(workload):
         return (
             dawa.ranges_of(workload, 300, [1])
@@ -57,7 +57,7 @@ def check(rows, mechanisms, out, told):
     assert told[-1].startswith("Tables and figures are in")
 
 
-def test_the_comparison_on_histograms_runs_and_writes_its_tables(tmp_path):
+def test_histogram_comparison_writes_its_tables(tmp_path):
     (tmp_path / "hist1d").mkdir()
     np.save(tmp_path / "hist1d" / "SMALL.n4096.npy", np.repeat([40, 0, 3, 0], 16))
     told = []
@@ -69,7 +69,7 @@ def test_the_comparison_on_histograms_runs_and_writes_its_tables(tmp_path):
     check(rows, (*dawa.OURS, "D", "Identity", "EFPA"), tmp_path / "out", told)
 
 
-def test_the_comparison_on_tables_runs_and_writes_its_tables(tmp_path):
+def test_table_comparison_writes_its_tables(tmp_path):
     table = np.zeros((12, 9), dtype=np.int64)
     table[:5, :4] = 30
     told, size = [], dawa_plane.Size(names=("small",), epsilons=("1",), trials=2, releases=3)
@@ -87,7 +87,7 @@ def test_the_comparison_on_tables_runs_and_writes_its_tables(tmp_path):
     )
 
 
-def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path):
+def test_unfinished_run_is_drawn_without_missing_parts(tmp_path):
     rows = [
         {"data": name, "epsilon": epsilon, "workload": workload, "ratio": 0.5}
         for name, epsilon in (("A", "0.1"), ("B", "0.1"), ("A", "1"))
@@ -98,7 +98,7 @@ def test_a_run_in_progress_is_drawn_without_what_is_missing(tmp_path):
 
 
 @pytest.mark.parametrize(("run", "folder"), [(dawa.run, "hist1d"), (dawa_plane.run, "hist2d")])
-def test_without_data_it_says_so(run, folder, tmp_path):
+def test_missing_data_are_reported(run, folder, tmp_path):
     with pytest.raises(InputError, match=rf"needs histograms .*{folder}.*; got none"):
         run(tmp_path, tmp_path / "out")
 

@@ -32,7 +32,7 @@ def test_all_ranges_give_the_published_errors() -> None:
     assert {name: gaussian[name] for name in expected} == pytest.approx(expected, abs=2e-4)
 
 
-def test_random_ranges_lie_between_the_bound_and_the_strategy_for_all_ranges() -> None:
+def test_random_ranges_lie_between_bound_and_all_ranges() -> None:
     rows = experiment.random_ranges(32, 1, silent, (256, 1024))
     assert [row["ranges"] for row in rows[::2]] == [256, 1024]
     for row in rows:
@@ -59,7 +59,7 @@ def test_non_negative_inference_and_its_figure(tmp_path: Path) -> None:
     assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 
-def test_mean_squares_of_all_ranges_are_those_of_the_ranges_one_by_one() -> None:
+def test_all_ranges_squares_match_single_ranges() -> None:
     rng = np.random.default_rng(0)
     cells = rng.integers(0, 9, 7)
     values = cells + rng.normal(size=7)
@@ -72,9 +72,7 @@ def test_mean_squares_of_all_ranges_are_those_of_the_ranges_one_by_one() -> None
     assert found == pytest.approx((float(((values - cells) ** 2).mean()), float(np.mean(squares))))
 
 
-def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_right_on_average() -> (
-    None
-):
+def test_whole_counts_are_unbiased_and_within_one() -> None:
     rng = np.random.default_rng(0)
     for seed in range(20):
         cells = rng.exponential(2.0, 70) * (rng.random(70) < 0.5)
@@ -92,7 +90,7 @@ def test_whole_counts_move_no_run_of_cells_by_one_keep_a_whole_total_and_are_rig
     np.testing.assert_allclose(np.mean(drawn, axis=0), [0.1, 0.25, 3.5, 0.0, 0.65, 1.0], atol=0.04)
 
 
-def test_real_histograms_are_read_where_they_are() -> None:
+def test_real_histograms_are_read_in_place() -> None:
     if not (DATA / "hist1d").exists():
         pytest.skip(f"there is no {DATA / 'hist1d'}")
     found = experiment.histograms(DATA, 256, 0)
@@ -170,12 +168,12 @@ def versions(epsilon: str) -> dict[str, object]:
     }
 
 
-def test_the_command_alone_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bare_command_lists_experiments(capsys: pytest.CaptureFixture[str]) -> None:
     command.experiments.callback(None, None, None, False)
     assert {"matrix-mechanism", "datacubes", "coverage"} <= set(capsys.readouterr().out.split("\n"))
 
 
-def test_the_command_says_what_it_cannot_do(
+def test_command_names_unsupported_experiment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refusal(name: str, data: Path | None = None) -> str:
@@ -203,7 +201,7 @@ def test_the_quick_bench_reaches_the_published_numbers(capsys: pytest.CaptureFix
     assert "2 numbers, 2 reached" in capsys.readouterr().out
 
 
-def test_the_bench_states_the_workloads_of_several_attributes() -> None:
+def test_bench_states_workloads_of_several_attributes() -> None:
     cases = {case.name: case for case in bench.several_attributes(DATA / "schemas")}
     queries = {name: case.workload().rows for name, case in cases.items()}
     assert queries["10^8, 4-way"] == math.comb(8, 4) * 10**4

@@ -21,7 +21,7 @@ def test_the_optimum_is_a_mixture_of_partitions(name: str, size: int) -> None:
     assert np.allclose(covered, 1)
 
 
-def test_a_matrix_that_is_no_mixture_of_partitions_is_seen() -> None:
+def test_non_mixture_of_partitions_is_detected() -> None:
     x = np.array([[1, 0.1, 0.9], [0.1, 1, 0.1], [0.9, 0.1, 1]])
     assert intervals(x).min() < 0
 

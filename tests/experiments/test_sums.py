@@ -41,7 +41,7 @@ def test_cut_sums_are_those_of_the_records(reading: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*experiment.PAPER, "optimum"])
-def test_every_algorithm_is_unbiased_given_the_threshold_and_costs_its_budget(name: str) -> None:
+def test_sum_algorithms_are_unbiased_within_budget(name: str) -> None:
     rows, bins = mechanisms.made(name, FEW, 70_000)
     limits = bins.limits(70_000)
     scales = np.ceil(rows.cost / rows.weights / 0.3)
@@ -58,7 +58,7 @@ def test_every_algorithm_is_unbiased_given_the_threshold_and_costs_its_budget(na
     assert spread == pytest.approx(strategy_std, rel=0.09)
 
 
-def test_single_queries_divide_the_budget_and_filter_before_they_cut() -> None:
+def test_single_queries_split_budget_and_filter_first() -> None:
     many = [
         mechanisms.single_queries(
             COLUMN, FEW, "records", Fraction(3), Fraction(1, 10), "none", SeededEntropy(seed)
@@ -80,7 +80,7 @@ def test_single_queries_divide_the_budget_and_filter_before_they_cut() -> None:
     assert answers == pytest.approx(cut, abs=50_000)
 
 
-def test_thresholds_stay_within_the_public_maximum_and_follow_the_budget() -> None:
+def test_thresholds_stay_within_public_maximum() -> None:
     sums = mechanisms.workload(100)
     for search in (mechanisms.tail_threshold, mechanisms.least_error_threshold):
         found = {

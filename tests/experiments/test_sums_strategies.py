@@ -79,9 +79,7 @@ def test_published_noise_of_a_small_query() -> None:
         (prefix_gram(256), (6.523, 6.457)),
     ],
 )
-def test_both_readings_of_greedy_h_give_the_published_errors(
-    gram: Gram, printed: tuple[float, float]
-) -> None:
+def test_greedy_h_readings_give_published_errors(gram: Gram, printed: tuple[float, float]) -> None:
     found = [
         strategy_rmse(gram, fit_halved_tree(gram, released=released).matrix(), 1)
         for released in (False, True)
@@ -90,7 +88,7 @@ def test_both_readings_of_greedy_h_give_the_published_errors(
 
 
 @pytest.mark.parametrize("name", sums.ALGORITHMS)
-def test_every_algorithm_answers_the_weighted_workload_with_sensitivity_one(name: str) -> None:
+def test_sum_strategies_answer_at_sensitivity_one(name: str) -> None:
     few = sums.PrefixSums(
         edges=np.array([3, 7, 20, 21, 40, 100, 101, 250]), last=np.array([1, 2, 5, 7])
     )

@@ -11,7 +11,7 @@ import leastnoise as ln
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 5])
-def test_the_truth_is_what_a_release_of_little_noise_says(seed: int) -> None:
+def test_noiseless_release_gives_the_truth(seed: int) -> None:
     generator = np.random.default_rng(seed)
     domain, tables = drawn(generator)
     rows = pd.DataFrame(
@@ -33,7 +33,7 @@ def test_the_truth_is_what_a_release_of_little_noise_says(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("kind", "limit"), [("margin", 19.6), ("rmse", 10)])
-def test_a_target_that_is_kept_is_told_from_one_that_is_not(kind: str, limit: float) -> None:
+def test_kept_and_missed_targets_are_distinguished(kind: str, limit: float) -> None:
     errors = np.random.default_rng(1).normal(0, 10, (400, 50))
     for factor, kept in ((1.0, True), (1.05, False)):
         reached, wanted, spread = held(kind, factor * errors, limit, 0.95)

@@ -185,7 +185,7 @@ def scales(monkeypatch):
     return asked
 
 
-def test_every_draw_has_at_least_the_scale_of_its_proof(scales):
+def test_threshold_noise_has_the_scale_of_its_proof(scales):
     """Theorems V, R and J at epsilon 7/13, whose scales are no multiples of anything; of J in the mechanism's own unit, rounded up."""
     epsilon, rows = Fraction(7, 13), amounts((1, 3, 5, 6))
 
@@ -232,7 +232,7 @@ def recursive_index(rows, start, most, beta):
     st.lists(st.integers(0, 60), max_size=12), st.integers(0, 60), st.sampled_from([0.05, 0.3, 1.0])
 )
 @settings(max_examples=150, deadline=None)
-def test_the_index_of_the_recursive_mechanism_moves_by_at_most_one(rows, more, beta):
+def test_recursive_mechanism_index_moves_by_at_most_one(rows, more, beta):
     assert (
         0 <= recursive_index([*rows, more], 3, 60, beta) - recursive_index(rows, 3, 60, beta) <= 1
     )
@@ -339,7 +339,7 @@ def test_no_row_makes_them_fail():
         assert 1 <= limit <= MOST
 
 
-def test_noise_and_searches_beyond_exact_arithmetic_are_refused():
+def test_threshold_refuses_inexact_noise_and_searches():
     with pytest.raises(InputError, match=r"epsilon must be larger: more than 2\^22 steps"):
         recursive(amounts([1]), Fraction(1, 10**9), SeededEntropy(1), start=1, most=2**40)
     with pytest.raises(

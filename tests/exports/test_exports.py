@@ -47,7 +47,7 @@ def test_a_damaged_manifest_is_no_fault(changed):
 # --- review ---------------------------------------------------------------------------------------
 
 
-def test_a_review_asks_every_question_and_marks_what_people_must_answer(stored):
+def test_review_asks_all_questions_and_marks_open_ones(stored):
     text, questions = (
         ln.export(stored, "review"),
         re.findall(r"^### (\d+)\. .*$", REVIEW.read_text(), re.MULTILINE),
@@ -187,7 +187,7 @@ def matrix_of(matrices):
 
 
 @pytest.mark.parametrize("name", ["1-laplace", "1-gaussian", "1-weights"])
-def test_the_error_of_mbis_measurements_is_the_promised_one(laplace, name):
+def test_mbi_measurements_have_the_promised_error(laplace, name):
     # The best unbiased estimate of the first table from what mbi is given has the error that the
     # release states.
     value, release = (
@@ -221,7 +221,7 @@ def test_the_error_of_mbis_measurements_is_the_promised_one(laplace, name):
     assert std == pytest.approx(release.tables[0].noise_std.reshape(-1), rel=1e-6)
 
 
-def test_mbi_refuses_measurements_that_were_chosen_by_their_noise(laplace):
+def test_mbi_export_refuses_adaptive_measurements(laplace):
     with pytest.raises(
         InputError, match="No interval is known for further answers from a release by 'dawa'"
     ):

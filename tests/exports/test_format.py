@@ -56,7 +56,7 @@ def test_a_stored_release_is_read_by_the_page(stored, page):
         )
 
 
-def test_the_answers_of_a_stored_release_follow_from_it_today(stored):
+def test_stored_release_still_gives_its_answers(stored):
     release = ln.read_release(stored)
     manifest = json.loads((stored / "manifest.json").read_text())
     for entry in manifest["answers"]["tables"]:
@@ -70,7 +70,7 @@ def test_the_answers_of_a_stored_release_follow_from_it_today(stored):
             )
 
 
-def test_the_page_alone_gives_the_same_answers(page, laplace):
+def test_page_alone_gives_the_same_answers(page, laplace):
     release = ln.read_release(laplace)
     counts = [table for table in page["tables"](laplace) if table["measure"] is None]
     names = [

@@ -75,7 +75,7 @@ def test_its_error(size: int, most: float) -> None:
     )
 
 
-def test_a_total_alone_is_measured_nearly_alone() -> None:
+def test_single_total_is_measured_almost_exactly() -> None:
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
         assert (
             unit_error(
@@ -85,7 +85,7 @@ def test_a_total_alone_is_measured_nearly_alone() -> None:
         )
 
 
-def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None:
+def test_ranges_fit_as_well_as_by_full_descent() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     asked = Ranges(512, ends[0], ends[1])
     gram = gram_of(asked)
@@ -96,7 +96,7 @@ def test_given_ranges_are_planned_as_well_as_by_descent_on_all_of_them() -> None
     )  # with every cell measured
 
 
-def test_blocks_sums_by_themselves_are_measured_where_there_are_many(
+def test_block_sums_are_measured_separately_where_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
@@ -119,7 +119,7 @@ def test_widths_keep_the_blocks_even() -> None:
         assert (blocks - 1) * width < size
 
 
-def test_what_it_is_not_made_for_is_refused() -> None:
+def test_blocks_refuse_unsuited_workloads() -> None:
     for gram, reason in (
         (dense_gram(np.eye(64), 64), "made for cells, prefix sums, ranges and totals alone"),
         (prefix_gram(1), "made for 2 to 4194304 cells"),

@@ -9,7 +9,7 @@ from leastnoise._trusted.check.arrays import FloatArray
 RNG = np.random.default_rng(0)
 
 
-def test_a_convex_error_ends_where_no_allowed_way_leads_down() -> None:
+def test_descent_ends_at_a_constrained_minimum() -> None:
     root = RNG.normal(size=(30, 30))
     bend, centre = root @ root.T + np.eye(30), RNG.normal(size=30) * 3
 
@@ -41,7 +41,7 @@ def test_a_bent_valley_is_followed_to_its_end() -> None:
     assert error == pytest.approx(0.01, abs=1e-6)
 
 
-def test_an_error_that_cannot_fall_any_further_is_left_at_once() -> None:
+def test_descent_leaves_a_flat_error_at_once() -> None:
     seen = []
 
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
@@ -72,7 +72,7 @@ def test_a_step_is_as_long_as_the_slope_is_steep() -> None:
         assert found[1] < 9
 
 
-def test_a_step_must_gain_a_part_of_what_the_slope_promises() -> None:
+def test_step_must_gain_a_part_of_the_slope() -> None:
     def objective(point: FloatArray) -> tuple[float, FloatArray]:
         return 9 - 0.5e-4 * float(point[0]), np.array([-1.0])
 

@@ -64,7 +64,7 @@ def test_the_weights_certify_the_bound(gram: Gram) -> None:
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(9), all_ranges_gram(8), all_ranges_gram(9)])
-def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
+def test_structured_spectra_match_the_plain_one(gram: Gram) -> None:
     weights = np.random.default_rng(2).random(gram.size) + 0.1
     if gram.is_symmetric_under_reversal:
         weights += weights[::-1]
@@ -79,7 +79,7 @@ def test_the_structured_spectra_agree_with_the_plain_one(gram: Gram) -> None:
         )
 
 
-def test_workloads_of_low_rank_and_cells_never_asked_for() -> None:
+def test_optimum_handles_low_rank_and_unasked_cells() -> None:
     assert optimum_of(width_gram(6, 6), 1e-6)[1] == pytest.approx(1, rel=1e-6)
     workload = np.zeros((3, 7))
     workload[:, 2:5] = np.tril(np.ones((3, 3)))
@@ -96,7 +96,7 @@ def test_a_permuted_matrix_does_as_well_as_a_name() -> None:
 
 
 @pytest.mark.parametrize("gram", [prefix_gram(256), all_ranges_gram(256)], ids=["prefix", "ranges"])
-def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> None:
+def test_coarse_weights_are_a_good_start(gram: Gram) -> None:
     start = optimal._interpolate_duals(
         optimal.fit_gaussian_optimum(gram.coarsen(4)).weights, gram.size
     )
@@ -110,7 +110,7 @@ def test_weights_of_fewer_cells_are_a_start_that_is_nearly_done(gram: Gram) -> N
 
 
 @pytest.mark.parametrize("weight", [0.25, 4.0])
-def test_the_bound_of_an_attribute_is_that_of_its_weighted_queries(weight: float) -> None:
+def test_attribute_bound_is_that_of_weighted_queries(weight: float) -> None:
     fitted = fit_family(gaussian_optimum, [(weight, Prefix(8))], 2, 20)
     norm = column_sums(fitted.operator, np.ones(8, dtype=np.int64), 2).max()
     error = weight * norm * invert_gram(fitted.factor("a")).total_variance(Prefix(8))
@@ -192,7 +192,7 @@ def test_the_gradient_is_that_of_finite_differences() -> None:
     np.testing.assert_allclose(slope.ravel(), slopes, atol=1e-5)
 
 
-def test_an_optimum_that_does_not_determine_the_total_measures_every_cell_a_little() -> None:
+def test_optimum_without_total_measures_cells_a_little() -> None:
     workload = np.array([[1.0, -1, 0, 0], [0, 0, 1, -1]])
     fitted = gaussian_optimum(dense_gram(workload.T @ workload, 2), 2)
     norm = column_sums(fitted.operator, np.ones(fitted.operator.rows, dtype=np.int64), 2).max()

@@ -91,7 +91,7 @@ def test_a_gram_agrees_with_its_workload(name: str, asked: list[tuple[float, Ope
     )
 
 
-def test_a_coarser_gram_is_about_that_of_the_same_queries_spread_evenly() -> None:
+def test_coarser_gram_spreads_queries_evenly() -> None:
     spread = np.kron(np.eye(16), np.full((1, 4), 1 / 4))
     low = np.arange(0, 40, 3)
     for operator, near in (
@@ -129,7 +129,7 @@ def test_the_error_of_a_strategy_by_hand() -> None:
     assert column_norm(np.array([[3.0], [-4.0]]), 2) == pytest.approx(5.0)
 
 
-def test_a_short_form_and_the_order_of_the_cells_are_recognised_in_a_matrix() -> None:
+def test_gram_recognises_short_forms_and_cell_order() -> None:
     weighted = Gram(40, 7, ((np.arange(1.0, 41) ** 1.5, np.linspace(3, 1, 40)),))
     for gram in (all_ranges_gram(40), prefix_gram(40), weighted, width_gram(40, 6)):
         full, mixed = gram.dense(), permuted(gram)

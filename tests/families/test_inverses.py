@@ -153,7 +153,7 @@ MANY = (
 
 @pytest.mark.parametrize("at_once", [2**22, 20])
 @pytest.mark.parametrize("name", MANY)
-def test_the_bound_for_very_many_ranges_is_above_all_of_them_by_little(
+def test_bound_for_many_ranges_is_tight_from_above(
     name: str, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = invert_gram(MANY[name])
@@ -193,13 +193,13 @@ def test_rows_of_unlike_noise_need_a_matrix(small: Operator, large: Operator) ->
         invert_gram(Factor(("a",), large, np.arange(1, large.rows + 1)))
 
 
-def test_blocks_that_do_not_determine_their_cells_need_a_matrix_too() -> None:
+def test_undetermined_blocks_need_a_matrix() -> None:
     assert not isinstance(
         invert_gram(Factor(("a",), Nested(Total(3), Total(3), Identity(2)))), NestedInverse
     )
 
 
-def test_variances_of_prefixes_are_computed_once_and_nobody_changes_them() -> None:
+def test_prefix_variances_are_cached_read_only() -> None:
     known = TreeInverse(Tree.full(16, 4), np.ones(21))
     assert known.prefix_variances is known.variances(Prefix(16))
     with pytest.raises(ValueError, match="read-only"):

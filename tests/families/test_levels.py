@@ -37,7 +37,7 @@ def gram_of_levels(weights: Iterable[float], rows: list[np.ndarray]) -> np.ndarr
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int) -> None:
+def test_level_errors_slopes_and_spectra_match_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(100 + seed)
     precisions = (
@@ -84,7 +84,7 @@ def test_errors_slopes_solutions_and_spectra_are_those_of_the_matrices(seed: int
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_groups_with_weights_of_their_own_have_the_errors_of_the_matrices(seed: int) -> None:
+def test_unequal_group_weights_match_matrices(seed: int) -> None:
     levels, rows = levels_of(seed)
     rng = np.random.default_rng(seed)
     precisions, asked = [rng.random(len(own)) + 0.1 for own in rows], rng.random(len(rows))
@@ -105,7 +105,7 @@ def test_groups_with_weights_of_their_own_have_the_errors_of_the_matrices(seed: 
         assert known.total_variance(operator) == pytest.approx(np.trace(own @ inverse @ own.T))
 
 
-def test_a_level_between_those_that_are_measured_is_known_from_them() -> None:
+def test_level_between_measured_ones_is_determined() -> None:
     measured = nested_levels(12, [Ranges(12, [0, 6], [5, 11])])
     assert measured is not None
     between = Ranges(12, [0, 2, 6], [1, 5, 11])
@@ -119,13 +119,13 @@ def test_a_level_between_those_that_are_measured_is_known_from_them() -> None:
     )
 
 
-def test_groups_that_lie_across_each_other_or_overlap_are_no_levels() -> None:
+def test_crossing_or_overlapping_groups_are_no_levels() -> None:
     assert nested_levels(6, [Ranges(6, [0, 2], [1, 5]), Ranges(6, [0, 3], [2, 5])]) is None
     assert nested_levels(6, [Ranges(6, [0, 2], [2, 5])]) is None
     assert nested_levels(6, [Prefix(6)]) is None
 
 
-def test_very_many_places_in_equal_groups_are_one_orbit_a_level() -> None:
+def test_many_equal_groups_form_one_orbit_per_level() -> None:
     starts = np.arange(0, 2**17, 16)
     levels = nested_levels(2**17, [Ranges(2**17, starts, starts + 15)])
     assert levels is not None

@@ -159,7 +159,7 @@ def test_one_cell_and_the_same_plan_twice() -> None:
         lambda gram: fit_level_tree(gram, 1),
     ],
 )
-def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
+def test_fit_ended_by_time_is_not_cached(fit: Callable[[Gram], object]) -> None:
     with time_limit(Deadline(end=0.0)):
         hurried = fit(all_ranges_gram(21))
     rested = fit(all_ranges_gram(21))
@@ -167,7 +167,7 @@ def test_what_a_clock_ended_is_not_kept(fit: Callable[[Gram], object]) -> None:
     assert fit(all_ranges_gram(21)) is rested
 
 
-def test_queries_with_one_matrix_are_one_question_and_others_are_not() -> None:
+def test_queries_with_one_matrix_share_a_fit() -> None:
     array = all_ranges_gram(5).dense()
     for queries, matrix, same in (
         (15, array.copy(), True),
@@ -194,13 +194,13 @@ def test_guards() -> None:
     assert rows.shape == (0, 2)
 
 
-def test_a_short_attribute_is_tried_with_a_row_more_or_less() -> None:
+def test_short_attribute_tries_one_row_more_or_less() -> None:
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published
     # CPS prefix sums need.
     assert p_identity.fit_p_identity(prefix_gram(100), effort=0.25).rmse < 4.2062
 
 
-def test_bells_alone_end_about_as_low_as_all_starts_did_whichever_end_is_reached() -> None:
+def test_bell_starts_reach_the_error_of_all_starts() -> None:
     for gram, earlier in (
         (prefix_gram(300), 5.3591),
         (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),

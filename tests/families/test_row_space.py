@@ -44,7 +44,7 @@ def rank(matrix: np.ndarray) -> int:
 
 
 @every
-def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_the_rank(
+def test_rows_lie_in_space_if_rank_does_not_rise(
     case: Case,
 ) -> None:
     space, matrix = row_space(case.operator), case.reference()
@@ -55,7 +55,7 @@ def test_rows_of_other_operators_lie_in_the_space_exactly_if_they_do_not_raise_t
         assert space.contains(Dense(other.reference())) == same, other.name
 
 
-def test_spaces_that_miss_one_query_are_compared_without_their_bases() -> None:
+def test_nearly_full_spaces_are_compared_without_bases() -> None:
     """A basis of 50,000 cells would take 20 GB."""
     space = row_space(Contrasts(50_000))
     assert space is not None
@@ -75,7 +75,7 @@ def test_the_basis_spans_the_rows_and_has_their_rank(case: Case) -> None:
 
 @every
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_basis_of_every_operator_is_that_of_its_matrix(case: Case, weighted: bool) -> None:
+def test_operator_basis_spans_its_matrix(case: Case, weighted: bool) -> None:
     operator = case.operator
     if weighted and isinstance(operator, Contrasts):
         return  # contrasts take no weights
@@ -106,9 +106,7 @@ def test_the_basis_of_every_operator_is_that_of_its_matrix(case: Case, weighted:
         )
 
 
-def test_one_query_outside_many_is_seen_and_rounding_errors_of_large_ones_are_not_taken_for_a_part_outside() -> (
-    None
-):
+def test_one_outside_query_is_seen_despite_rounding() -> None:
     rows = np.ones((5000, 6), dtype=int)
     assert row_space(Dense([[1] * 6])).contains(Dense(rows))
     rows[4321, 2] = 2
@@ -118,7 +116,7 @@ def test_one_query_outside_many_is_seen_and_rounding_errors_of_large_ones_are_no
     )
 
 
-def test_a_large_operator_that_tells_nothing_by_its_class_is_not_decided() -> None:
+def test_large_unclassified_operator_is_undecided() -> None:
     assert row_space(Dense(np.ones((1, 4097), dtype=int))) is None
 
 
@@ -140,9 +138,7 @@ def _(operator: Strange, y: np.ndarray) -> np.ndarray:
     return np.concatenate([2 * y, np.zeros((operator.size - 1, *y.shape[1:]), dtype=y.dtype)])
 
 
-def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_zeros_and_ones() -> (
-    None
-):
+def test_operator_without_entry_range_is_not_binary() -> None:
     strange: Operator = Strange()  # type: ignore[assignment]
     assert dense(strange).tolist() == [[2, 0, 0]]
     large = Factor(("a",), Strange(2000), np.array([2]))  # type: ignore[arg-type]
@@ -156,7 +152,7 @@ def test_an_operator_that_has_not_said_what_its_entries_are_is_never_taken_for_z
 
 
 @pytest.mark.parametrize("blocks", [2, 3], ids=["two tables", "by a solver"])
-def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(
+def test_multiples_of_a_shared_total_are_answered(
     monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
     for limit in ("MOST_DENSE", "_FEW"):
@@ -203,7 +199,7 @@ def test_multiples_of_a_total_that_all_tables_sum_over_are_answered(
     [[[2, 5, -1], [0, 3, 4], [0, 0, 7]], [[2, 0, 0], [-5, 3, 0], [1, 4, 7]]],
     ids=["upper", "lower"],
 )
-def test_a_triangular_strategy_is_inverted_as_any_other(matrix: list[list[int]]) -> None:
+def test_triangular_strategy_is_inverted(matrix: list[list[int]]) -> None:
     own = np.array(matrix)
     turned = own[::-1]  # the same rows in another order are no triangle
     for rows in (own, turned):
@@ -214,7 +210,7 @@ def test_a_triangular_strategy_is_inverted_as_any_other(matrix: list[list[int]])
     assert triangle(Dense(turned)) is None
 
 
-def test_a_triangle_that_does_not_tell_all_cells_apart_is_not_inverted() -> None:
+def test_singular_triangle_is_not_inverted() -> None:
     flat = Dense(np.array([[1, 1, 1], [0, 0, 1], [0, 0, 1]]))
     assert triangle(flat)[1] == 0  # type: ignore[union-attr]
     assert row_space(flat).dimension == 2  # type: ignore[union-attr]

@@ -46,7 +46,7 @@ def test_fewer_bits_cost_little() -> None:
         assert unit_error(1024, bits) < 1.05 * unit_error(1024)
 
 
-def test_queries_whose_errors_would_take_long_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_toeplitz_refuses_queries_with_slow_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leastnoise._families._toeplitz._MOST_LISTED", 2**16)
     asked = queries(
         Domain(a=Integers(0, 4999)), a={"ranges": [[low, low + 31] for low in range(5000 - 31)]}
@@ -66,7 +66,7 @@ def test_queries_whose_errors_would_take_long_are_refused(monkeypatch: pytest.Mo
     )
 
 
-def test_a_release_of_16384_cells_covers_as_it_says() -> None:
+def test_toeplitz_release_of_16384_cells_covers() -> None:
     size, rng = 2**14, np.random.default_rng(3)
     cells = rng.integers(0, size, 50_000)
     truth = np.cumsum(np.bincount(cells, minlength=size))
@@ -99,7 +99,7 @@ def test_series_are_inverted_and_convolved() -> None:
     )
 
 
-def test_scales_that_change_at_every_cell_of_many_are_refused() -> None:
+def test_toeplitz_refuses_scales_that_change_everywhere() -> None:
     known = invert_gram(Factor(("a",), Toeplitz([0], [1], np.arange(1, 2**15 + 1))))
     with pytest.raises(InputError, match=r"change 32767 times over 32768 cells\. Use fewer scales"):
         known.kappa  # noqa: B018 - a property

@@ -34,7 +34,7 @@ MIXED = [
 ]
 
 
-def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(
+def test_product_variances_match_single_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     root = RNG.normal(size=(48, 48))
@@ -48,7 +48,7 @@ def test_variances_of_a_product_under_one_matrix_are_those_of_its_rows(
     np.testing.assert_array_equal(np.concatenate([part for _, part in parts]), rows)
 
 
-def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> None:
+def test_matrix_of_plane_ranges_is_not_expanded() -> None:
     # Blocks without a product form on 24 x 24 cells: the 90,000 rows would have 400 MB.
     domain = Domain(a=Coded(24), b=Coded(24))
     made = (
@@ -69,7 +69,7 @@ def test_ranges_along_two_attributes_in_one_matrix_are_not_made_into_rows() -> N
     assert found.total == pytest.approx(known.total(asked), rel=1e-9)
 
 
-def test_along_one_attribute_all_ranges_are_not_listed_for_their_largest_variance() -> None:
+def test_largest_range_variance_needs_no_listing() -> None:
     domain = Domain(a=Coded(12))
     asked = queries(domain, a="all_ranges").products[0]
     privacy = Privacy(PureDP(1))

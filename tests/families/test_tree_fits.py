@@ -69,9 +69,7 @@ def test_the_published_trees(kind: object, size: int, tree: float, plain: float)
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("size", [1, 2, 7, 30, 32])
 @pytest.mark.parametrize("kind", [prefix_gram, all_ranges_gram, cells_and_total, dense])
-def test_trees_of_any_size_state_the_error_of_their_matrix(
-    kind: object, size: int, norm: int
-) -> None:
+def test_tree_errors_match_their_matrices(kind: object, size: int, norm: int) -> None:
     gram = kind(size)
     chain = trees.full_chain(size, 3)
     equal = trees.weighted_tree(gram, chain, np.ones(len(chain)), norm)
@@ -111,7 +109,7 @@ def test_the_published_wavelets() -> None:
     )
 
 
-def test_no_error_below_the_bound_where_the_cells_are_not_needed() -> None:
+def test_tree_error_is_never_below_the_bound() -> None:
     # The best weight of the cells is then 0; a weight too close to it would leave nothing but
     # rounding errors.
     for gram in (width_gram(64, 64), width_gram(50, 50)):
@@ -145,7 +143,7 @@ def test_slopes_of_levels_agree_with_differences(norm: int) -> None:
     np.testing.assert_allclose(trees._slopes(logs, parts, widths, norm)[1], slopes, atol=1e-6)
 
 
-def test_a_release_of_prefix_sums_is_planned_without_scipy() -> None:
+def test_prefix_release_plans_without_scipy() -> None:
     code = (
         "import sys; from leastnoise._trusted.accounting import Privacy, PureDP; from leastnoise._domain "
         "import Domain, Integers;"

@@ -67,7 +67,7 @@ def test_frames_are_of_the_library_of_the_data(library) -> None:
     assert isinstance(made["means"].frame("pandas"), pd.DataFrame)
 
 
-def test_columns_are_the_values_and_no_name_hides_another(made) -> None:
+def test_frame_columns_are_values_under_unique_names(made) -> None:
     means, function = made["means"], made["cdf"]
     assert list(means.columns()) == ["sex", "mean", "low", "high", "std_error", "sum", "count"]
     assert means.frame()["mean"].tolist() == means.mean.tolist()
@@ -93,7 +93,7 @@ def test_errors_are_in_the_amounts_of_the_measure() -> None:
     assert ln.Plan.from_json(PLAN.to_json()).expected_error().frame("pandas").equals(frame)
 
 
-def test_a_comparison_says_why_a_strategy_cannot_be_used(made) -> None:
+def test_comparison_gives_reasons_for_unusable_strategies(made) -> None:
     frame = made["comparison"].frame("pandas")
     unusable = frame["expected_total_squared_error"].isna()
     assert unusable.any()
@@ -101,7 +101,7 @@ def test_a_comparison_says_why_a_strategy_cannot_be_used(made) -> None:
     assert frame["expected_total_squared_error"].dropna().is_monotonic_increasing
 
 
-def test_they_print_as_tables(made) -> None:
+def test_frames_print_as_tables(made) -> None:
     for value in made.values():
         columns = value.columns()
         lines = repr(value).split("\n")
@@ -134,7 +134,7 @@ for frame in (release.answers, ln.means(release, "pay").frame(), plan.expected_e
     assert done.returncode == 0, done.stderr
 
 
-def test_numbers_of_things_and_what_a_terminal_would_act_on() -> None:
+def test_pluralisation_and_control_characters() -> None:
     assert (pluralize(1, "row"), pluralize(2000, "row"), pluralize(0, "query", "queries")) == (
         "1 row",
         "2,000 rows",

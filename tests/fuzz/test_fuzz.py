@@ -242,7 +242,7 @@ def test_any_ledger_is_opened_or_refused(tmp_path, changes):
 
 @trials(12)
 @given(damaged(SPEC))
-def test_the_program_answers_any_spec_with_a_documented_code(tmp_path, monkeypatch, table):
+def test_any_spec_ends_with_a_documented_code(tmp_path, monkeypatch, table):
     with suppress(ln.InputError):
         if not is_small(parse_spec(as_toml(table), tmp_path)):
             return

@@ -143,7 +143,7 @@ def with_digest_of_plan(observation: str, plan: str) -> str:
 @pytest.mark.parametrize("name", [MANIFEST, PLAN, OBSERVATION])
 @trials(25)
 @given(data=st.data())
-def test_every_use_of_a_damaged_release_answers_or_refuses(released, name, data):
+def test_damaged_release_answers_or_refuses(released, name, data):
     intact = {each: (released / each).read_text(encoding="utf-8") for each in USED}
     changed = data.draw(damaged(json.loads(intact[name]), WEIRD))
     try:

@@ -89,7 +89,7 @@ def random_table(random: np.random.Generator, domain: ln.Domain, *, sums: bool) 
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels", *SUMS])
-def test_whatever_is_paid_is_released(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+def test_paid_release_is_always_written(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
     released = 0
     for seed in range(10):
         if seed == 1:  # one beside what a search finds for the data that have no structure

@@ -105,7 +105,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_row
-def test_it_can_be_audited_and_holds(row: Row) -> None:
+def test_mechanism_passes_its_audit(row: Row) -> None:
     found = audit_plan(
         prepared(row)[0], None, trials=250, seconds=0.0, confidence=0.999, entropy=SeededEntropy(2)
     )
@@ -116,7 +116,7 @@ def test_it_can_be_audited_and_holds(row: Row) -> None:
 
 
 @every_row
-def test_its_steps_are_those_that_the_row_names_and_follow_their_laws(row: Row) -> None:
+def test_mechanism_steps_match_the_declared_laws(row: Row) -> None:
     plan, steps = prepared(row)
     found = [sharpness_of(plan, step) for step in steps]
     assert {name for name, _ in found} == row.audited
@@ -124,7 +124,7 @@ def test_its_steps_are_those_that_the_row_names_and_follow_their_laws(row: Row) 
 
 
 @every_row
-def test_each_of_its_steps_is_seen_if_it_is_wrong_by_a_quarter(row: Row, wrong: None) -> None:
+def test_audit_sees_a_step_wrong_by_a_quarter(row: Row, wrong: None) -> None:
     plan, steps = prepared(row)
     for step in steps:
         name, factor = sharpness_of(plan, step, 3)
@@ -152,7 +152,7 @@ def test_values_that_are_cut_at_a_wrong_limit_are_seen(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/8"), ApproxDP(1, "1e-6")], ids=str)
-def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(
+def test_audit_sees_wrong_ends_of_a_measure(
     budget: Budget, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     domain = Domain(a=Coded(3), measures={"pay": Measure("pay", -10, 90)})
@@ -176,7 +176,7 @@ def test_either_end_of_a_measure_is_seen_if_it_counts_too_much(
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_units_of_several_rows_are_asked_for(neighbours: str) -> None:
+def test_audit_covers_units_of_several_rows(neighbours: str) -> None:
     """For both relations the tables differ by whole units; a choice that forgets the distance is far too sharp."""
     row = next(row for row in ROWS if row.strategy == "dawa" and row.mechanism == "Dawa")
     privacy = Privacy(PureDP(1), neighbours, "id", 2)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ def few() -> Workload:
 
 @pytest.mark.parametrize("collects", [True, False])
 @pytest.mark.parametrize("most", [0, 1024])
-def test_cycles_are_not_collected_while_many_tables_are_planned(
+def test_collector_pauses_while_many_tables_are_planned(
     few: Workload, monkeypatch: pytest.MonkeyPatch, most: int, *, collects: bool
 ) -> None:
     monkeypatch.setattr(_choice, "_MANY_TABLES", most)
@@ -36,7 +36,7 @@ def test_cycles_are_not_collected_while_many_tables_are_planned(
     assert seen == [collects and most > 0]
 
 
-def test_the_collector_goes_on_when_all_of_several_threads_have_planned() -> None:
+def test_collector_resumes_after_threads_have_planned() -> None:
     first, second = _choice._gc_paused(), _choice._gc_paused()
     try:
         first.__enter__()

@@ -61,7 +61,7 @@ def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> 
 
 
 @every_row
-def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
+def test_mechanism_attributes_are_known_without_a_plan(row: Row) -> None:
     asked = {name for product in row.workload for name in product.attributes}
     along = mechanism_for(row.strategy, row.workload).decision_attributes(row.workload)
     assert planned(row, row.budgets[0]).used()[0] == tuple(
@@ -70,7 +70,7 @@ def test_what_it_reads_is_known_without_a_plan(row: Row) -> None:
 
 
 @every_case
-def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) -> None:
+def test_run_spends_exactly_its_declaration(row: Row, budget: Budget) -> None:
     plan = planned(row, budget)
     series = UnpaidSeries(release_contract(plan), row.table, SeededEntropy(3))
     outcome = mechanism_of(plan).prepare(plan)(series)
@@ -89,9 +89,7 @@ def test_a_run_spends_what_was_declared_and_no_more(row: Row, budget: Budget) ->
 
 
 @every_case
-def test_answers_have_their_errors_and_are_read_from_what_is_written(
-    row: Row, budget: Budget
-) -> None:
+def test_answers_have_stated_errors_after_reading(row: Row, budget: Budget) -> None:
     outcome = run(planned(row, budget), row.table, 5)
     again = outcome_from_json(outcome.plan.to_json(), json.dumps(written(outcome)))
     assert json.dumps(again.finding.facts()) == json.dumps(outcome.finding.facts())
@@ -105,7 +103,7 @@ def test_answers_have_their_errors_and_are_read_from_what_is_written(
 
 
 @every_row
-def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
+def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
     plan = planned(row, row.budgets[0])
     if row.refused is not None:
         workload, message = row.refused
@@ -124,7 +122,7 @@ def test_what_it_is_not_made_for_is_refused_unpaid(row: Row) -> None:
 
 
 @every_row
-def test_a_stopped_release_is_finished_from_its_records(row: Row, tmp_path: object) -> None:
+def test_stopped_release_is_finished_from_records(row: Row, tmp_path: object) -> None:
     plan = planned(row, PureDP("1/2"))
     book = Ledger.create(f"{tmp_path}/people.ledger", "people", plan.privacy)
     with book.running(2**20) as process:

@@ -33,7 +33,7 @@ def test_extreme_weights_are_planned_without_a_warning(asked, budget) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["identity", "covering"])
-def test_noise_whose_variance_leaves_the_doubles_is_refused_before_anything_is_measured(
+def test_noise_beyond_doubles_is_refused_unmeasured(
     strategy,
 ) -> None:
     with pytest.raises(

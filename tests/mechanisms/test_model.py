@@ -172,7 +172,7 @@ def test_intervals_of_few_rows_hold_the_truth(number: int) -> None:
     assert min(np.mean(held[1]), np.mean(held[2])) >= 0.9
 
 
-def test_what_is_measured_follows_from_noisy_counts_alone() -> None:
+def test_model_choices_depend_on_noisy_counts_only() -> None:
     plan = planned(PAIRS, Privacy(ZCDP("1/400")))
     outcome = run(plan, rows(3_000), 5)
     blocks = outcome.observation.measurements.blocks
@@ -188,7 +188,7 @@ def test_what_is_measured_follows_from_noisy_counts_alone() -> None:
     assert (facts["tables"], facts["cells"]) == (10, sum(sizes))
 
 
-def test_tables_of_three_attributes_levels_and_prefix_sums_come_from_the_pairs() -> None:
+def test_model_answers_three_way_tables_from_pairs() -> None:
     workload = marginals(DOMAIN, ways=3, of=("a0", "a1", "a3")) + queries(
         DOMAIN, a2="prefix", a3="identity"
     )
@@ -211,7 +211,7 @@ def step_names(plan: Plan) -> list[str]:
     return [step.to_json()["step"] for step in plan.details.adaptive.steps]
 
 
-def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
+def test_model_refuses_unsuited_plans_unpaid() -> None:
     large = Domain(a=Integers(0, 9_999), b=Integers(0, 9_999))
     with pytest.raises(InputError, match="answers tables of at most 4194304 cells"):
         planned(marginals(large, ways=2), Privacy(PureDP(1)))
@@ -238,7 +238,7 @@ def test_what_a_model_cannot_do_is_refused_unpaid() -> None:
         (RANGES, ZCDP("1/100"), ["alone", "pairs"]),  # nothing is known of cells
     ],
 )
-def test_rows_are_counted_where_they_decide(
+def test_model_counts_rows_where_they_decide(
     workload: Workload, budget: object, steps: list[str]
 ) -> None:
     plan = planned(workload, Privacy(budget))  # type: ignore[arg-type]
@@ -253,7 +253,7 @@ def test_rows_are_counted_where_they_decide(
         (RANGES, "rho", Noise.ROUNDED_GAUSSIAN),
     ],
 )
-def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
+def test_model_uses_laplace_only_before_laplace_plans(
     workload: Workload, shared: str, noise: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # what follows has the noise of the best of all strategies
@@ -266,7 +266,7 @@ def test_noise_is_gaussian_unless_a_plan_with_laplace_noise_may_follow(
     )  # so few that tables are on bins
 
 
-def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
+def test_model_counts_rows_as_precisely_as_needed() -> None:
     shares = []
     for budget in (ZCDP("1/100"), ZCDP("1/10000"), PureDP("1/10"), ApproxDP("1/10", "1e-9")):
         setting = setting_from_plan(planned(PAIRS, Privacy(budget)))  # type: ignore[arg-type]
@@ -280,9 +280,7 @@ def test_the_rows_are_counted_as_precisely_as_the_choice_needs() -> None:
 @pytest.mark.parametrize(
     ("rho", "regime"), [("1/4000", "model_bins"), ("1/40", "model_threes"), ("5", "model_tables")]
 )
-def test_tables_of_three_are_measured_where_rows_are_not_much_too_few(
-    rho: str, regime: str
-) -> None:
+def test_model_measures_three_way_tables_with_enough_rows(rho: str, regime: str) -> None:
     """Pairs tell nothing of what a third attribute has of two others."""
     domain, random, number = (
         Domain(**{f"a{place}": Integers(0, 5) for place in range(4)}),
@@ -311,7 +309,7 @@ def test_tables_of_three_are_measured_where_rows_are_not_much_too_few(
             assert (np.abs(answer.values - exact) <= 1.96 * answer.std + 0.5).mean() > 0.9
 
 
-def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
+def test_model_tables_follow_measurements_it_misses() -> None:
     """A chain: each attribute mostly repeats the one before it, which kinds of rows tell badly."""
     domain = Domain(**{f"a{place}": Integers(0, 9) for place in range(6)})
     random, codes = np.random.default_rng(3), [np.random.default_rng(2).integers(0, 10, 20_000)]
@@ -347,7 +345,7 @@ def test_tables_that_the_model_misses_follow_what_was_measured() -> None:
 
 
 @pytest.mark.parametrize("number", [2_000, 300_000])
-def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> None:
+def test_impossible_combinations_are_exact_zeros(number: int) -> None:
     impossible = ({"a0": (0, 1, 2), "a1": (3, 5)}, {"a3": (1,), "a4": (0, 4)})
     codes = codes_of(number)
     for one in impossible:
@@ -381,7 +379,7 @@ def test_values_that_cannot_be_together_are_zeros_for_certain(number: int) -> No
         mechanism_of(broken).prepare(broken)
 
 
-def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() -> None:
+def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
     from leastnoise._estimation._public_facts import apply_public_facts
 
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
@@ -403,7 +401,7 @@ def test_tables_of_three_with_impossible_pairs_keep_the_sums_of_their_pairs() ->
     assert cells.sum(axis=2) == pytest.approx(table(("a", "b")), abs=1e-8)
 
 
-def test_an_attribute_that_is_asked_about_alone_is_answered_too() -> None:
+def test_model_answers_a_single_attribute() -> None:
     """Beside a pair of others; also one of a single cell, which is in no pair."""
     domain = ln.Domain(age=ln.Integers(0, 3), pay=ln.Integers(0, 3), sex=["F", "M"], place=["here"])
     rows = pd.DataFrame(

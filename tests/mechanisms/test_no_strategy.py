@@ -12,7 +12,7 @@ def reasons(workload, budget, **options):
     return str(error.value)
 
 
-def test_no_strategy_message_leads_with_the_decisive_reason():
+def test_no_strategy_message_leads_with_decisive_reason():
     domain = ln.Domain(k=["a", "b"], h=ln.Integers(0, 2))
     text = reasons(ln.marginals(domain, ways=2), ln.PureDP(1000))
     decisive, others = text.split(" Made for other workloads or other noise: ")

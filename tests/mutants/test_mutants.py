@@ -55,7 +55,7 @@ def found(tmp_path, name):
     return one
 
 
-def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
+def test_mutants_change_code_not_types_or_docstrings(tmp_path):
     names = {
         mutant.name.partition(": ")[2]: mutant.words
         for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
@@ -75,7 +75,7 @@ def test_mutants_are_those_of_code_and_not_of_types_and_docstrings(tmp_path):
     }
 
 
-def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
+def test_mutant_is_one_change_that_compiles(tmp_path):
     texts = [
         mutated(tmp_path, mutant) for mutant in mutants_of(tmp_path, "_trusted/kernel/sample.py")
     ]
@@ -90,7 +90,7 @@ def test_each_mutant_is_the_file_with_one_change_that_compiles(tmp_path):
         assert len(differing) == 1
 
 
-def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path):
+def test_mutant_stays_on_disk_until_killed_or_timeout(tmp_path):
     tree, kernel = (
         tmp_path / "tree",
         tmp_path / "tree" / "src" / "leastnoise" / "_trusted" / "kernel",
@@ -130,7 +130,7 @@ def test_a_mutant_is_on_the_disk_until_a_test_fails_or_its_time_is_over(tmp_path
         (kernel / "sample.kept").write_text(CODE, "utf-8")
 
 
-def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
+def test_mutant_sample_is_seeded_and_counts_no_messages(tmp_path):
     mutants = [*mutants_of(tmp_path, "_trusted/kernel/sample.py")]
     drawn = sample(mutants, 8, 1)
     assert drawn == sample(mutants, 8, 1) != sample(mutants, 8, 2)
@@ -138,7 +138,7 @@ def test_a_sample_is_drawn_from_a_seed_until_enough_are_no_words(tmp_path):
     assert set(sample(mutants, 10**6, 1)) == set(mutants)
 
 
-def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp_path):
+def test_covering_tests_run_own_and_quick_ones_first(tmp_path):
     quick, slow, other, bad = (
         "tests/trusted/kernel/a.py::quick",
         "tests/trusted/kernel/a.py::slow",
@@ -171,7 +171,7 @@ def test_tests_of_the_own_package_come_first_and_quick_ones_before_slow_ones(tmp
     ]  # and what looks at the names that a package offers
 
 
-def test_the_lines_the_seconds_and_the_server_of_each_test_that_passes_are_recorded(tmp_path):
+def test_covering_records_lines_seconds_and_server(tmp_path):
     for target in targets():
         file, _, test = target.partition("::")
         if test:
@@ -229,7 +229,7 @@ def test_every_target_is_there():
         assert not test or f"def {test}(" in (root / file).read_text("utf-8")
 
 
-def test_what_server_a_test_needs_is_in_its_fixtures_or_its_parameters():
+def test_server_is_found_in_fixtures_or_parameters():
     for name, fixtures, server in (
         ("test_a[spark-u]", ["engine"], "spark"),
         ("test_a", ["spark_session"], "spark"),

@@ -248,7 +248,7 @@ def test_guards(make: object, message: str) -> None:
         make()
 
 
-def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
+def test_plan_refuses_bounds_beyond_exact_arithmetic() -> None:
     with pytest.raises(
         InputError,
         match=r"too large for exact arithmetic: a measured sum may reach \d+, allowed is below 2\^62. Choose a larger unit",
@@ -256,7 +256,7 @@ def test_public_bounds_too_large_for_exact_arithmetic_are_refused() -> None:
         small(one(Factor(("a",), Dense(np.array([[2]]))), measure="pay"), domain=PAY)
 
 
-def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
+def test_plan_refuses_uncountable_tables_with_size() -> None:
     domain = Domain(a=Integers(1, 2**15), b=Integers(1, 2**15))
     with pytest.raises(
         InputError, match="may have at most 268435456 cells; got 1073741824 for a x b"
@@ -264,7 +264,7 @@ def test_tables_too_large_to_count_are_refused_with_their_size() -> None:
         small(one(*(Factor((name,), Identity(2**15)) for name in "ab")), domain=domain)
 
 
-def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
+def test_plan_file_arrays_are_bounded_by_the_domain() -> None:
     plan = plan_of(small(one(Factor(("b",), Dense(np.eye(8, dtype=int)), np.arange(1, 9)))))
     for place, shape, message in (
         ("operator", [8, 9], "at most 8 columns"),
@@ -278,7 +278,7 @@ def test_arrays_in_plan_files_are_bounded_by_the_domain() -> None:
     assert Plan.from_json(plan.to_json()) == plan
 
 
-def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
+def test_plan_details_are_immutable_at_any_depth() -> None:
     impossible = [{"a": [0, 1]}]
     plan = plan_of(small(), details=PlanDetails(impossible=impossible, high_errors={"a": 3.5}))
     digest = plan.digest()
@@ -303,7 +303,7 @@ def test_what_a_plan_says_cannot_be_changed_at_any_depth() -> None:
         assert copied == plan.details
 
 
-def test_a_plan_that_decides_on_the_way_says_what_it_lacks() -> None:
+def test_adaptive_plan_names_what_it_lacks() -> None:
     adaptive = AdaptiveDetails(
         noise=Noise.DISCRETE_LAPLACE,
         steps=(
@@ -407,7 +407,7 @@ def test_rounded_gaussians_get_a_fine_grid() -> None:
     assert float(plan.blocks[0].scale) * plan.grid >= 2**7
 
 
-def test_mechanisms_that_cannot_meet_a_definition_are_refused() -> None:
+def test_noise_must_match_the_privacy_definition() -> None:
     with pytest.raises(
         InputError,
         match=r"the noise must be discrete_laplace for the budget PureDP.* got 'rounded_gaussian'",

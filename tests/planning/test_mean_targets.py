@@ -53,9 +53,7 @@ def asked(measure: str, **target: int) -> ln.Workload:
 @pytest.mark.parametrize(
     ("measure", "kind"), [("pay", "pure"), ("age", "replace"), ("gain", "rho"), ("pay", "rho")]
 )
-def test_the_least_budget_keeps_a_margin_of_means_and_a_little_less_does_not(
-    measure: str, kind: str
-) -> None:
+def test_least_budget_just_keeps_a_mean_margin(measure: str, kind: str) -> None:
     workload, privacy = (
         asked(measure, margin=MARGINS[measure]) + ln.marginals(DOMAIN, ways=2).within(rmse=50),
         BUDGETS[kind],
@@ -77,7 +75,7 @@ PURE, RHO = PureDP("3/4"), ZCDP("1/50")
 @pytest.mark.parametrize(
     ("measure", "budget"), [("pay", PURE), ("pay", RHO), ("age", RHO), ("gain", PURE)], ids=str
 )
-def test_errors_of_means_are_those_of_the_sum_less_the_mean_times_the_count(
+def test_mean_errors_are_those_of_sum_less_mean_times_count(
     measure: str, budget: ln.PureDP | ln.ZCDP
 ) -> None:
     """At the mean where they are largest, with the covariance of both; and no table has more than its limit where the target is kept."""
@@ -105,7 +103,7 @@ def sums_and_counts(released: ln.Release, measure: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_cover(
+def test_mean_margins_hold_for_groups_of_their_size(
     measure: str,
 ) -> None:
     bounds, random = MEASURES[measure], np.random.default_rng(5)
@@ -129,7 +127,7 @@ def test_releases_of_groups_of_the_size_have_intervals_within_the_margin_that_co
     assert middle.max() <= MARGINS[measure] * 1.35
 
 
-def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept() -> None:
+def test_mean_margin_needs_counts_above_their_noise() -> None:
     plan = ln.plan(
         ln.mean_queries(DOMAIN, "pay", by=["store"], size=2, margin=1000), PureDP("1/10")
     )
@@ -138,14 +136,14 @@ def test_where_the_noise_of_the_count_is_as_large_as_the_group_no_margin_is_kept
     assert found.error > 1000
 
 
-def test_a_margin_has_half_a_step_of_the_noise_of_sum_and_count() -> None:
+def test_margin_includes_half_a_noise_step() -> None:
     """With next to no noise the sum is off by half a step, and the count by as much times the distance of the mean from the middle."""
     plan = ln.plan(asked("pay", margin=25), PureDP(10_000), strategy="workload")
     (goal,) = mean_goals(plan.workload, 0.95)
     assert goal.error(plan) == pytest.approx(0.5 * (1 + 500) / SIZE, rel=1e-3)
 
 
-def test_a_table_has_the_stricter_of_its_own_target_and_that_of_its_means() -> None:
+def test_table_keeps_the_stricter_of_two_targets() -> None:
     means = asked("pay", margin=25)
     count = ln.queries(DOMAIN, store="identity", count="pay").within(rmse=8)
     alone, counts = (size_of(plan_least_budget(one, ln.Least())) for one in (means, count))
@@ -189,7 +187,7 @@ marginals = { ways = 1, of = ["sex"] }
 """
 
 
-def test_tables_without_a_target_are_named_where_the_budget_is_the_least() -> None:
+def test_least_budget_names_tables_without_target() -> None:
     for text, named in (
         (SPEC, True),
         (SPEC + "rmse = 20\n", False),

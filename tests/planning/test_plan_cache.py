@@ -44,9 +44,7 @@ def planned(**options: Any) -> tuple[ln.Plan, list[str]]:
     ), tried
 
 
-def test_a_plan_is_made_once_and_compare_takes_what_it_tried(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compare_reuses_candidates_of_a_plan(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, tried = planned()
     assert len(tried) > 10
     before = entries(cache)
@@ -69,7 +67,7 @@ def test_a_plan_is_made_once_and_compare_takes_what_it_tried(
     assert entries(cache) == before
 
 
-def test_compare_also_tries_what_the_plan_had_no_need_of(cache: Path) -> None:
+def test_compare_tries_strategies_the_plan_skipped(cache: Path) -> None:
     asked, budget = ln.queries(ln.Domain(a=ln.Integers(0, 99)), a="prefix"), ln.ZCDP("1/1000")
     first = ln.plan(asked, budget, seconds=2.0)
     told: list[str] = []
@@ -86,7 +84,7 @@ def test_compare_also_tries_what_the_plan_had_no_need_of(cache: Path) -> None:
     assert not told
 
 
-def test_all_that_a_plan_follows_from_is_part_of_its_name(
+def test_cache_key_covers_all_inputs_of_a_plan(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budgets = (ln.PureDP("1/2"), ln.ZCDP("1/2"), ln.Privacy(ln.PureDP(1), "replace"))
@@ -108,7 +106,7 @@ def test_all_that_a_plan_follows_from_is_part_of_its_name(
     assert planned(strategy="identity")[1] == ["identity"]
 
 
-def test_kept_plans_with_targets_and_of_other_objectives_are_taken_too(cache: Path) -> None:
+def test_cache_keeps_plans_with_targets_and_objectives(cache: Path) -> None:
     asked = ASKED.within(rmse=30)
     for options in ({"objective": "worst"}, {}):
         made, again = (
@@ -126,9 +124,7 @@ def test_the_cache_is_switched_off(cache: Path, monkeypatch: pytest.MonkeyPatch)
     assert not cache.exists()
 
 
-def test_plans_are_kept_in_the_users_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_uses_the_user_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LEASTNOISE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -167,7 +163,7 @@ DAMAGED: dict[str, Callable[[bytes, str], bytes]] = {  # of an entry, and of the
 
 
 @pytest.mark.parametrize("change", DAMAGED)
-def test_what_is_damaged_is_made_again_and_replaced(change: str, cache: Path) -> None:
+def test_damaged_cache_entry_is_replaced(change: str, cache: Path) -> None:
     right = planned(strategy="identity")[0].to_json()
     (path,) = cache.iterdir()
     path.write_bytes(DAMAGED[change](path.read_bytes(), right))
@@ -176,7 +172,7 @@ def test_what_is_damaged_is_made_again_and_replaced(change: str, cache: Path) ->
     assert not planned(strategy="identity")[1]
 
 
-def test_what_is_damaged_of_all_that_was_tried_is_tried_again(cache: Path) -> None:
+def test_damaged_cached_candidates_are_tried_again(cache: Path) -> None:
     right = planned()[0].to_json()
     (path,) = cache.iterdir()
     for damaged in ("[]", "{}", '[{"plan": 5}]'):
@@ -209,7 +205,7 @@ def test_a_folder_that_cannot_be_written_keeps_nothing(
     assert len(planned(strategy="identity")[1]) == len(planned(strategy="identity")[1]) == 1
 
 
-def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(
+def test_cache_drops_oldest_and_refuses_large_entries(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned(strategy="identity")
@@ -224,7 +220,7 @@ def test_the_oldest_go_where_there_are_too_many_and_none_is_too_large(
     assert entries(cache) == before
 
 
-def test_the_place_of_an_entry_holds_no_name_of_what_is_asked(cache: Path) -> None:
+def test_cache_path_reveals_no_attribute_names(cache: Path) -> None:
     place = _plan_cache.cache_file(ASKED, Privacy(PureDP(1)), Search())
     assert place is not None
     assert place.parent == cache
@@ -245,7 +241,7 @@ seconds = 5
 """
 
 
-def test_plan_compare_and_release_of_one_spec_plan_once(
+def test_plan_compare_and_release_plan_once(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "people.csv").write_text("age\n" + "3\n" * 40, encoding="utf-8")

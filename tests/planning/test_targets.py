@@ -42,7 +42,7 @@ LEAST = {
 
 
 @pytest.mark.parametrize("kind", LEAST)
-def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
+def test_least_budget_just_keeps_every_target(kind):
     workload, privacy = asked(), LEAST[kind]
     found = targets.plan_least_budget(workload, privacy, Search("marginals"))
     goals, size = (
@@ -58,7 +58,7 @@ def test_the_least_budget_keeps_every_target_and_a_little_less_does_not(kind):
     assert found.privacy == privacy.privacy(size)
 
 
-def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step():
+def test_separate_tables_reach_equal_ratios_in_one_step():
     # Two tables on different attributes: under rho the shares s_j of the budget that make a_j /
     # (s_j t_j^2) equal are a_j / t_j^2.
     workload = ln.queries(DOMAIN, education="identity").within(rmse=5) + ln.queries(
@@ -79,7 +79,7 @@ def test_tables_with_measurements_of_their_own_have_equal_ratios_after_one_step(
     )
 
 
-def test_margins_hold_the_truth_as_often_as_they_say():
+def test_margins_cover_at_their_stated_rate():
     workload = asked()
     plan = targets.plan_least_budget(workload, ln.Least(), Search("marginals"))
     education, work = np.arange(1000) % 16, np.arange(1000) % 9
@@ -133,12 +133,12 @@ PREFIX = ln.queries(DOMAIN, education="prefix").within(margin=9)
         (lambda: ln.Least("rho", delta="1e-9"), "delta"),
     ],
 )
-def test_what_is_no_target_and_where_nothing_is_promised_is_refused(make, message):
+def test_invalid_targets_are_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
 
-def test_the_worst_table_is_better_than_under_the_least_total():
+def test_worst_objective_improves_the_worst_table():
     # One attribute of 2 cells and one of 60: under the least total the small tables get little of
     # the budget.
     domain = ln.Domain(a=["x", "y"], b=ln.Integers(1, 60)).as_complete()
@@ -173,7 +173,7 @@ def test_relative_errors_follow_public_sizes():
     assert [product.weight for product in found.workload] == [1, 1]
 
 
-def test_a_table_alone_needs_its_share_and_leaving_it_out_saves_as_much():
+def test_single_table_price_is_its_saving():
     domain = ln.Domain(a=ln.Integers(1, 20), b=ln.Integers(1, 20)).as_complete()
     made = ln.plan(
         ln.queries(domain, a="identity") + ln.queries(domain, b="identity", weight=3),
@@ -197,7 +197,7 @@ def covered():
     )
 
 
-def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, monkeypatch):
+def test_table_among_many_is_priced_without_search(covered, monkeypatch):
     monkeypatch.setattr(targets, "_NEARLY_ALL", 2.0)
     slow = targets.joint_price(covered, [3])
     before = _designs._cached_design.cache_info().misses
@@ -208,7 +208,7 @@ def test_a_table_among_many_is_priced_without_a_search_for_the_others(covered, m
     assert quick.saved == pytest.approx(slow.saved, abs=0.02)
 
 
-def test_a_table_is_priced_where_the_strategy_is_not_for_the_others(monkeypatch):
+def test_table_outside_the_strategy_is_priced(monkeypatch):
     monkeypatch.setattr(targets, "_NEARLY_ALL", 0.5)
     domain = ln.Domain(
         a=ln.Coded(2), c=ln.Coded(16), measures={"pay": ln.Measure("pay", 0, 9)}
@@ -233,7 +233,7 @@ def counted(monkeypatch, module, name):
     return calls
 
 
-def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
+def test_shared_parts_of_prices_are_searched_once(monkeypatch):
     domain = ln.Domain(a=ln.Integers(1, 5), b=ln.Integers(1, 4)).as_complete()
     two = ln.plan(
         ln.queries(domain, a="identity") + ln.queries(domain, b="identity"),
@@ -245,7 +245,7 @@ def test_parts_that_several_prices_need_are_searched_once(monkeypatch):
     assert len(alone) == 2  # what one needs alone is what is left where the other is left out
 
 
-def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypatch):
+def test_unweightable_tables_are_searched_once_for_a_price(monkeypatch):
     domain = ln.Domain(
         {f"a{place}": ln.Coded(3) for place in range(3)}, measures={"pay": ln.Measure("pay", 0, 9)}
     ).as_complete()
@@ -262,7 +262,7 @@ def test_tables_that_cannot_be_reweighted_are_searched_once_for_a_price(monkeypa
     assert len(searched) == 2  # the table with its sums, and all others
 
 
-def test_a_least_budget_takes_one_comparison_of_strategies_and_the_time_that_was_estimated(
+def test_least_budget_needs_one_comparison_and_its_time(
     monkeypatch,
 ):
     """By the estimates of what is searched, never by a clock."""
@@ -300,7 +300,7 @@ def test_every_objective_has_an_estimate_of_its_time():
     )
 
 
-def test_kept_tables_get_the_best_weights_for_other_questions(covered):
+def test_cached_tables_are_reweighted_for_other_queries(covered):
     """No worse than the scales that they had, whatever the weights; and found again where they were best."""
     again = reweight_plan(covered, covered.workload)
     assert again.expected_error().total_squared_error == pytest.approx(
@@ -328,7 +328,7 @@ def test_kept_tables_get_the_best_weights_for_other_questions(covered):
     )  # one block has nearly all that a row adds, whichever blocks the search had found
 
 
-def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(covered):
+def test_tables_without_a_common_strategy_are_refused(covered):
     other = ln.queries(
         covered.domain, dict.fromkeys(covered.domain.names, "identity")
     )  # whichever tables of four the search found
@@ -346,7 +346,7 @@ def test_what_are_no_tables_with_one_strategy_along_every_attribute_is_refused(c
         reweight_plan(mixed, mixed.workload)
 
 
-def test_errors_under_another_budget_are_those_of_a_plan_for_it():
+def test_rescaled_errors_match_a_new_plan():
     workload = ln.marginals(DOMAIN, ways=1)
     made, other = (
         ln.plan(workload, PureDP(epsilon), strategy="marginals") for epsilon in (1, "1/3")
@@ -359,7 +359,7 @@ def test_errors_under_another_budget_are_those_of_a_plan_for_it():
     )
 
 
-def test_what_is_made_of_targets_is_told():
+def test_target_statuses_are_reported():
     most, least = (
         targets.target_statuses(ln.plan(asked(), PureDP(epsilon), strategy="marginals"), 0.95)
         for epsilon in (1, "1/100")
@@ -372,7 +372,7 @@ def test_what_is_made_of_targets_is_told():
     assert not any(one.kept for one in least)
 
 
-def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> None:
+def test_planner_bound_is_not_used_for_other_workloads() -> None:
     domain = ln.Domain(age=ln.Integers(0, 31)).as_complete()
     made = ln.plan(ln.queries(domain, age="prefix"), ln.ZCDP("1/2"), strategy="gaussian_optimum")
     assert made.details.unit_bound > 0
@@ -385,7 +385,7 @@ def test_a_bound_that_a_planner_found_is_not_taken_for_another_workload() -> Non
 
 
 @pytest.mark.parametrize("objective", ["total", "worst", "relative"])
-def test_a_report_says_what_its_plan_was_chosen_for(tmp_path: Path, objective: str) -> None:
+def test_report_names_the_objective(tmp_path: Path, objective: str) -> None:
     asked = ln.marginals(ln.Domain(sex=["F", "M"], age=ln.Integers(0, 49)).as_complete(), upto=2)
     asked = asked.within(size=1000) if objective == "relative" else asked
     made = ln.plan(asked, ln.PureDP(1), objective=objective, strategy="marginals")
@@ -414,7 +414,7 @@ def small():
     )
 
 
-def test_the_least_budget_is_found_though_the_first_plan_leaves_no_room_for_its_noise():
+def test_least_budget_is_found_without_room_for_noise():
     workload, search = small(), Search("tilted")
     first = plan_workload(workload, ln.Privacy(ln.ZCDP(1)), search)
     found = targets.plan_least_budget(workload, ln.Least("rho"), search)

@@ -60,7 +60,7 @@ def test_everything_that_can_be_released_is_tried() -> None:
     assert {noise for _, noise in KINDS.values()} == set(Noise)
 
 
-def test_page_names_nothing_that_is_gone() -> None:
+def test_privacy_page_names_only_existing_code() -> None:
     """What is new may be missing until ``make losses``; ``make release-check`` asks for it."""
     assert len(LINES) > 100
     for kind, names in losses.registered().items():
@@ -106,7 +106,7 @@ def test_page_has_the_losses_of_a_strategy(strategy: str) -> None:
         (losses.bounds, FEW),
     ],
 )
-def test_nothing_else_loses_more_than_it_claims(
+def test_other_releases_lose_at_most_their_claim(
     rows: Callable[..., Iterator[Row]], units: list[tuple[str, int]]
 ) -> None:
     tried = list(rows(units))
@@ -115,7 +115,7 @@ def test_nothing_else_loses_more_than_it_claims(
     assert stale(LINES, tried) == []
 
 
-def test_a_private_choice_with_too_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_private_choice_with_little_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """By a factor of 1.25; nothing is left to chance, as the scale is the program's own for all neighbours of some tables."""
 
     def too_little(sensitivity: int, epsilon: Fraction, size: int) -> tuple[int, int]:

@@ -16,7 +16,7 @@ def csv(path, lines):
     return path
 
 
-def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch):
+def test_csv_progress_follows_bytes(tmp_path, monkeypatch):
     source = csv(
         tmp_path / "people.csv", 5 * 2**18 + 2
     )  # 5 MiB and a little: the sixth block is not full
@@ -34,7 +34,7 @@ def test_how_far_csv_files_are_read_is_told_by_their_size(tmp_path, monkeypatch)
     assert told == [(f"reading: {part}%", part / 100) for part in percents] + [("writing", 0.0)]
 
 
-def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_none(tmp_path):
+def test_source_size_is_known_for_files_and_joins(tmp_path):
     folder = tmp_path / "visits"
     (folder / "more").mkdir(parents=True)
     sizes = sorted(
@@ -54,7 +54,7 @@ def test_folders_patterns_layouts_and_joined_tables_have_sizes_and_others_have_n
     assert estimate_reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
 
 
-def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monkeypatch):
+def test_finishing_estimate_grows_with_work(monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     domains = (ln.Domain(a=ln.Coded(3), b=ln.Coded(3), c=ln.Coded(size)) for size in (3, 300))
     few, many = (
@@ -68,14 +68,14 @@ def test_finishing_takes_longer_for_more_tables_more_rows_and_more_formats(monke
     assert finishing_seconds(few, usual, written=False) < finishing_seconds(few, usual) < drawn
 
 
-def test_a_plan_that_decides_on_the_way_has_no_estimate():
+def test_adaptive_plan_has_no_time_estimate():
     plan = ln.plan(
         ln.queries(ln.Domain(age=ln.Integers(0, 15)), age="prefix"), ln.PureDP(1), strategy="dawa"
     )
     assert finishing_seconds(plan, ln.Options()) == 0
 
 
-def test_after_the_last_row_the_time_of_what_follows_is_counted_anew(monkeypatch):
+def test_progress_restarts_its_clock_after_last_row(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(_progress.time, "perf_counter", lambda: clock[0])
     line = _progress.Progress("reading, writing")

@@ -41,7 +41,7 @@ def released(**given):
     return ln.release(plan, pd.DataFrame({"age": [1, 2, 2]}), seed=1, **given)
 
 
-def test_planning_shows_one_line_that_is_emptied_at_the_end(cell):
+def test_planning_shows_one_line_and_clears_it(cell):
     ln.plan(ASKED, ln.PureDP(1), seconds=4)
     ((first, line), *_, last) = cell
     assert (first, last) == ("new", ("again", ""))
@@ -58,7 +58,7 @@ def test_comparing_and_reading_show_one_too(cell):
     assert cell[-1] == ("again", "")
 
 
-def test_a_caller_who_looks_for_himself_is_not_shown_it_twice(cell):
+def test_caller_progress_is_not_shown_twice(cell):
     seen = []
     ln.plan(ASKED, ln.PureDP(1), strategy="identity", progress=seen.append)
     released(progress=False)
@@ -66,7 +66,7 @@ def test_a_caller_who_looks_for_himself_is_not_shown_it_twice(cell):
     assert cell == []
 
 
-def test_progress_is_shown_where_it_is_asked_for(cell, monkeypatch, capsys):
+def test_progress_is_shown_on_request(cell, monkeypatch, capsys):
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: None)
     released(progress=True)
     assert cell == []
@@ -74,7 +74,7 @@ def test_progress_is_shown_where_it_is_asked_for(cell, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("progress", [print, lambda done, among: None, "yes", SimpleNamespace()])
-def test_nothing_else_is_told_numbers_of_rows(progress):
+def test_row_numbers_reach_no_other_object(progress):
     """Neither a function nor an object that looks like a line of progress."""
     with pytest.raises(ln.InputError, match="progress must be True, False or None"):
         released(progress=progress)
@@ -88,7 +88,7 @@ def test_nothing_else_is_told_numbers_of_rows(progress):
         type("Told", (_progress.RowProgress,), {})
 
 
-def test_row_progress_keeps_percents_and_no_numbers_of_rows():
+def test_row_progress_holds_percents_only():
     line = _progress.Progress("reading")
     shown = _progress.RowProgress(line, "reading", "writing", about=2.0)
     shown.show(123_457, 987_654)
@@ -117,7 +117,7 @@ def test_a_program_and_a_terminal_are_left_in_peace(cell, monkeypatch, capsys, s
     assert capsys.readouterr() == ("", "")
 
 
-def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
+def test_long_steps_show_time_left(monkeypatch):
     lines = []
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(_progress.time, "perf_counter", iter([0.0, 4.0, 4.0]).__next__)
@@ -126,7 +126,7 @@ def test_what_is_expected_to_take_a_time_says_how_much_is_left(monkeypatch):
     assert lines == ["planning (4 s, about 12 s more)", ""]
 
 
-def test_the_time_that_is_left_follows_from_the_steps_that_are_done():
+def test_time_left_follows_completed_steps():
     line = _progress.Progress("pricing", _progress.Display(0.0, print), about=50.0)
     assert line._done_share(5.0) == 0.1  # nothing is counted yet: by the estimate
     for place in range(4):

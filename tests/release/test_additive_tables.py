@@ -144,7 +144,7 @@ strategy = "workload"
         ("age = 'identity'", ["age"]),
     ],
 )
-def test_public_counts_are_kept_where_a_level_is_the_finest(public, keys):
+def test_public_counts_stay_at_the_finest_level(public, keys):
     rows = people().assign(
         land=lambda each: each["place"].str[:1], kreis=lambda each: each["place"].str[:2]
     )
@@ -195,7 +195,7 @@ def test_public_counts_are_kept_where_a_level_is_the_finest(public, keys):
         [{"place": KREIS, "age": FIVE}, {"age": ln.ranges([(0, 6), (7, 19)])}],
     ],
 )
-def test_tables_that_need_not_add_up_are_named_before_the_numbers(tables):
+def test_non_additive_tables_are_named_first(tables):
     release = released(asked_for(*tables))
     (notice,) = [each for each in list_file_notices(release) if "add up" in each]
     for product in release.workload:
@@ -205,7 +205,7 @@ def test_tables_that_need_not_add_up_are_named_before_the_numbers(tables):
     assert any("aufaddieren" in each for each in german)
 
 
-def test_groups_of_a_level_keep_their_total_when_made_by_themselves():
+def test_level_groups_keep_their_total_alone():
     release = released(asked_for({"place": "identity", "age": TEN}, {"place": KREIS, "age": FIVE}))
     for table in release.tables:
         assert float(table.non_negative.sum()) == pytest.approx(float(table.answer.sum()))

@@ -24,7 +24,7 @@ from release.conftest import example_cells, example_plan, made
     "mechanism", [Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_GAUSSIAN]
 )
 @pytest.mark.parametrize("totals", [True, False])
-def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, totals):
+def test_columns_and_covariances_match_dense_algebra(mechanism, totals):
     release = made(example_plan(noise=mechanism, totals=totals), seed=3, options=Options(level=0.9))
     measured, observed, times = (
         release.measurements,
@@ -51,7 +51,7 @@ def test_every_column_and_covariance_is_that_of_dense_least_squares(mechanism, t
             )
 
 
-def test_units_that_are_no_binary_fractions_are_divided_not_multiplied():
+def test_non_binary_units_are_divided_exactly():
     domain = Domain(
         {"sex": ["F", "M"]},
         measures={
@@ -88,7 +88,7 @@ def test_tables_are_taken_by_place_id_name_and_slice(release):
         tables["sex"]
 
 
-def test_optional_columns_stand_beside_the_unbiased_ones(release, observation):
+def test_optional_columns_join_unbiased_ones(release, observation):
     more = build_release(observation, Options(non_negative=True, integer=True)).tables
     columns = more["q5"].columns()
     assert list(columns) == [
@@ -122,7 +122,7 @@ def test_noise_that_makes_cells_negative_is_projected():
     assert table.non_negative.sum() == pytest.approx(max(table.answer.sum(), 0.0), abs=1e-9)
 
 
-def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeypatch):
+def test_all_answers_form_one_frame_up_to_a_limit(observation, monkeypatch):
     release = build_release(observation, Options(non_negative=True))
     frame = release.answers
     assert list(frame.columns) == [
@@ -149,7 +149,7 @@ def test_all_answers_are_one_frame_unless_they_are_too_many(observation, monkeyp
         _ = build_release(observation).answers
 
 
-def test_a_library_that_is_not_there_is_said(observation, monkeypatch):
+def test_missing_frame_library_is_named(observation, monkeypatch):
     def missing(name):
         raise ImportError(name)
 
@@ -183,7 +183,7 @@ def test_levels_outside_the_open_interval_are_refused(release, level):
             attempt()
 
 
-def test_covariances_of_unknown_tables_or_of_two_measures_are_refused(release, observation):
+def test_covariances_refuse_unknown_or_mixed_tables(release, observation):
     with pytest.raises(InputError, match="Covariances must be of one measure"):
         release.covariance("q1", "q8")
     with pytest.raises(InputError, match="A table must be called by its id or name; got 'q99'"):
@@ -192,7 +192,7 @@ def test_covariances_of_unknown_tables_or_of_two_measures_are_refused(release, o
         build_release(observation, Options(covariances=["zone"]))
 
 
-def test_a_data_aware_release_answers_ranges_of_its_workload_and_refuses_what_it_did_not_measure(
+def test_adaptive_release_answers_only_measured_ranges(
     monkeypatch,
 ):
     monkeypatch.setattr(
@@ -248,7 +248,7 @@ def squares(of_levels):
 
 @pytest.mark.parametrize("places", PLACES.values(), ids=PLACES)
 @pytest.mark.parametrize("sexes", [[0], [0, 1]])
-def test_any_set_of_places_has_the_error_of_dense_least_squares(of_levels, squares, places, sexes):
+def test_set_of_places_has_error_of_dense_algebra(of_levels, squares, places, sexes):
     sets = {"place": ln.predicates([places])} | (
         {"sex": ln.predicates([sexes])} if len(sexes) == 1 else {}
     )
@@ -274,7 +274,7 @@ def test_intervals_of_levels_cover_at_every_level(of_levels, squares):
         assert 0.94 <= covered.mean() <= 0.97, table.name
 
 
-def test_sum_of_cells_leaves_out_what_its_table_leaves_out():
+def test_sum_of_cells_omits_rows_its_table_omits():
     domain = ln.Domain(sex=["F", "M"], zone=["north", "south"])
     workload = ln.marginals(domain, ways=2) + ln.marginals(domain, ways=1, of=["zone"])
     rows = pd.DataFrame({"sex": ["F", "M", None] * 20, "zone": ["north", "south"] * 30})

@@ -63,7 +63,7 @@ def fitted():
     )
 
 
-def test_what_the_measurements_do_not_determine_is_refused_and_nothing_else():
+def test_undetermined_queries_are_refused_and_no_others():
     check_options(
         planned(marginals(DOMAIN, upto=2), CELLS),
         Options(nnls=True, local_non_negative=True, covariances=["q1", "sex x age"]),
@@ -107,7 +107,7 @@ def test_local_columns_are_those_of_the_function(cells):
     assert "answer_local" in release.long("pandas").columns
 
 
-def test_nothing_that_is_iterated_fails_after_the_payment(cells, monkeypatch):
+def test_iterative_estimates_do_not_fail_after_payment(cells, monkeypatch):
     monkeypatch.setattr("leastnoise._estimation._non_negative._MOST_STEPS", 1)
     assert nnls(cells.observation).gap > 1e-4
     stopped = build_release(cells, Options(nnls=True)).tables["sex x age"]
@@ -120,7 +120,7 @@ def test_nothing_that_is_iterated_fails_after_the_payment(cells, monkeypatch):
     )
 
 
-def test_joint_columns_are_those_of_non_negative_least_squares(fitted):
+def test_joint_columns_are_non_negative_least_squares(fitted):
     counts, sums, debt = fitted.tables
     np.testing.assert_allclose(counts.nnls, nnls(fitted.observation).cells)
     np.testing.assert_allclose(np.cumsum(counts.nnls), sums.nnls, atol=1e-9)
@@ -132,7 +132,7 @@ def test_joint_columns_are_those_of_non_negative_least_squares(fitted):
     assert np.isnan(fitted.long("pandas")["answer_nnls"][16:]).all()
 
 
-def test_the_release_says_what_joint_columns_are_and_reads_them_back(fitted, tmp_path):
+def test_release_describes_joint_columns_and_reads_them(fitted, tmp_path):
     folder = write(fitted, tmp_path / "out", "csv")
     said = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["post_processing"]
     assert list(said["columns"]) == ["answer_nnls", "nnls_rmse"]
@@ -157,7 +157,7 @@ def test_the_release_says_what_joint_columns_are_and_reads_them_back(fitted, tmp
 
 
 @pytest.mark.parametrize("strategy", ["marginals", "residual"])
-def test_attributes_of_one_cell_are_no_reason_to_fail_after_payment(strategy, tmp_path):
+def test_one_cell_attributes_do_not_fail_after_payment(strategy, tmp_path):
     domain = ln.Domain(
         one=["only"], sex=["F", "M"], year=ln.Dates("2024-01-01", "2024-12-31", by="year")
     ).as_complete()

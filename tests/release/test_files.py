@@ -69,7 +69,7 @@ def test_tables_read_back_equal(rich, written, kind):
         assert rows == list(zip(*columns.values(), strict=True))
 
 
-def test_rows_are_the_same_however_many_are_written_at_once(rich, written, tmp_path, monkeypatch):
+def test_written_rows_do_not_depend_on_batch_size(rich, written, tmp_path, monkeypatch):
     monkeypatch.setattr(_writing, "_ROW_GROUP_ROWS", 4)
     again = write(rich, tmp_path / "out")
     for path in sorted((written / "answers").iterdir()):
@@ -164,7 +164,7 @@ def test_manifest_and_measured_tables_of_many(tmp_path, monkeypatch):
 # ------------------------------------------------------------------------------------------------------------------- the manifest
 
 
-def test_the_manifest_says_what_is_protected_and_of_which_rows(rich, written):
+def test_manifest_states_protection_and_rows(rich, written):
     value = manifest_of(written)
     assert list(value)[:4] == ["format", "warning", "private", "written"]
     assert (value["private"], value["warning"][:11]) == (False, "NOT PRIVATE")
@@ -194,7 +194,7 @@ def test_the_manifest_says_what_is_protected_and_of_which_rows(rich, written):
     assert "How many there were was not measured" in domain["rows_outside"]
 
 
-def test_the_manifest_says_what_was_measured_and_how_exact_it_is(rich, written):
+def test_manifest_states_measurements_and_exactness(rich, written):
     value, plan = manifest_of(written), rich.plan
     assert value["workload"] == plan.workload.to_json()
     said = [value["plan"][name] for name in ("digest", "strategy", "mechanism")]
@@ -236,7 +236,7 @@ def test_the_manifest_says_what_was_measured_and_how_exact_it_is(rich, written):
     assert answers["tables"][6]["answer_non_negative"] == "none"
 
 
-def test_the_manifest_lists_every_other_file_with_its_digest(written):
+def test_manifest_lists_files_with_digests(written):
     listed = {
         entry["path"]: (entry["bytes"], entry["sha256"]) for entry in manifest_of(written)["files"]
     }
@@ -252,7 +252,7 @@ def test_the_manifest_lists_every_other_file_with_its_digest(written):
     }
 
 
-def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
+def test_broken_promise_is_reported(rich, tmp_path):
     promise = rich.plan.promise
     better = replace(
         promise, tables=tuple(replace(table, rmse=table.rmse / 2) for table in promise.tables)
@@ -269,7 +269,7 @@ def test_a_promise_that_is_not_kept_is_said(rich, tmp_path):
 # -------------------------------------------------------------------------------------------------------- whole or not at all
 
 
-def test_a_target_that_exists_is_refused_before_and_after(rich, tmp_path):
+def test_existing_target_is_refused_before_and_after(rich, tmp_path):
     target, link = tmp_path / "out", tmp_path / "link"
     assert check_target(target) == target
     target.mkdir()
@@ -287,7 +287,7 @@ def test_a_target_that_exists_is_refused_before_and_after(rich, tmp_path):
     assert list(target.iterdir()) == []
 
 
-def test_a_place_that_is_no_directory_is_refused(tmp_path):
+def test_target_that_is_no_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
         InputError,
@@ -296,7 +296,7 @@ def test_a_place_that_is_no_directory_is_refused(tmp_path):
         check_target(tmp_path / "file" / "a" / "out")
 
 
-def test_directories_above_are_made_and_the_release_can_be_read_by_others(rich, tmp_path):
+def test_parent_directories_are_created_readable(rich, tmp_path):
     target = write(rich, tmp_path / "a" / "b" / "out")
     mask = os.umask(0)
     os.umask(mask)
@@ -304,7 +304,7 @@ def test_directories_above_are_made_and_the_release_can_be_read_by_others(rich, 
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_everything_is_on_the_disk_before_it_gets_its_name(rich, tmp_path, monkeypatch):
+def test_files_are_synced_before_the_rename(rich, tmp_path, monkeypatch):
     order, real_sync, real_rename = [], _directory._sync_to_disk, _directory._rename_draft
     monkeypatch.setattr(
         _directory, "_sync_to_disk", lambda path: (order.append(path), real_sync(path))
@@ -335,7 +335,7 @@ def test_an_error_leaves_nothing(rich, tmp_path, monkeypatch, step):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
+def test_target_created_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
     real = _writing.render_report
     monkeypatch.setattr(
         _writing, "render_report", lambda *args: ((tmp_path / "out").mkdir(), real(*args))[1]
@@ -345,7 +345,7 @@ def test_a_target_that_appears_meanwhile_is_not_replaced(rich, tmp_path, monkeyp
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_what_a_dead_process_left_is_emptied_by_the_next_for_its_target(rich, tmp_path):
+def test_draft_of_dead_process_is_reused_for_its_target(rich, tmp_path):
     with _directory.open_draft(tmp_path / "out") as place:
         left = place.partial
     left.mkdir()
@@ -355,7 +355,7 @@ def test_what_a_dead_process_left_is_emptied_by_the_next_for_its_target(rich, tm
     assert not (target / "answers.csv").exists()
 
 
-def test_what_dead_processes_left_for_other_targets_is_removed(tmp_path):
+def test_drafts_of_dead_processes_are_removed(tmp_path):
     left, new, link = (tmp_path / f".leastnoise-{name}" for name in ("left", "new", "link"))
     (left / "answers").mkdir(parents=True)
     (left / "answers" / "q1.csv").write_text("x")
@@ -368,7 +368,7 @@ def test_what_dead_processes_left_for_other_targets_is_removed(tmp_path):
             assert {*tmp_path.iterdir()} == {new, link, living.partial, draft.partial}
 
 
-def test_a_directory_that_somebody_writes_is_refused_and_its_draft_left_alone(rich, tmp_path):
+def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
     with _directory.open_draft(tmp_path / "out") as living:
         (living.path / "answers.csv").write_text("1")
         with pytest.raises(InputError, match="is being written by another process"):
@@ -381,7 +381,7 @@ def test_a_directory_that_somebody_writes_is_refused_and_its_draft_left_alone(ri
 # ------------------------------------------------------------------------------------------------------------------- reading back
 
 
-def test_what_is_no_release_is_refused(rich, tmp_path):
+def test_directory_without_release_is_refused(rich, tmp_path):
     with pytest.raises(
         InputError,
         match=r"There is no release in '.*nothing', or it cannot be read\. Name the directory",

@@ -68,7 +68,7 @@ def without_nan(values):
 # --- Excel ----------------------------------------------------------------------------------------
 
 
-def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(published):
+def test_workbook_has_a_sheet_for_each_table(published):
     out, release = published
     book = openpyxl.load_workbook(out / "answers.xlsx")
     assert {cell.data_type for sheet in book for row in sheet.iter_rows() for cell in row} <= {
@@ -107,7 +107,7 @@ def test_a_workbook_has_a_sheet_a_table_with_all_its_numbers(published):
                 assert columns[column] == pytest.approx(without_nan(values))
 
 
-def test_a_workbook_says_what_it_is_and_no_time_of_day(published):
+def test_workbook_is_labelled_and_has_no_time_of_day(published):
     out, _ = published
     book = openpyxl.load_workbook(out / "answers.xlsx")
     assert book.properties.created.time() == dt.time()
@@ -150,7 +150,7 @@ def read_domain_parts(entries):
     return list(zip(*(entry.split(": ", 1) for entry in entries), strict=True))
 
 
-def test_messages_have_the_columns_and_ids_of_the_standard_and_all_numbers(published):
+def test_sdmx_messages_have_standard_columns_and_ids(published):
     out, release = published
     for of in (*release.tables, *release.statistics):
         head, rows = message_of(out, of)
@@ -177,7 +177,7 @@ def test_messages_have_the_columns_and_ids_of_the_standard_and_all_numbers(publi
         assert set(columns["CONF_LEVEL"]) == {"0.95"}
 
 
-def test_messages_have_the_labels_of_tables_behind_codes(published):
+def test_sdmx_messages_carry_table_labels(published):
     out, release = published
     for table in release.tables:
         head, rows = message_of(out, table)
@@ -199,7 +199,7 @@ def test_messages_have_the_labels_of_tables_behind_codes(published):
             )
 
 
-def test_the_groups_of_a_level_are_a_dimension_of_their_own(tmp_path):
+def test_level_groups_are_a_dimension(tmp_path):
     place, land = (
         ln.Categories(["a", "b", "c"], levels={"land": {"a": "N", "b": "N", "c": "S"}}),
         {"place": ln.level("land")},
@@ -243,7 +243,7 @@ STR, COM = (
 )
 
 
-def test_the_structures_define_every_component_and_code_of_the_messages(published):
+def test_sdmx_structures_define_all_codes(published):
     out, release = published
     tree = ET.parse(out / "structure.sdmx.xml").getroot()  # noqa: S314 - our own
     lists, structures, flows = (
@@ -277,7 +277,7 @@ def test_the_structures_define_every_component_and_code_of_the_messages(publishe
     assert {"<b>M & \ufffd", "\u00fc", "mean of pay by sex", "<= 3"} <= names
 
 
-def test_another_program_reads_the_messages_by_their_structures(published):
+def test_other_program_reads_sdmx_messages(published):
     out, release = published
     pysdmx.read_sdmx(out / "structure.sdmx.xml", validate=True)
     for of in (release.tables[0], release.tables[1], release.statistics[0], release.statistics[2]):
@@ -289,7 +289,7 @@ def test_another_program_reads_the_messages_by_their_structures(published):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_a_format_cannot_hold_is_refused(name):
+def test_unsupported_format_content_is_refused(name):
     domain = ln.Domain(
         {f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)}
     ).as_complete()
@@ -324,7 +324,7 @@ def test_a_missing_library_is_named(monkeypatch):
     check_options(SMALL, ln.Options(formats=("sdmx",)))
 
 
-def test_covariances_and_statements_are_csv_where_no_table_format_is_asked_for(tmp_path):
+def test_covariances_and_statements_default_to_csv(tmp_path):
     options = ln.Options(
         formats=("sdmx",),
         covariances=("q1",),

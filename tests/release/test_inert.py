@@ -45,7 +45,7 @@ HOSTILE = (
 HARMLESS = ("'s-Hertogenbosch", "-5", "+49 30", "-1,5", "2024-01-01", "curl", "a=b", "O'Brien")
 
 
-def test_what_a_spreadsheet_would_run_gets_an_apostrophe_and_names_and_numbers_get_none():
+def test_spreadsheet_formulas_get_an_apostrophe():
     assert [make_inert(text) for text in (*HOSTILE, *HARMLESS)] == [
         *(f"'{text}" for text in HOSTILE),
         *HARMLESS,
@@ -115,9 +115,7 @@ def column(path: Path, name: str) -> list[str]:
         return [row[name] for row in csv.DictReader(file)]
 
 
-def test_csv_holds_what_no_spreadsheet_runs_and_parquet_the_texts(
-    releases: Path, released: Path
-) -> None:
+def test_csv_is_inert_and_parquet_keeps_texts(releases: Path, released: Path) -> None:
     arguments = [
         "round",
         str(released),
@@ -157,7 +155,7 @@ def test_workbooks_hold_texts_and_no_formulas(released: Path) -> None:
     )
 
 
-def test_reports_show_texts_and_hold_no_elements_of_theirs(released: Path) -> None:
+def test_reports_escape_texts(released: Path) -> None:
     page = Page((released / "report.html").read_text(encoding="utf-8"))
     assert [page.tags.count(tag) for tag in ("script", "img", "b", "h1", "style")] == [
         1,
@@ -206,7 +204,7 @@ def test_terminals_act_on_nothing(released: Path) -> None:
     assert [row["cell"][-len(label) :] for row, label in zip(answers, known, strict=True)] == known
 
 
-def test_what_is_refused_is_said_without_what_a_terminal_acts_on(releases: Path) -> None:
+def test_refusals_escape_terminal_characters(releases: Path) -> None:
     where = ["answer", str(releases / "given"), "--where", "agent=\x1b[2J\u202e"]
     command = [sys.executable, "-c", "from leastnoise._cli import main; main()", *where]
     refused = subprocess.run(
@@ -215,7 +213,7 @@ def test_what_is_refused_is_said_without_what_a_terminal_acts_on(releases: Path)
     assert (refused.returncode, ACTED_ON.findall(refused.stderr)) == (2, [])
 
 
-def test_what_python_shows_is_inert() -> None:
+def test_reprs_are_inert() -> None:
     domain = ln.Domain(
         agent=list(NASTY), pay=ln.Integers(0, 9), measures={"m": ln.Measure("pay", 0, 9)}
     )
@@ -294,7 +292,7 @@ def test_markdown_of_hostile_names_is_plain_text(hostile_names: Path, form: str)
     assert TAG in "".join(page.words)
 
 
-def test_files_of_hostile_names_hold_no_elements_or_formulas(hostile_names: Path) -> None:
+def test_files_of_hostile_names_are_inert(hostile_names: Path) -> None:
     page = Page((hostile_names / "report.html").read_text(encoding="utf-8"))
     assert page.tags.count("script") == 1
     assert not [link for link in page.links if link.startswith("javascript")]

@@ -71,7 +71,7 @@ guard = "1/100"
 """
 
 
-def test_the_spec_the_page_and_the_value_have_the_same_names(tmp_path: Path) -> None:
+def test_option_names_agree_in_spec_page_and_value(tmp_path: Path) -> None:
     names = [one.name for one in fields(Options)]
     page = (
         (ROOT / "docs" / "spec.md")
@@ -92,9 +92,7 @@ def test_the_spec_the_page_and_the_value_have_the_same_names(tmp_path: Path) -> 
     assert asdict(ln.read_spec(tmp_path / "people.toml").options) == {**OTHERS, "searches": ()}
 
 
-def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
-    observation, tmp_path: Path
-) -> None:
+def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> None:
     options = Options(**OTHERS)
     assert all(value != Options().to_json().get(name) for name, value in options.to_json().items())
     target = write(build_release(observation, options), tmp_path / "out")
@@ -115,7 +113,7 @@ def test_every_option_comes_back_from_the_manifest_and_from_the_ledger(
         '{"options": {"x": 1}}',
     ],
 )
-def test_options_that_the_ledger_does_not_hold_are_refused(text: str) -> None:
+def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
     with pytest.raises(ln.LedgerError, match="options is unreadable"):
         ReleaseRequest.from_json(text)
 
@@ -155,7 +153,7 @@ def test_wrong_values_are_refused(name: str, value: object, allowed: str) -> Non
         ln.Options(**{name: value})
 
 
-def test_margins_of_the_worst_objective_are_at_the_level() -> None:
+def test_worst_objective_margins_use_the_level() -> None:
     domain = ln.Domain(a=["x", "y"], b=[str(number) for number in range(9)])
     asked = ln.marginals(domain, ways=1, of=["a"]).within(margin=20) + ln.marginals(
         domain, ways=1, of=["b"]

@@ -84,7 +84,7 @@ def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[flo
     assert np.abs(draws.mean(axis=0) - exact).max() < 5 * 0.5 / np.sqrt(400)
 
 
-def test_records_are_within_a_record_a_kind_of_the_model() -> None:
+def test_records_match_each_kind_of_model() -> None:
     random = np.random.default_rng(3)
     mixture = Mixture(
         random.dirichlet(np.ones(6)),
@@ -122,7 +122,7 @@ def test_records_are_read_back_into_their_cells(tmp_path: Path, ending: str) -> 
     assert all(made.distance(table) < allowed(table) for table in release.tables)
 
 
-def test_bins_and_periods_are_filled_evenly_and_folded_days_are_right() -> None:
+def test_bins_and_periods_are_filled_evenly() -> None:
     days = ln.queries(DOMAIN, weekday="identity") + ln.queries(DOMAIN, cost="identity")
     release = released(days, people())
     frame = release.synthesize(5000, library="pandas")
@@ -152,7 +152,7 @@ def test_a_model_gives_its_own_records(regime: str) -> None:
         assert np.sqrt(np.mean([made.distance(table) ** 2 for made in several])) < allowed(table)
 
 
-def test_releases_without_cells_and_numbers_out_of_bounds_are_refused() -> None:
+def test_records_need_cells_and_bounded_numbers() -> None:
     skew, total = ln.queries(DOMAIN, age={"matrix": [[1, 0, 1, 0]]}), ln.queries(DOMAIN)
     for release, message in (
         (released(skew, people()), "which this release does not determine"),
@@ -166,7 +166,7 @@ def test_releases_without_cells_and_numbers_out_of_bounds_are_refused() -> None:
             release.synthesize(rows)
 
 
-def test_the_command_writes_and_tells_how_far_tables_are(tmp_path: Path) -> None:
+def test_synthesize_prints_distance_to_tables(tmp_path: Path) -> None:
     released(
         ln.marginals(DOMAIN, ways=2, of=["sex", "age", "kind"]), people(), out=tmp_path / "out"
     )
@@ -179,7 +179,7 @@ def test_the_command_writes_and_tells_how_far_tables_are(tmp_path: Path) -> None
     assert "ends in .csv or .parquet" in synthesized(*asked, tmp_path / "people.txt")
 
 
-def test_a_file_of_records_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_record_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     released(ln.marginals(DOMAIN, ways=1, of=["sex"]), people(), out=tmp_path / "out")
     before, (soft, hard) = set(tmp_path.iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
     for name in ("people.csv", "people.parquet", "nowhere/people.csv"):
@@ -192,7 +192,7 @@ def test_a_file_of_records_is_written_whole_or_not_at_all(tmp_path: Path) -> Non
         assert set(tmp_path.iterdir()) == before
 
 
-def test_rows_are_grouped_into_units_by_the_mean_number_of_rows_of_a_unit(tmp_path: Path) -> None:
+def test_records_group_into_units_by_mean_size(tmp_path: Path) -> None:
     data = pd.DataFrame({"who": np.repeat(np.arange(200), 3), "sex": ["F", "M", "M"] * 200})
     domain = ln.Domain(sex=["F", "M"]).as_complete()
     privacy = ln.Privacy(ln.PureDP(50), unit_column="who", max_rows=4)

@@ -34,7 +34,7 @@ def page(observation, tmp_path_factory):
     return (target / "report.html").read_text(encoding="utf-8")
 
 
-def test_the_page_is_well_formed_and_needs_nothing_else(page):
+def test_report_is_well_formed_and_self_contained(page):
     parsed = Page(page)
     assert {link[0] for link in parsed.links} == {"#"}
     assert {link[1:] for link in parsed.links} <= set(parsed.ids)
@@ -48,7 +48,7 @@ def test_the_page_is_well_formed_and_needs_nothing_else(page):
     assert parsed.tags.count("script") == 1
 
 
-def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(page):
+def test_report_runs_only_its_own_script(page):
     policy = html.unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1))
     script = re.search(r"<script>(.*)</script>", page, flags=re.DOTALL).group(1)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -56,7 +56,7 @@ def test_only_the_script_of_the_page_may_run_and_nothing_may_be_loaded(page):
     assert f"script-src 'sha256-{digest}'" in policy
 
 
-def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_description(page, release):
+def test_report_has_all_tables_and_titled_charts(page, release):
     assert [key for key in Page(page).ids if re.fullmatch(r"q\d+", key)] == [
         f"q{place}" for place in range(1, 10)
     ]
@@ -103,9 +103,7 @@ def test_every_table_is_there_whole_and_every_chart_has_a_title_and_a_descriptio
         ),
     ],
 )
-def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_values(
-    kinds, chart, axis
-):
+def test_ordered_cells_are_drawn_in_order_beside_other(kinds, chart, axis):
     plan = ln.plan(
         ln.queries(Domain(kinds), dict.fromkeys(kinds, "identity")),
         ln.PureDP(1),
@@ -121,7 +119,7 @@ def test_numbers_and_dates_are_drawn_in_order_though_there_is_a_cell_for_other_v
     assert axis in json.dumps(release.plot(table.id).to_dict()) or chart == "largest"
 
 
-def test_the_page_says_what_was_promised_and_what_is_not_covered(page, observation):
+def test_report_states_promise_and_exclusions(page, observation):
     text, promise = Page(page).text, observation.plan.promise
     ratio = math.sqrt(
         promise.total_squared_error / promise.lower_bound
@@ -160,7 +158,7 @@ def text_of(release):
     return Page(page_of(release)).text
 
 
-def test_a_seeded_release_says_so_loudly_and_a_private_one_does_not(release, observation):
+def test_seeded_release_is_marked_not_private(release, observation):
     assert page_of(release).count("NOT PRIVATE") >= 3  # the tab, the banner, the footer
     quiet = page_of(
         build_release(
@@ -189,9 +187,7 @@ def test_long_lists_are_cut_and_say_so(release, monkeypatch):
     assert 'release.plot("q4") in Python draws it' in text
 
 
-def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(
-    release, monkeypatch
-):
+def test_report_builds_each_table_once(release, monkeypatch):
     taken, make = [], type(release.tables)._build_table
     monkeypatch.setattr(
         type(release.tables),
@@ -205,7 +201,7 @@ def test_each_table_is_made_once_and_the_page_has_as_many_as_it_lists_or_shows(
     assert taken == [*range(len(release.tables))]
 
 
-def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are(monkeypatch):
+def test_large_table_shows_its_largest_cells(monkeypatch):
     monkeypatch.delenv("LEASTNOISE_CHARTS")
     domain = Domain(a=Integers(0, 9), b=Integers(0, 9), c=["x", "y"])
     plan = example_plan(ln.marginals(domain, ways=3), Privacy(PureDP(1)))
@@ -223,7 +219,7 @@ def test_a_table_too_large_to_draw_shows_its_largest_cells_and_how_sure_they_are
     )
 
 
-def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
+def test_sure_order_is_right_at_its_stated_rate():
     plan = example_plan(
         ln.marginals(Domain(a=Integers(0, 29), b=["x", "y"]), ways=2), Privacy(PureDP("1/4"))
     )
@@ -247,7 +243,7 @@ def test_an_order_said_to_be_sure_is_right_in_the_share_that_is_said():
     assert wrong <= 0.05 * 300
 
 
-def test_the_german_page_says_all_of_it_in_german(observation):
+def test_german_report_is_wholly_german(observation):
     release = build_release(observation, Options(language="de", contact="statistik@example.org"))
     page, german = page_of(release), load_catalogue("de")
     text = Page(page).text
@@ -266,7 +262,7 @@ def test_the_german_page_says_all_of_it_in_german(observation):
         assert len(start) < 30 or start not in text
 
 
-def test_tables_and_statistics_are_named_in_the_language_of_the_page():
+def test_report_names_tables_in_its_language():
     domain = Domain(sex=["F", "M"], age=Integers(0, 9), measures={"pay": Measure("pay", 0, 9)})
     total, german = ln.marginals(domain, ways=0), Options(language="de")
     asked = total + ln.mean_queries(domain, "pay", by=["sex"]) + ln.cdf_queries(domain, "age")
@@ -304,7 +300,7 @@ def test_tables_and_statistics_are_named_in_the_language_of_the_page():
     assert named[0] == own != named[1]
 
 
-def test_the_catalogues_have_the_same_sentences_with_the_same_places():
+def test_catalogues_have_the_same_keys_and_fields():
     english, *others = (
         {
             key: sorted(set(re.findall(r"%\((\w+)\)s", text)))
@@ -323,7 +319,7 @@ def test_the_catalogues_have_the_same_sentences_with_the_same_places():
         (Privacy(ZCDP("1/8")), 0.5 + 0.5 * math.erf(0.5 / 2 / math.sqrt(2))),
     ],
 )
-def test_the_bet_is_at_least_what_the_best_guess_wins(privacy, exact):
+def test_stated_guess_rate_bounds_the_best_guess(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
     assert (
         exact - 1e-12
@@ -350,9 +346,7 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
         (-20, 10.0, "100%"),
     ],
 )
-def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
-    observation, used, std, said
-):
+def test_unused_rows_are_reported_from_one_percent(observation, used, std, said):
     words = _sentences.describe_guard_counts(
         build_release(
             observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}
@@ -366,7 +360,7 @@ def test_rows_that_are_not_used_are_told_where_they_are_surely_a_percent(
 
 
 @pytest.mark.parametrize(("used", "percent"), [(570, "43%"), (860, "14%"), (998, None)])
-def test_the_first_screen_says_how_many_rows_no_number_counts(observation, used, percent):
+def test_first_screen_states_uncounted_rows(observation, used, percent):
     counts = {"guard_kept": 1000, "guard_used": used, "guard_noise_std": 2.0}
     text = text_of(build_release(observation, receipt=counts))
     first = text[: text.index("The tables")]
@@ -376,7 +370,7 @@ def test_the_first_screen_says_how_many_rows_no_number_counts(observation, used,
     assert percent is None or f"About {percent} of the rows are in none of the numbers" in first
 
 
-def test_the_first_screen_of_a_survey_says_that_sampling_error_is_not_included():
+def test_survey_screen_states_missing_sampling_error():
     domain = ln.Domain(
         sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9), "w": ln.Measure("w", 0, 50)}
     )
@@ -390,7 +384,7 @@ def test_the_first_screen_of_a_survey_says_that_sampling_error_is_not_included()
         assert ("Yes, for" in first) is not weighted
 
 
-def test_the_index_says_which_values_a_table_leaves_out():
+def test_index_states_values_a_table_omits():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9, null="other", outside="other"))
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
     rows = pd.DataFrame({"sex": ["F", "M"] * 40, "age": list(range(8)) * 10})
@@ -422,7 +416,7 @@ def test_sentences_for_every_definition_and_unit():
     )
 
 
-def test_it_is_said_of_which_values_cells_and_sums_are():
+def test_report_states_values_behind_cells_and_sums():
     assert _sentences.describe_attribute(
         "pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")
     ) == (
@@ -489,9 +483,7 @@ def share_of(release, *counts):
         (150, 40, 5050, 60),
     ],
 )
-def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says(
-    limited, cut, uncounted, kept, std
-):
+def test_share_interval_covers_at_its_level(limited, cut, uncounted, kept, std):
     """Of units that had over three rows cut for each that counts, three are counted: then the lower end holds, as the sentences say."""
     rng, right, trials = np.random.default_rng(3), 0, 1500
     true = (cut + uncounted) / (cut + uncounted + kept)
@@ -504,13 +496,13 @@ def test_the_interval_of_the_share_holds_the_true_one_as_often_as_the_level_says
     assert right / trials > 0.95 - 4 * (0.05 * 0.95 / trials) ** 0.5
 
 
-def test_a_number_below_nothing_does_not_say_that_nothing_was_cut(limited):
+def test_negative_cut_count_does_not_claim_zero(limited):
     found = share_of(limited, -15_243, 67_337, 3000, 1000)
     assert (found.share, found.low) == (0, 0)
     assert found.high == share_of(limited, 0, 67_337, 3000, 1000).high > 0.05
 
 
-def test_nothing_is_said_that_the_noise_hides(limited):
+def test_report_claims_nothing_hidden_by_noise(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
         assert "cannot be told from the noise" in _sentences.describe_cut_rows(
@@ -526,7 +518,7 @@ def test_nothing_is_said_that_the_noise_hides(limited):
     )
 
 
-def test_the_share_is_said_in_both_languages(limited):
+def test_cut_share_is_stated_in_both_languages(limited):
     found = guarded(limited, 86_667, 133_333, 1500, 500)
     english, german = (
         _sentences.describe_row_limit(found, load_catalogue(language)) for language in ("en", "de")
@@ -547,7 +539,7 @@ def test_the_share_is_said_in_both_languages(limited):
     )
 
 
-def test_where_each_row_is_a_unit_nothing_is_cut(release):
+def test_report_without_units_mentions_no_cut_rows(release):
     assert (
         _sentences.describe_row_limit(release, ENGLISH),
         _sentences.describe_cut_rows(release, ENGLISH),

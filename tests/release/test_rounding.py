@@ -45,7 +45,7 @@ def says(*arguments):
     return f"{done.output}{done.exception or ''}"
 
 
-def test_ends_that_are_not_equally_far_stay_so_and_the_margin_is_the_farther_one(plan):
+def test_rounding_keeps_uneven_interval_ends(plan):
     table = release(plan, 1).tables[0]
     for down, up in ((3.0, 100.0), (70.0, 4.0)):
         uneven = replace(table, low=table.answer - down, high=table.answer + up)
@@ -102,7 +102,7 @@ def test_the_command_writes_every_table(plan, tmp_path):
 # --- a release that is published rounded ----------------------------------------------------------
 
 
-def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_out(plan):
+def test_rounding_covers_columns_and_hides_omissions(plan):
     beside = {"non_negative": True, "integer": True, "nnls": True, "local_non_negative": True}
     raw = release(plan, 5, **beside).tables[0]
     made = release(plan, 5, round=5, below=20, **beside).tables[0]
@@ -125,7 +125,7 @@ def test_every_column_of_answers_is_rounded_and_tells_nothing_of_what_is_left_ou
     assert made.margins[~gone] == pytest.approx((raw.high - raw.answer)[~gone] + 2.5)
 
 
-def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
+def test_rounded_release_bounds_omitted_values_again(plan):
     table = release(plan, 5, below=20).tables[0]
     gone = np.isnan(table.answer)
     assert gone.any()
@@ -140,7 +140,7 @@ def test_what_a_release_left_out_stays_bounded_when_it_is_rounded_again(plan):
     assert f"{(table.answer < 100).sum()} of 6 answers are below 100" in found.describe()
 
 
-def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
+def test_double_rounding_adds_both_errors(plan):
     twelve = ln.plan(
         plan.workload, ln.PureDP(18), strategy="identity"
     )  # of 12 rows 10 are published, and 0 after them
@@ -152,7 +152,7 @@ def test_the_standard_error_of_what_is_rounded_twice_holds_both_roundings(plan):
     assert np.abs(found.answer - COUNTS).max() > table.noise_std.max() + 10
 
 
-def test_steps_and_bounds_are_written_with_all_their_digits(plan):
+def test_steps_and_bounds_keep_all_digits(plan):
     words = release(plan, 5).tables[0].rounded(2_500_000, below="1234567.5").describe()
     assert "multiples of 2,500,000, which adds at most 1,250,000 " in words
     assert "are below 1,234,567.5 and are left out" in words
@@ -181,9 +181,7 @@ def asked():
     [(10, 25), (None, 25), ("1/2", 10**6)],
     ids=["rounded", "left out alone", "all left out"],
 )
-def test_all_files_and_pictures_are_made_whatever_is_left_out(
-    asked, tmp_path, monkeypatch, to, below
-):
+def test_files_are_complete_with_suppressed_cells(asked, tmp_path, monkeypatch, to, below):
     monkeypatch.setenv("LEASTNOISE_CHARTS", "on" if to == 10 else "off")
     out = tmp_path / "out"
     made = release(
@@ -216,7 +214,7 @@ def test_all_files_and_pictures_are_made_whatever_is_left_out(
 
 
 @pytest.mark.parametrize("to", [None, 50])
-def test_the_report_says_the_same_margin_in_its_list_and_over_each_table(asked, tmp_path, to):
+def test_report_margin_agrees_in_list_and_tables(asked, tmp_path, to):
     made = release(asked, 1, tmp_path / "out", round=to, formats=["csv"])
     page = (tmp_path / "out/report.html").read_text("utf-8")
     for table in made.tables:
@@ -225,7 +223,7 @@ def test_the_report_says_the_same_margin_in_its_list_and_over_each_table(asked, 
         assert cells.split("<td>")[4] == over[1]
 
 
-def test_a_table_that_is_left_out_whole_has_no_margin_and_no_advice(plan, tmp_path):
+def test_fully_suppressed_table_has_no_margin(plan, tmp_path):
     left_out, sums = release(plan, 1, tmp_path / "out", below=300, formats=["csv", "xlsx"]).tables
     assert np.isnan([left_out.typical_margin, left_out.largest_margin]).all()
     assert repr(left_out).endswith("typical margin \u2013)")
@@ -237,7 +235,7 @@ def test_a_table_that_is_left_out_whole_has_no_margin_and_no_advice(plan, tmp_pa
     assert re.search(r"q1 +place +6 +\u2013", says("show", tmp_path / "out"))
 
 
-def test_means_of_few_rows_are_left_out_with_their_counts(asked):
+def test_means_of_few_rows_are_suppressed_with_counts(asked):
     raw, made = (
         release(asked, 2, **options).statistics[0] for options in ({}, {"round": 5, "below": 10})
     )

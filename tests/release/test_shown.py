@@ -11,7 +11,7 @@ from leastnoise._trusted.check import InputError
 from release.conftest import example_plan, made
 
 
-def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
+def test_release_repr_is_short_with_size_and_error(release):
     assert repr(release).startswith("Release(31 answers in 9 tables; ")
     assert "NOT PRIVATE" in repr(release)
     table = release.tables["q4"]
@@ -26,7 +26,7 @@ def test_what_is_shown_is_short_and_says_how_much_and_how_exact(release):
     assert "88 more" in made(example_plan(ages)).tables[0]._repr_html_()
 
 
-def test_a_plan_says_what_it_asks_costs_and_promises_and_draws_its_errors():
+def test_plan_repr_shows_queries_cost_and_errors():
     plan = example_plan()
     assert repr(plan).startswith("Plan(asks: 31 queries in 9 tables, strategy: ")
     assert f"error / least possible: {plan.promise.times_least:.3f}" in repr(plan)
@@ -50,7 +50,7 @@ def test_every_table_but_a_number_is_a_live_chart(release):
         release.plot("q1")
 
 
-def test_frames_have_numbers_and_days_beside_labels():
+def test_frames_have_numbers_and_dates():
     domain = ln.Domain(
         pay=ln.Bins(0, 10, 4), day=ln.Dates("2024-01-01", "2024-04-30", "month"), sex=["F", "M"]
     ).as_complete()
@@ -76,7 +76,7 @@ def test_frames_have_numbers_and_days_beside_labels():
     assert str(days[1])[:10] == "2024-02-01"
 
 
-def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
+def test_sums_of_cells_have_the_error_of_a_sum():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(17, 21)).as_complete()
     plan = planned(
         ln.queries(domain, sex="identity", age="identity", weight=3)
@@ -96,7 +96,7 @@ def test_sums_of_cells_are_sums_with_the_error_of_a_sum():
 
 
 @pytest.mark.parametrize("where", [{"zone": "x"}, {"sex": "x"}, {"sex": []}])
-def test_sums_of_what_is_not_there_are_refused(release, where):
+def test_sums_of_missing_cells_are_refused(release, where):
     with pytest.raises(InputError):
         release.sum("q2", where)
 

@@ -54,7 +54,7 @@ def make_smaller(monkeypatch: pytest.MonkeyPatch, samplers: dict[Noise, Any], no
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_kernel_as_built_is_below_its_claim_and_not_far(case: str) -> None:
+def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
     found = ln.audit(planned(case), trials=TRIALS, confidence=SURE, entropy=SeededEntropy(5))
     assert found.held
     spent = planned(case).cost()  # what is claimed is what is paid
@@ -77,7 +77,7 @@ def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize("noise", Noise)
-def test_an_event_that_fits_the_law_is_explained_by_it_alone(noise: Noise) -> None:
+def test_expected_event_fits_its_law(noise: Noise) -> None:
     """A query's bound is the factor itself, rounded down, where probabilities are known exactly."""
     at = np.arange(-3.0, 9.0)
     for factor in (0.8, 1.0, 1.25):
@@ -87,7 +87,7 @@ def test_an_event_that_fits_the_law_is_explained_by_it_alone(noise: Noise) -> No
         assert found.max() > factor * 0.97
 
 
-def test_the_systems_randomness_is_used_and_nothing_is_written(
+def test_audit_uses_system_randomness_and_writes_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -98,7 +98,7 @@ def test_the_systems_randomness_is_used_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/4")])
-def test_plans_that_look_at_the_data_are_audited_with_their_guard(budget: Any) -> None:
+def test_adaptive_plans_are_audited_with_guard(budget: Any) -> None:
     plan = ln.plan(ln.queries(DOMAIN, age="prefix"), budget, strategy="dawa_levels", guard="1/100")
     found = ln.audit(plan, guard="1/100", trials=1000, entropy=SeededEntropy(8))
     assert found.held
@@ -133,7 +133,7 @@ def test_an_attribute_may_have_any_name() -> None:
     "tables", [["month"], ["month", "store"], ["month store", "store"]], ids=str
 )
 @pytest.mark.parametrize("rows", [1, 2])
-def test_units_with_few_rows_in_a_cell_have_them_in_many(tables: list[str], rows: int) -> None:
+def test_audit_spreads_rows_of_bounded_units(tables: list[str], rows: int) -> None:
     domain = ln.Domain(month=ln.Integers(1, 6), store=["north", "south"])
     privacy = ln.Privacy(
         ln.ZCDP("1/2"), unit_column="id", max_rows=6, max_per_cell=ln.PerCellBound(rows, "month")
@@ -186,7 +186,7 @@ def rehearsed(plan: Any, seed: int) -> dict[str, AuditResult]:
 
 
 @every_search
-def test_a_search_as_built_is_below_its_claim_and_not_far(case: str) -> None:
+def test_search_audit_bound_is_close_below_the_claim(case: str) -> None:
     parts = rehearsed(searched(case), 1)
     assert all(0 < part.lower_bound <= part.claim for part in parts.values())
     assert (
@@ -213,7 +213,7 @@ def a_lower_threshold(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
 
 @every_search
 @pytest.mark.parametrize("wrong", [less_noise, a_lower_threshold])
-def test_a_search_that_is_wrong_by_a_quarter_is_seen(
+def test_audit_sees_a_search_wrong_by_a_quarter(
     monkeypatch: pytest.MonkeyPatch, case: str, wrong: Any
 ) -> None:
     plan = searched(case)
@@ -237,7 +237,7 @@ def test_a_rule_that_was_wrongly_proved_is_seen(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
-def test_a_plan_that_costs_more_than_it_declares_is_refused(neighbours: Any) -> None:
+def test_audit_refuses_a_plan_above_its_budget(neighbours: Any) -> None:
     plan = ln.plan(
         ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.Privacy(ln.PureDP(1), neighbours)
     )

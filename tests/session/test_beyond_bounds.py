@@ -59,7 +59,7 @@ def test_low_quantiles_may_lie_below_the_bounds(outside):
 
 
 @pytest.mark.parametrize("outside", ["drop", "other", "clip"])
-def test_distribution_functions_count_values_beyond_the_bounds(outside):
+def test_cdfs_count_values_beyond_the_bounds(outside):
     table = released(ln.cdf_queries(incomes(outside), "income", by=["shop"])).statistics[0]
     for number, shop in enumerate("ab"):
         values = VALUES[ROWS.loc[VALUES.index, "shop"] == shop]
@@ -107,7 +107,7 @@ def test_medians_of_sql_count_values_beyond_the_bounds(sql):
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_tables_that_leave_values_out_are_refused_beside_quantiles(outside, table, first):
+def test_quantiles_refuse_tables_that_drop_values(outside, table, first):
     parts = [QUANTILES, f"[[workload]]\n{table}\n"]
     text = SPEC.format(outside=outside, parts="".join(parts if first else reversed(parts)))
     does = "counts them in other" if outside else "leaves them out"
@@ -118,14 +118,14 @@ def test_tables_that_leave_values_out_are_refused_beside_quantiles(outside, tabl
         parse_spec(text, Path())
 
 
-def test_tables_that_clip_stand_beside_quantiles():
+def test_clipped_tables_stand_beside_quantiles():
     parts = QUANTILES + "[[workload]]\nmarginals = { ways = 2 }\n"
     spec = parse_spec(SPEC.format(outside="outside = 'clip'", parts=parts), Path())
     release = ln.release(spec.plan(spec.search()), ROWS, seed=1)
     assert abs(float(release.statistics[0].values.reshape(-1)[0]) - np.median(VALUES)) < 600
 
 
-def test_questions_over_the_first_domain_are_answered_after_quantiles():
+def test_quantile_release_answers_the_first_domain():
     domain = incomes("drop")
     asked = ln.quantile_queries(domain, "income", ["0.5"], by=["shop"])
     release = released(asked + ln.queries(domain, shop="identity"))
@@ -136,7 +136,7 @@ def test_questions_over_the_first_domain_are_answered_after_quantiles():
         release.answer(ln.queries(ln.Domain(shop=["a", "b"]), shop="identity"))
 
 
-def test_levels_stay_when_values_beyond_the_bounds_are_clipped():
+def test_levels_survive_clipped_values():
     kind = ln.Bins(0, 30000, 6, outside="other", levels=LEVEL)
     clipped = kind.clipped()
     assert clipped.level("half").labels == ("x",)
@@ -146,7 +146,7 @@ def test_levels_stay_when_values_beyond_the_bounds_are_clipped():
     assert clipped.clipped() is clipped
 
 
-def test_a_plan_of_quantiles_that_leave_values_out_is_refused():
+def test_plan_of_quantiles_that_drop_values_is_refused():
     plan = ln.plan(ln.quantile_queries(incomes("drop"), "income", ["0.5"]), ln.PureDP(1))
     text = plan.to_json()
     assert '"outside": "clip"' in text or '"outside":"clip"' in text

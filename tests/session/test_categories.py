@@ -92,7 +92,7 @@ def test_a_search_is_paid_published_and_used(tmp_path, people) -> None:
         ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
 
 
-def test_an_older_copy_of_a_ledger_is_told_what_a_search_cost(tmp_path, people, book) -> None:
+def test_older_ledger_copy_gets_the_cost_of_a_search(tmp_path, people, book) -> None:
     older = book.path.read_bytes()
     ln.find_categories(PLAN, people, ledger=book, out=tmp_path / "agents")
     book.path.write_bytes(older)
@@ -126,9 +126,7 @@ def test_changed_lists_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("drawn", [False, True], ids=["before the draw", "after it"])
 @pytest.mark.parametrize("again", ["resume", "the same call"])
-def test_a_search_that_was_stopped_is_finished_without_paying_again(
-    tmp_path, people, book, drawn: bool, again: str
-) -> None:
+def test_stopped_search_is_finished_unpaid(tmp_path, people, book, drawn: bool, again: str) -> None:
     find = partial(ln.find_categories, PLAN, people, ledger=book, out=tmp_path / "agents")
     with stopped(_release_job, "write_categories") if drawn else stopped(Series, "find") as told:
         find()
@@ -146,7 +144,7 @@ def test_a_search_that_was_stopped_is_finished_without_paying_again(
     assert str(book.left()) == "epsilon = 0.5, delta = 9.99e-7"
 
 
-def test_a_search_in_memory_that_was_paid_needs_its_data_again(book) -> None:
+def test_search_in_memory_needs_its_data_again(book) -> None:
     with stopped(Series, "find"):
         ln.find_categories(PLAN, PEOPLE, ledger=book)
     with pytest.raises(ln.PaidError, match="its data were not in a file"):
@@ -155,7 +153,7 @@ def test_a_search_in_memory_that_was_paid_needs_its_data_again(book) -> None:
     assert found.texts == ("curl", "wget")
 
 
-def test_a_search_that_was_stopped_while_it_drew_is_absent(tmp_path, book) -> None:
+def test_search_stopped_while_drawing_is_absent(tmp_path, book) -> None:
     with stopped(KeySearch, "draw") as told:
         ln.find_categories(PLAN, PEOPLE, ledger=book, out=tmp_path / "agents")
     assert "absent" in str(told.value)
@@ -225,7 +223,7 @@ def test_a_plan_is_read_back_and_proved_again() -> None:
             CategoryPlan.from_json(json.dumps(wrong))
 
 
-def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path) -> None:
+def test_plan_without_categories_has_an_error_only(tmp_path) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(agent=ln.Unknown(50)), ways=1), ln.ApproxDP(1, "1e-6"))
     assert plan.workload.rows == 50
     assert (
@@ -240,7 +238,7 @@ def test_a_plan_for_what_is_not_found_yet_has_an_error_and_no_release(tmp_path) 
 
 
 @pytest.mark.parametrize(("epsilon", "max_rows"), [("1/2", 1), ("2", 30)])
-def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> None:
+def test_categories_are_found_at_the_planned_rate(epsilon: str, max_rows: int) -> None:
     """At noise of both kinds: a category of so many units as ``often`` is found in 95 of 100 searches or a little more."""
     plan = ln.plan_categories(
         "agent",
@@ -257,7 +255,7 @@ def test_what_is_found_how_often_is_as_planned(epsilon: str, max_rows: int) -> N
     assert plan.threshold < plan.often
 
 
-def test_what_earlier_versions_kept_of_a_search_is_read() -> None:
+def test_search_entry_is_read() -> None:
     assert _release_job.ReleaseRequest.from_json(
         '{"source": "a.csv", "joined": {"table": "b"}}'
     ) == _release_job.ReleaseRequest(address="a.csv", joined={"table": "b"})

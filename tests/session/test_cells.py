@@ -59,7 +59,7 @@ def customers(rng: np.random.Generator, people: int = 300) -> pd.DataFrame:
     [BOTH, ln.marginals(DOMAIN, upto=2), ln.queries(DOMAIN, month="prefix", store="identity")],
     ids=str,
 )
-def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
+def test_cell_bound_improves_plans_down_to_the_bound(
     workload: ln.Workload, neighbours: str
 ) -> None:
     names = ("identity", "marginals", "residual", "workload", "gaussian_optimum")
@@ -79,7 +79,7 @@ def test_no_plan_is_better_than_the_bound_and_all_are_better_than_without(
         assert min(one.total for one in found) < 0.95 * min(one.total for one in free)
 
 
-def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them() -> None:
+def test_residual_attains_the_bound_without_coarser_tables() -> None:
     """k^2 / n is small beside what the coarser tables need, so the optimum is the closed one."""
     domain = Domain(month=Coded(40), size=Coded(2)).as_complete()
     unit = Privacy(
@@ -91,7 +91,7 @@ def test_residual_spaces_attain_the_bound_where_no_coarser_table_pays_for_them()
     )
 
 
-def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
+def test_cell_bound_helps_gaussian_noise_only() -> None:
     one, other = (
         ln.plan(BOTH, privacy(bound, budget=ln.PureDP(1)), strategy="marginals")
         for bound in (None, PerCellBound(1, "month"))
@@ -109,7 +109,7 @@ def test_gaussian_noise_gains_the_root_and_laplace_noise_nothing() -> None:
 # ------------------------------------------------------------------------------------------------------------ releasing
 
 
-def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
+def test_table_read_without_cell_bound_is_refused() -> None:
     frame = customers(np.random.default_rng(3), 20)
     loose, tight = (ln.plan(BOTH, privacy(bound)) for bound in (None, PerCellBound(1, "month")))
     for plan, other in (
@@ -121,7 +121,7 @@ def test_a_table_that_was_read_without_the_bound_is_refused() -> None:
             UnpaidSeries(release_contract(plan), read_table(other, frame), SeededEntropy(1))
 
 
-def test_a_release_says_what_was_cut_and_its_ledger_serves_other_bounds(tmp_path) -> None:
+def test_release_states_cut_rows_and_shares_its_ledger(tmp_path) -> None:
     frame, book = (
         customers(np.random.default_rng(4)),
         ln.Ledger.create(tmp_path / "shop.ledger", "shop", Privacy(ln.ZCDP(2), **UNIT)),
@@ -147,7 +147,7 @@ def test_a_new_ledger_holds_the_unit_and_not_the_bound(tmp_path) -> None:
     assert ln.Ledger.open(tmp_path / "a.ledger").privacy == privacy(None)
 
 
-def test_check_counts_what_is_cut() -> None:
+def test_check_counts_rows_beyond_the_cell_bound() -> None:
     frame = pd.DataFrame(
         {"id": ["a"] * 4 + ["b"] * 2, "month": [0, 0, 1, 2, 5, 5], "store": 0, "size": 0}
     )
@@ -182,7 +182,7 @@ def bound(tmp_path, unit: str, tables: str = TABLES) -> PerCellBound | None:
     return parse_spec(SPEC.format(unit=unit) + tables, tmp_path).privacy.max_per_cell
 
 
-def test_the_cell_is_what_all_tables_have_unless_it_is_said(tmp_path) -> None:
+def test_cell_bound_defaults_to_attributes_of_all_tables(tmp_path) -> None:
     assert bound(tmp_path, "") is None
     assert bound(tmp_path, ", max_per_cell = 1") == PerCellBound(1, "month")
     assert bound(tmp_path, ', max_per_cell = 2, cell = "store"') == PerCellBound(2, "store")
@@ -207,7 +207,7 @@ def test_specs_that_mean_nothing_are_refused(tmp_path) -> None:
         bound(tmp_path, ", max_per_cell = 1", "[[workload]]\nmarginals = { ways = 1 }")
 
 
-def test_bounds_from_which_no_table_gains_are_refused_before_planning() -> None:
+def test_useless_cell_bounds_are_refused_unplanned() -> None:
     for unknown, said in (
         (
             PerCellBound(1, ["store", "size"]),
@@ -221,7 +221,7 @@ def test_bounds_from_which_no_table_gains_are_refused_before_planning() -> None:
                 refused(BOTH, privacy(unknown))
 
 
-def test_a_bound_that_laplace_noise_gains_nothing_from_is_warned_about(tmp_path) -> None:
+def test_cell_bound_without_laplace_gain_is_warned_about(tmp_path) -> None:
     one = '[[workload]]\nmarginals = { ways = 1, of = ["month"] }\n[plan]\nstrategy = "identity"'
     found = []
     for budget in ('rho = "1/2"', "epsilon = 1", 'epsilon = 1\ndelta = "1e-9"'):

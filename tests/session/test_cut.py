@@ -65,7 +65,7 @@ def told(release: ln.Release) -> tuple[float, float, float]:
 @pytest.mark.parametrize(
     ("unit_rows", "most", "per_cell"), [(8, 2, None), (8, 12, 1), (6, 8, None), (2, 20, None)]
 )
-def test_the_share_that_is_told_is_that_of_the_data(
+def test_reported_cut_share_is_that_of_the_data(
     tmp_path, unit_rows: float, most: int, per_cell: int | None
 ) -> None:
     frame, made = shop(unit_rows), plan(most, per_cell)
@@ -82,7 +82,7 @@ def test_the_share_that_is_told_is_that_of_the_data(
         assert high - low < 0.15
 
 
-def test_the_share_is_told_of_rows_that_are_counted_where_they_are(tmp_path, monkeypatch) -> None:
+def test_cut_share_is_reported_for_engine_counts(tmp_path, monkeypatch) -> None:
     frame = shop(8)
     lines = ", ".join(f"({', '.join(map(str, row))})" for row in frame.itertuples(index=False))
     with server() as url:
@@ -116,7 +116,7 @@ def out(tmp_path_factory):
     return folder / "out"
 
 
-def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
+def test_publications_state_which_rows_they_cover(out) -> None:
     release = ln.read_release(out)
     short = re.compile(
         r"of at most 5 rows of every value of 'customer'; at least about \d\d% of the rows were cut"
@@ -138,7 +138,7 @@ def test_everything_that_is_published_says_of_which_rows_it_is(out) -> None:
     )
 
 
-def test_a_report_says_first_that_over_a_tenth_of_the_rows_were_cut(out, tmp_path) -> None:
+def test_report_leads_with_large_cut_share(out, tmp_path) -> None:
     page = html.unescape(report(out))
     notice = list_answer_notices(ln.read_release(out))[0]
     assert page.count(notice) == 1
@@ -168,7 +168,7 @@ def test_rounded_tables_and_notebooks_say_it(out, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("asked", [["show"], ["show", "month"], ["answer"]], ids=" ".join)
-def test_commands_say_it_beside_the_numbers(out, asked: list[str]) -> None:
+def test_commands_state_cut_share_beside_numbers(out, asked: list[str]) -> None:
     more = ["--cells", "month"] if asked[0] == "answer" else asked[1:]
     said = CliRunner().invoke(program, [asked[0], str(out), *more], catch_exceptions=False).output
     assert re.search(r"At least about \d\d% of the rows were cut", re.sub(r"\s+", " ", said))

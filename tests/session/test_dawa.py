@@ -64,9 +64,7 @@ CELLS = np.where(np.arange(SIZE) < 30, 200, 0)
 @pytest.mark.parametrize(
     "budget", [ln.PureDP("1/4"), ln.ZCDP("1/40"), ln.ApproxDP("1/2", "1/1000000")], ids=str
 )
-def test_every_regime_stays_within_its_budget_and_answers(
-    monkeypatch, adaptive: bool, budget: object
-) -> None:
+def test_dawa_regimes_stay_within_budget(monkeypatch, adaptive: bool, budget: object) -> None:
     made = ln.plan(WORKLOAD, budget, strategy="dawa")
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: adaptive)
     out = ln.release(made, people(CELLS), seed=3)
@@ -111,7 +109,7 @@ def test_the_structure_of_the_data_decides(monkeypatch) -> None:
     )  # of three even blocks in halves, each at the price of a bucket
 
 
-def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch) -> None:
+def test_dawa_keeps_plans_that_miss_cells(monkeypatch) -> None:
     monkeypatch.setattr(dawa, "can_be_smoothed", lambda made: made.blocks == ())
     made = ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa")
     out = ln.release(made, people(CELLS + 200), seed=1)
@@ -119,9 +117,7 @@ def test_a_plan_that_does_not_tell_the_cells_is_answered_as_it_is(monkeypatch) -
     assert not np.nan_to_num(out.tables[0].approximation_std).any()
 
 
-def test_smoothed_answers_are_read_again_and_say_whose_intervals_they_have(
-    monkeypatch, tmp_path
-) -> None:
+def test_smoothed_answers_round_trip_with_intervals(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(dawa, "nearly_empty", lambda *_: False)
     out = ln.release(
         ln.plan(WORKLOAD, ln.PureDP("1/4"), strategy="dawa"),
@@ -203,7 +199,7 @@ def observed(
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 @pytest.mark.parametrize("privacy", PRIVACY, ids=["records", "replace", "units"])
-def test_every_way_stays_within_its_budget_and_is_read_again(
+def test_dawa_outcomes_round_trip_within_budget(
     tmp_path, monkeypatch, way: tuple[str, int], privacy: ln.Privacy
 ) -> None:
     made = ln.plan(ON_PLANE, privacy, strategy="dawa")
@@ -345,7 +341,7 @@ def on_flat(asked: ln.Workload, seeds: range, epsilon: str = "1/2") -> list[Outc
     return [once(SeededEntropy(seed)) for seed in seeds]
 
 
-def test_queries_of_few_cells_have_smaller_first_blocks_and_are_shrunk(tmp_path) -> None:
+def test_narrow_queries_get_smaller_shrunk_blocks(tmp_path) -> None:
     """By what is asked alone; and outcomes of releases before that are read and answered as they were."""
     pairs = ln.ranges([(first, first + 1) for first in range(0, 31, 5)])
     few = ln.queries(FLAT, a="identity", b="identity") + ln.queries(FLAT, a=pairs, b=pairs)
@@ -370,7 +366,7 @@ def test_queries_of_few_cells_have_smaller_first_blocks_and_are_shrunk(tmp_path)
         assert np.array_equal(values, old) != shrunk
 
 
-def test_shrunk_cells_have_less_error_and_intervals_that_cover() -> None:
+def test_shrunk_cells_have_less_error_and_cover() -> None:
     """20 releases of an even table with few heavy cells: 0.8 of the squared error, and 95% intervals hold 90% of the heavy ones too."""
     asked = ln.queries(FLAT, a="identity", b="identity")
     outcomes = on_flat(asked, range(20), "1/10")
@@ -504,7 +500,7 @@ def test_linear_extras_are_refused(tmp_path) -> None:
         ln.release(made, people(CELLS), seed=1).covariance("q1")
 
 
-def test_it_is_not_chosen_by_itself() -> None:
+def test_auto_never_chooses_dawa() -> None:
     domain = ln.Domain(age=ln.Integers(0, 7)).as_complete()
     assert not {
         one.strategy
@@ -514,7 +510,7 @@ def test_it_is_not_chosen_by_itself() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["dawa", "dawa_levels"])
-def test_a_budget_too_large_for_both_steps_on_one_grid_is_refused_before_payment(
+def test_dawa_refuses_budgets_too_large_for_its_grid(
     strategy: str,
 ) -> None:
     """Under (epsilon, delta) levels need a fine grid, and queries on buckets have large entries."""

@@ -46,7 +46,7 @@ def size(budget):
 
 @both_relations
 @every_budget
-def test_the_guard_stops_a_wrong_spec_and_costs_its_share(
+def test_guard_stops_a_wrong_spec_at_its_share(
     tmp_path, budget: ln.PureDP, neighbours: str
 ) -> None:
     book = tmp_path / "people.ledger"
@@ -129,7 +129,7 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
 @both_relations
 @every_budget
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_a_unit_loses_exactly_the_share_by_the_rows_used_kept_and_cut(
+def test_guard_loss_of_a_unit_is_exactly_its_share(
     budget: ln.PureDP, neighbours: str, most: int
 ) -> None:
     """Every unit that there can be, against none or against every other: its rows used, not used and cut, as far as they are counted."""
@@ -185,7 +185,7 @@ def test_false_stops_are_as_rare_as_the_proof_says(scale: float) -> None:
     )
 
 
-def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_1000() -> None:
+def test_guard_stops_half_used_rows_below_one_in_1000() -> None:
     """The worst right spec: exactly half of the rows are used. By the exact distribution of the noise that is drawn."""
     measured = guard_measurements(
         without_guard(ln.Privacy(ln.PureDP("1/10")), Fraction(1, 100)), Fraction(1, 100)
@@ -196,9 +196,7 @@ def test_half_of_1000_rows_at_a_tenth_of_epsilon_is_stopped_less_than_once_in_10
 
 
 @pytest.mark.parametrize("attribute", ["month", "rows"])
-def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
-    tmp_path, attribute: str
-) -> None:
+def test_cell_bound_does_not_affect_the_guard(tmp_path, attribute: str) -> None:
     privacy = ln.Privacy(
         ln.ZCDP(1), unit_column="id", max_rows=12, max_per_cell=ln.PerCellBound(1, attribute)
     )
@@ -219,7 +217,7 @@ def test_a_bound_on_rows_in_cells_is_not_about_the_cells_of_a_guard(
     assert made.receipt["guard_noise_std"] ** 2 >= 12**2 / (2 * 0.1)
 
 
-def test_a_release_that_is_entered_into_another_ledger_is_entered_with_its_guard(tmp_path) -> None:
+def test_entered_release_includes_its_guard(tmp_path) -> None:
     ln.release(
         PLAN,
         RIGHT,
@@ -253,7 +251,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize("content", MALFORMED.values(), ids=MALFORMED)
 @pytest.mark.parametrize("seed", [None, 3])
-def test_guard_stops_a_file_of_lines_that_are_no_record(tmp_path, content: str, seed) -> None:
+def test_guard_stops_files_with_broken_lines(tmp_path, content: str, seed) -> None:
     (tmp_path / "x.csv").write_text(content)
     plan = ln.plan(BY_SEX, ln.PureDP(400), guard="1/100")
     paid = {"ledger": tmp_path / "x.ledger"} if seed is None else {"seed": seed}
@@ -305,7 +303,7 @@ def french_file(folder, share):
     return folder / "fr.csv"
 
 
-def test_guard_stops_a_release_of_amounts_that_are_no_numbers(tmp_path) -> None:
+def test_guard_stops_amounts_that_are_no_numbers(tmp_path) -> None:
     plan = ln.plan(SUMS, ln.PureDP(100), guard="1/100")
     with pytest.raises(ln.GuardError, match="fewer than half"):
         ln.release(plan, french_file(tmp_path, 1), seed=1, options=HUNDREDTH)
@@ -390,7 +388,7 @@ def test_only_stopped_guards_reduce_a_release(tmp_path) -> None:
     assert len(book.entries()) == 2
 
 
-def test_a_release_with_room_in_the_ledger_is_not_reduced(tmp_path) -> None:
+def test_release_with_room_in_ledger_is_not_reduced(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
     with pytest.raises(ln.GuardError):
         ln.release(PLAN, WRONG_CASE, ledger=book, options=TENTH)
@@ -401,9 +399,7 @@ def test_a_release_with_room_in_the_ledger_is_not_reduced(tmp_path) -> None:
 
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
 @pytest.mark.parametrize("scale", [0.7, 3.0, 40.0])
-def test_one_draw_is_above_the_bound_as_rarely_as_the_proof_says(
-    noise: Noise, scale: float
-) -> None:
+def test_guard_draw_exceeds_bound_as_rarely_as_proved(noise: Noise, scale: float) -> None:
     values = np.arange(-math.ceil(80 * scale), math.ceil(80 * scale) + 1)
     laplace = noise is Noise.DISCRETE_LAPLACE
     chances = np.exp(-np.abs(values) / scale if laplace else -(values**2) / (2 * scale**2))

@@ -76,7 +76,7 @@ def test_a_release_says_whose_the_second_table_was(tmp_path, files: ln.Joined) -
         assert "are protected with the rows of that value" in ln.export(tmp_path / "out", form)
 
 
-def test_a_public_table_is_said_to_be_unprotected(tmp_path) -> None:
+def test_public_table_is_reported_unprotected(tmp_path) -> None:
     ln.release(
         BY_ROW,
         ln.Joined(VISITS, PATIENTS, on="patient_id", public=True),
@@ -100,17 +100,13 @@ def test_a_public_table_is_said_to_be_unprotected(tmp_path) -> None:
     assert not plain["receipt"]
 
 
-def test_what_a_plan_answers_is_refused_for_another_unit_before_anything_is_paid(
-    tmp_path, files: ln.Joined
-) -> None:
+def test_join_refuses_other_units_unpaid(tmp_path, files: ln.Joined) -> None:
     with pytest.raises(ln.InputError, match="every row is a unit"):
         ln.release(BY_ROW, files, ledger=tmp_path / "visits.ledger", out=tmp_path / "out")
     assert not (tmp_path / "visits.ledger").exists()
 
 
-def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_was_paid_for(
-    tmp_path, files: ln.Joined
-) -> None:
+def test_stopped_join_is_finished_with_its_second_table(tmp_path, files: ln.Joined) -> None:
     book = tmp_path / "visits.ledger"
     with stopped(Series, "measure") as told:
         ln.release(PLAN, files, ledger=book, out=tmp_path / "out")
@@ -135,7 +131,7 @@ def test_a_release_that_was_stopped_is_finished_with_the_second_table_that_it_wa
     assert len(ln.Ledger.open(book).entries()) == 1
 
 
-def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path) -> None:
+def test_stopped_join_of_frames_needs_both_again(tmp_path) -> None:
     book, both = (
         ln.Ledger.create(tmp_path / "visits.ledger", "visits", PRIVACY),
         ln.Joined(VISITS, PATIENTS, on="patient_id"),
@@ -148,7 +144,7 @@ def test_a_release_of_frames_that_was_stopped_needs_both_again(tmp_path) -> None
     assert made.receipt["joined"]["on"] == "patient_id"
 
 
-def test_found_categories_say_it_too(tmp_path, files: ln.Joined) -> None:
+def test_category_search_states_its_join(tmp_path, files: ln.Joined) -> None:
     privacy = ln.Privacy(ln.ApproxDP(1, "1e-7"), unit_column="patient_id", max_rows=1)
     search = ln.plan_categories("sex", ln.Unknown(9), privacy)
     found = ln.find_categories(
@@ -249,9 +245,7 @@ def test_a_spec_is_refused_before_there_are_data(
         parse_spec(SPEC.replace(old, new), tmp_path)
 
 
-def test_a_public_second_table_may_hold_a_list_and_is_warned_about(
-    tmp_path, files: ln.Joined
-) -> None:
+def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joined) -> None:
     listed = SPEC.replace('["F", "M"]', '{ file = "patients.csv", column = "sex" }').replace(
         '\non = "', '\npublic = true\non = "'
     )
@@ -290,9 +284,7 @@ def test_a_second_ledger_is_refused_for_either_table(tmp_path, files: ln.Joined)
     )
 
 
-def test_a_table_is_not_public_beside_itself_however_it_is_written(
-    tmp_path, files: ln.Joined
-) -> None:
+def test_table_cannot_be_public_beside_itself(tmp_path, files: ln.Joined) -> None:
     (tmp_path / "link.csv").symlink_to(files.data)
     stored = ln.DatabaseTable("visits", "env:VISITS_URL")
     pairs = [
@@ -309,9 +301,7 @@ def test_a_table_is_not_public_beside_itself_however_it_is_written(
             ln.Joined(first, second, on="patient_id", public=True)
 
 
-def test_releases_of_other_bounds_with_and_without_the_second_table_are_paid_from_one_ledger(
-    tmp_path, files: ln.Joined
-) -> None:
+def test_joins_with_other_bounds_share_one_ledger(tmp_path, files: ln.Joined) -> None:
     book = ln.Ledger.create(
         tmp_path / "visits.ledger", "visits", ln.Privacy(ln.PureDP(102), unit_column="patient_id")
     )

@@ -65,9 +65,7 @@ def sources() -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("low", "null"), [(0, "other"), (10_000, "other"), (0, "drop")])
-def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(
-    low: int, null: str
-) -> None:
+def test_means_and_medians_use_values_of_any_rows(low: int, null: str) -> None:
     """Six of a hundred have none; where a value is at least 10,000 too. Medians and shares of the same release leave them out as well."""
     spec = asked(low, null=null)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
@@ -91,7 +89,7 @@ def test_means_medians_and_shares_are_of_the_values_wherever_the_rows_are(
         assert made.tables["count of pay by sex"].product.values_of == "pay"
 
 
-def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp_path) -> None:
+def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
     spec = asked(10_000)
     plan = ln.plan(spec.workload, spec.privacy, strategy="identity")
     ln.release(plan, PEOPLE, seed=1, out=tmp_path / "out")
@@ -112,7 +110,7 @@ def test_the_count_of_values_is_named_and_clipping_is_said_in_both_languages(tmp
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 
 
-def test_a_count_of_values_can_be_asked_for_by_itself_and_means_need_it() -> None:
+def test_count_of_values_can_be_requested_alone() -> None:
     domain = ln.Domain(sex=["f", "m"], measures={"pay": ln.Measure("pay", 0, 90_000)})
     rows, sums = ln.queries(domain, sex="identity"), ln.queries(domain, sex="identity", sum="pay")
     made = ln.release(ln.plan(rows + sums, ln.PureDP(1)), PEOPLE, seed=1)

@@ -34,7 +34,7 @@ def long(cells: int = 200_000) -> ln.Workload:
 
 
 @pytest.mark.usefixtures("little")
-def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tmp_path) -> None:
+def test_release_beyond_memory_is_refused_unpaid(tmp_path) -> None:
     made = ln.plan(long(), ln.PureDP(1))
     with pytest.raises(
         ln.InputError,
@@ -46,7 +46,7 @@ def test_a_release_that_needs_more_than_there_is_is_refused_before_it_is_paid(tm
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_set_too_large_to_write_is_counted_as_its_cells_and_prefix_sums() -> None:
+def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
     made = ln.plan(
         ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity"
     )
@@ -63,7 +63,7 @@ def test_a_limit_is_a_size(monkeypatch) -> None:
             available_memory()
 
 
-def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_path) -> None:
+def test_control_group_limit_counts_without_cache(tmp_path) -> None:
     def free(folder: str, **files: str) -> int | None:
         (tmp_path / folder).mkdir(exist_ok=True)
         for name, text in files.items():
@@ -76,13 +76,13 @@ def test_a_limit_of_a_control_group_counts_and_its_cached_files_are_free(tmp_pat
 
 
 @pytest.mark.usefixtures("little")
-def test_what_needs_too_much_is_refused_with_its_size() -> None:
+def test_oversized_requests_are_refused_with_size() -> None:
     with pytest.raises(ln.InputError, match=r"A matrix needs about 4.0 GiB"):
         require_memory(2**32, "A matrix", "")
     require_memory(2**20, "Little", "")
 
 
-def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkeypatch) -> None:
+def test_strategy_out_of_memory_spares_the_others(monkeypatch) -> None:
     def greedy(*_: object) -> None:
         raise MemoryError(
             "Unable to allocate 32.0 GiB for an array with shape (2098176, 2048) and data type "
@@ -101,7 +101,7 @@ def test_a_strategy_that_runs_out_of_memory_does_not_take_the_others_down(monkey
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are set on Linux")
-def test_planning_in_the_command_line_cannot_take_more_than_there_is() -> None:
+def test_command_planning_is_limited_to_free_memory() -> None:
     program = """
 import numpy, resource
 from leastnoise._error import memory_limit
@@ -167,9 +167,7 @@ def _without_listing(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["pure", "approximate", "concentrated"],
 )
-def test_all_ranges_of_many_cells_are_planned_and_promised(
-    budget: object, strategy: str, cells: int
-) -> None:
+def test_all_ranges_of_many_cells_are_planned(budget: object, strategy: str, cells: int) -> None:
     workload = ln.queries(ln.Domain(x=ln.Integers(0, cells - 1)), x=ln.all_ranges())
     with at_most(700e6):
         found = [one for one in try_strategies(workload, Privacy(budget), strategy) if one.plan]
@@ -189,7 +187,7 @@ def test_all_ranges_of_many_cells_are_planned_and_promised(
 @pytest.mark.parametrize(
     "second", [ln.all_ranges(), ln.prefix(), ln.identity()], ids=lambda one: one.kind
 )
-def test_products_with_more_answers_than_can_be_listed_are_promised(second: QuerySet) -> None:
+def test_products_too_large_to_list_are_promised(second: QuerySet) -> None:
     domain = ln.Domain(x=ln.Coded(3000), y=ln.Coded(3000))
     workload = ln.queries(domain, x=ln.all_ranges(), y=second)
     (found,) = try_strategies(workload, Privacy(ln.PureDP(1)), "hierarchy")
@@ -201,12 +199,12 @@ def test_products_with_more_answers_than_can_be_listed_are_promised(second: Quer
     assert mechanism_of(found.plan).prepare(found.plan)
 
 
-def test_ranges_that_are_measured_themselves_are_a_gram_matrix() -> None:
+def test_measured_ranges_use_a_gram_matrix() -> None:
     with at_most(150e6):  # a matrix of them would have 4 GB
         assert invert_gram(Factor(("x",), AllRanges(1000))).largest_variance(AllRanges(1000)) > 0
 
 
-def test_ranges_from_two_tables_in_a_common_basis_are_looked_at_some_at_a_time() -> None:
+def test_ranges_in_common_basis_are_batched() -> None:
     # All 80,200 ranges in the basis of 400 vectors would have 257 MB.
     domain = ln.Domain(x=ln.Coded(400), y=ln.Coded(4))
     blocks = (

@@ -142,7 +142,7 @@ def sources(rows, folder):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_every_table_counts_the_rows_that_fill_its_columns(seed, tmp_path):
+def test_table_counts_rows_that_fill_its_columns(seed, tmp_path):
     rng = np.random.default_rng(seed)
     rows, domain = drawn_rows(rng), drawn_domain(rng)
     plan = ln.plan(
@@ -171,7 +171,7 @@ def test_engine_counts_are_those_of_files(tmp_path):
             np.testing.assert_array_equal(table.answer, other.answer)
 
 
-def test_tables_beside_others_are_those_of_a_release_alone():
+def test_tables_match_those_of_a_release_alone():
     rows = drawn_rows(np.random.default_rng(1), 2000)
     domain = ln.Domain(region=REGIONS, income=ln.Bins(0, 40, 8), age=ln.Integers(0, 4))
     counts = ln.queries(domain, region="identity")
@@ -187,7 +187,7 @@ def test_tables_beside_others_are_those_of_a_release_alone():
         np.testing.assert_allclose(both.answer, alone.answer, atol=1e-6)
 
 
-def test_attributes_of_all_tables_and_complete_ones_have_no_hidden_cell():
+def test_complete_or_shared_attributes_need_no_hidden_cell():
     domain = ln.Domain(
         region=REGIONS,
         age=ln.Integers(0, 4, complete=True),
@@ -204,7 +204,7 @@ def test_attributes_of_all_tables_and_complete_ones_have_no_hidden_cell():
     assert [len(labels) for labels in plan.workload.products[1].labels] == [3, 5, 5, 2]
 
 
-def test_plans_of_complete_attributes_are_those_without_nulls():
+def test_complete_attributes_plan_as_without_nulls():
     complete = ln.Domain(
         sex=ln.Categories(["F", "M"], complete=True), age=ln.Integers(0, 9, complete=True)
     )
@@ -218,7 +218,7 @@ def test_plans_of_complete_attributes_are_those_without_nulls():
     assert plans[0].domain == complete
 
 
-def test_rows_with_a_null_of_a_complete_attribute_are_dropped_from_all_tables():
+def test_null_of_complete_attribute_drops_the_row():
     domain = ln.Domain(sex=ln.Categories(["F", "M"], complete=True), age=ln.Integers(0, 4))
     rows = pd.DataFrame({"sex": ["F", None, "M"], "age": [1, 2, 3]})
     release = ln.release(ln.plan(ln.marginals(domain, upto=1), NOISELESS), rows, seed=1)
@@ -235,7 +235,7 @@ def test_plan_with_hidden_cells_survives_json():
     assert read.to_json() == plan.to_json()
 
 
-def test_release_answers_questions_over_the_declared_domain():
+def test_release_answers_over_the_declared_domain():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
     rows = pd.DataFrame({"sex": ["F", None, "M", "M"], "age": [1, 2, None, 4]})
     release = ln.release(ln.plan(ln.marginals(domain, upto=2), NOISELESS), rows, seed=1)
@@ -258,7 +258,7 @@ def test_no_page_or_file_shows_the_hidden_cell(tmp_path):
     assert release.tables["age"].frame().age.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_synthetic_records_have_a_null_for_the_hidden_cell():
+def test_synthetic_records_have_nulls_for_hidden_cells():
     domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 4))
     rows = pd.DataFrame({"sex": ["F", None, "M", "M"] * 90, "age": [1, 2, None, 4] * 90})
     release = ln.release(ln.plan(ln.marginals(domain, upto=2), NOISELESS), rows, seed=1)
@@ -278,7 +278,7 @@ def test_guard_counts_rows_that_are_in_some_table(tmp_path):
         assert (release.receipt["guard_used"], release.receipt["guard_kept"]) == (150, 200)
 
 
-def test_tables_by_levels_agree_beside_missing_values():
+def test_level_tables_agree_beside_missing_values():
     domain = ln.Domain(region=ln.Categories(REGIONS, levels={"land": LAND}), sex=["F", "M"])
     rng = np.random.default_rng(4)
     rows = pd.DataFrame(
@@ -321,7 +321,7 @@ def test_intervals_cover_a_survey_with_missing_income():
 
 @pytest.mark.parametrize("budget", [ln.PureDP(1), ln.ZCDP("1/2")])
 @pytest.mark.parametrize("strategy", ["identity", "marginals", "covering", "tilted", "workload"])
-def test_no_row_costs_more_than_the_budget_in_a_hidden_cell(budget, strategy):
+def test_hidden_cell_rows_stay_within_budget(budget, strategy):
     domain = ln.Domain(a=["x", "y"], b=ln.Integers(0, 2), c=ln.Coded(2, null="other"))
     try:
         plan = ln.plan(ln.marginals(domain, upto=2), budget, strategy=strategy)
@@ -347,7 +347,7 @@ def test_no_row_costs_more_than_the_budget_in_a_hidden_cell(budget, strategy):
     assert costs.max() >= allowed * (1 - 1e-3)
 
 
-def test_unit_changes_counts_by_max_rows_whatever_is_missing():
+def test_unit_changes_counts_by_at_most_max_rows():
     rng = np.random.default_rng(3)
     for _ in range(20):
         rows, domain = drawn_rows(rng, 60), drawn_domain(rng)

@@ -44,7 +44,7 @@ def rows():
 @pytest.mark.parametrize(
     "budget", [ln.PureDP("0.6"), ln.ApproxDP("0.9", "1e-6"), ln.ZCDP("0.3")], ids=repr
 )
-def test_its_error_is_that_of_least_squares_over_its_own_rows(budget) -> None:
+def test_user_strategy_error_is_least_squares(budget) -> None:
     plan = ln.plan(PREFIX, budget, strategy=TREE)
     made = plan.measured()
     exact = np.trace(
@@ -58,7 +58,7 @@ def test_its_error_is_that_of_least_squares_over_its_own_rows(budget) -> None:
     assert covers(plan.privacy.budget, cost(made))
 
 
-def test_a_registered_planner_given_as_a_function_is_the_same_plan() -> None:
+def test_registered_function_gives_the_same_plan() -> None:
     by_name = ln.plan(MIXED, ln.ZCDP(1), strategy="hierarchy")
     own = ln.plan(MIXED, ln.ZCDP(1), strategy=PLANNERS["hierarchy"].propose)
     assert own.expected_error() == by_name.expected_error()
@@ -72,13 +72,13 @@ def test_a_registered_planner_given_as_a_function_is_the_same_plan() -> None:
 @pytest.mark.parametrize(
     "given", [TREE, TREE.tolist(), TREE.astype(float), {"age": TREE}, lambda _: TREE], ids=range(5)
 )
-def test_every_way_to_give_it_is_the_same_plan(given) -> None:
+def test_every_form_of_user_strategy_gives_one_plan(given) -> None:
     assert ln.plan(PREFIX, ln.PureDP(1), strategy=given) == ln.plan(
         PREFIX, ln.PureDP(1), strategy={"age": ln.matrix(TREE.tolist())}
     )
 
 
-def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() -> None:
+def test_real_strategies_are_rounded_and_cost_integers() -> None:
     random = np.random.default_rng(0)
     real = np.vstack([np.eye(CELLS), random.random((3, CELLS))])
     plan = ln.plan(PREFIX, ln.ZCDP(1), strategy=real)
@@ -91,7 +91,7 @@ def test_real_numbers_are_rounded_to_a_grid_and_cost_what_the_integers_cost() ->
     ).expected_error().total_squared_error == pytest.approx(exact, rel=1e-3)
 
 
-def test_many_cells_are_measured_in_the_runs_that_it_tells_apart() -> None:
+def test_user_strategy_merges_cells_it_cannot_separate() -> None:
     edges = [0, 10, 500, 501, 3000, 5000]
     pairs = [(low, high - 1) for low, high in pairwise(edges)]
     runs = np.array([[low <= cell <= high for cell in range(5000)] for low, high in pairs])
@@ -113,7 +113,7 @@ def test_many_cells_are_measured_in_the_runs_that_it_tells_apart() -> None:
         ln.plan(ln.queries(asked.domain, age=ln.ranges([(0, 5)])), ln.PureDP(1), strategy=runs)
 
 
-def test_targets_the_least_budget_and_objectives_are_planned_with_it(rows) -> None:
+def test_user_strategy_serves_targets_and_objectives(rows) -> None:
     asked = PREFIX.within(margin=40) + ln.queries(DOMAIN, sex="identity").within(margin=5)
     least = ln.plan(asked, ln.Least("rho"), strategy={"age": TREE})
     worst = ln.plan(asked, least.privacy, strategy={"age": TREE}, objective="worst")
@@ -128,7 +128,7 @@ def test_targets_the_least_budget_and_objectives_are_planned_with_it(rows) -> No
 
 
 @pytest.mark.usefixtures("kept_plans")
-def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() -> None:
+def test_user_strategy_does_not_reuse_cached_plans() -> None:
     first, second = (
         ln.plan(PREFIX, ln.PureDP(1), strategy=one) for one in (TREE, np.eye(CELLS, dtype=int))
     )
@@ -174,12 +174,12 @@ def test_a_plan_is_not_taken_from_those_that_were_kept_for_another_strategy() ->
         (np.ones((1, CELLS)), "The measurements do not determine age:prefix"),
     ],
 )
-def test_what_is_no_strategy_is_refused(given, message) -> None:
+def test_invalid_user_strategy_is_refused(given, message) -> None:
     with pytest.raises(InputError, match=message):
         ln.plan(PREFIX, ln.PureDP(1), strategy=given)
 
 
-def test_one_array_is_refused_where_several_attributes_are_asked_about() -> None:
+def test_single_array_needs_a_single_attribute() -> None:
     with pytest.raises(
         InputError,
         match="a mapping from attributes to arrays; got 'one array for 2 attributes \\(sex, "
@@ -188,7 +188,7 @@ def test_one_array_is_refused_where_several_attributes_are_asked_about() -> None
         ln.plan(MIXED, ln.PureDP(1), strategy=TREE)
 
 
-def test_a_strategy_that_tells_the_questions_and_not_every_cell_is_enough() -> None:
+def test_user_strategy_may_miss_unqueried_cells() -> None:
     asked = ln.queries(DOMAIN, sex="identity", age=ln.ranges([(0, 3), (4, 11)])) + ln.queries(
         DOMAIN, age=ln.ranges([(0, 3)])
     )

@@ -301,9 +301,7 @@ strategy = "{strategy}"
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(FILES, cycle(RELATIONS))])
-def test_the_command_does_the_same_on_every_neighbouring_file(
-    replay: Replay, name: str, kind: str
-) -> None:
+def test_command_behaves_alike_on_neighbouring_files(replay: Replay, name: str, kind: str) -> None:
     replay.patch.setenv(
         "LEASTNOISE_PROGRESS", "off"
     )  # tells the data holder how far reading is; it never reaches a file
@@ -328,9 +326,7 @@ def test_the_command_does_the_same_on_every_neighbouring_file(
 
 
 @pytest.mark.parametrize(("name", "kind"), [*zip(IN_MEMORY, cycle(RELATIONS))])
-def test_a_release_does_the_same_on_every_neighbouring_frame(
-    replay: Replay, name: str, kind: str
-) -> None:
+def test_release_behaves_alike_on_neighbouring_frames(replay: Replay, name: str, kind: str) -> None:
     made = made_for("linear", kind)
     replay.check(
         lambda rows: replay.release(made, IN_MEMORY[name](rows)),

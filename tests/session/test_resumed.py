@@ -28,7 +28,7 @@ def book(tmp_path) -> ln.Ledger:
     return ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(3)))
 
 
-def test_what_cannot_be_finished_takes_nothing_from_the_others(tmp_path, book) -> None:
+def test_unfinishable_release_does_not_block_others(tmp_path, book) -> None:
     for out in (tmp_path / "a", None, tmp_path / "c"):
         with stopped(_release_job, "build_release") as told:
             ln.release(PLAN, PEOPLE, ledger=book, out=out)
@@ -51,7 +51,7 @@ def test_what_cannot_be_finished_takes_nothing_from_the_others(tmp_path, book) -
     )
 
 
-def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_path, book) -> None:
+def test_changed_plan_is_not_reported_unpaid(tmp_path, book) -> None:
     plan = ln.plan(
         ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="prefix"), ln.PureDP(1), strategy="dawa"
     )
@@ -70,9 +70,7 @@ def test_a_plan_that_is_carried_out_otherwise_now_is_not_said_to_be_unpaid(tmp_p
     assert len(ln.resume(book)) == 1
 
 
-def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_paid(
-    tmp_path, book
-) -> None:
+def test_full_disk_in_writer_thread_loses_nothing(tmp_path, book) -> None:
     plan = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"], age=[1, 2, 3]), ways=1), ln.PureDP(1))
     usual = _writing._write_result
     with pytest.MonkeyPatch.context() as patch:
@@ -99,9 +97,7 @@ def test_a_disk_that_is_full_for_the_thread_that_writes_loses_nothing_that_was_p
         assert pd.read_csv(file)["answer"].tolist() == table.answer.reshape(-1).tolist()
 
 
-def test_the_same_call_again_finishes_the_release_with_the_options_that_it_has_now(
-    tmp_path, book
-) -> None:
+def test_repeated_call_finishes_with_current_options(tmp_path, book) -> None:
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
     finished = ln.release(
@@ -120,9 +116,7 @@ def next_month(book: ln.Ledger, patch: pytest.MonkeyPatch) -> dt.date:
 
 
 @pytest.mark.parametrize("out", [True, False])
-def test_resume_reads_no_rows_of_another_period_of_the_budget(
-    tmp_path, monkeypatch, book, out: bool
-) -> None:
+def test_resume_reads_no_rows_of_another_period(tmp_path, monkeypatch, book, out: bool) -> None:
     """The data of the next month hold other people, who have a budget of their own."""
     book = book.set_budget(ln.PureDP(1), period="month")
     target = tmp_path / "a" if out else None
@@ -140,9 +134,7 @@ def test_resume_reads_no_rows_of_another_period_of_the_budget(
     assert book.left().epsilon == 0
 
 
-def test_resume_finishes_what_was_drawn_in_another_period_of_the_budget(
-    tmp_path, monkeypatch, book
-) -> None:
+def test_resume_finishes_draws_of_another_period(tmp_path, monkeypatch, book) -> None:
     book = book.set_budget(ln.PureDP(1), period="month")
     with stopped(_release_job, "build_release"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
@@ -152,14 +144,14 @@ def test_resume_finishes_what_was_drawn_in_another_period_of_the_budget(
     assert book.left().epsilon == 1
 
 
-def test_resume_in_the_same_period_of_the_budget_reads_the_rows(tmp_path, book) -> None:
+def test_resume_reads_rows_in_the_same_period(tmp_path, book) -> None:
     book = book.set_budget(ln.PureDP(1), period="year")
     with stopped(ln.Ledger, "begin"):
         ln.release(PLAN, PEOPLE, ledger=book, out=tmp_path / "a")
     assert len(ln.resume(book, source=PEOPLE)) == 1
 
 
-def test_a_guard_is_not_paid_again_after_a_run_was_stopped(tmp_path, monkeypatch) -> None:
+def test_guard_is_paid_once_across_stops(tmp_path, monkeypatch) -> None:
     """On a ledger that has just enough for guard and release."""
     options = ln.Options(guard="1/100")
     plan = ln.plan(PLAN.workload, ln.PureDP(99))

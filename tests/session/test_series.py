@@ -132,7 +132,7 @@ def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_series_without_a_column_of_units_is_warned_about(office: Office) -> None:
+def test_series_without_unit_column_is_warned_about(office: Office) -> None:
     (warning,) = [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
     assert (
         "a row whose date is moved after its period was closed counts once more each time"
@@ -164,7 +164,7 @@ def test_series_count_rows_without_a_sex_in_tables_without_sex(office: Office, u
         assert totals["q2", f"month <= 2024-{month:02}"] == pytest.approx(so_far, abs=1)
 
 
-def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Office) -> None:
+def test_series_is_paid_once_and_never_changes(office: Office) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     first = office.publish("2024-02-10")
     assert (
@@ -219,7 +219,7 @@ def test_a_series_is_paid_once_and_what_was_published_never_changes(office: Offi
     }
 
 
-def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) -> None:
+def test_python_publishes_due_periods(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     office.on("2024-04-01")
@@ -237,7 +237,7 @@ def test_python_publishes_what_is_due_of_a_spec_with_a_series(office: Office) ->
         ln.release_series(what, what.source, out=out)
 
 
-def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_which_few_rows_are_used(
+def test_series_guard_is_paid_once_and_can_stop_it(
     office: Office,
 ) -> None:
     office.spec(("[series]", '[plan]\nguard = "1/100"\n[series]'))
@@ -258,7 +258,7 @@ def test_a_guard_is_paid_once_before_the_first_period_and_stops_a_series_of_whic
     assert used == [70, 70]
 
 
-def test_sums_means_and_units_are_published_period_by_period(office: Office) -> None:
+def test_sums_means_and_units_are_published_by_period(office: Office) -> None:
     asked = """means = { of = "paid", by = ["month", "sex"] }
 [[workload]]
 queries = { month = "prefix" }
@@ -293,7 +293,7 @@ count = "units"
     assert '["paid", ["month", "sex"]' in office.private[0].read_text()
 
 
-def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_the_difference(
+def test_changes_are_published_with_difference_errors(
     office: Office,
 ) -> None:
     office.spec(("{ rolling = 3 }", "{ change = 2 }"), ('rho = "1000"', 'rho = "1/2"'))
@@ -319,7 +319,7 @@ def test_changes_are_published_when_the_later_period_is_over_with_the_error_of_t
         office.publish("2024-05-02")
 
 
-def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so(
+def test_late_rows_count_on_arrival_if_declared(
     office: Office,
 ) -> None:
     office.spec(late="arrival")
@@ -339,7 +339,7 @@ def test_late_rows_count_in_the_period_in_which_they_come_where_the_spec_says_so
     }
 
 
-def test_another_spec_is_a_series_with_a_directory_and_a_payment_of_its_own(office: Office) -> None:
+def test_other_spec_is_a_series_of_its_own(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     office.publish("2024-02-10")
     office.book.set_budget(ln.ZCDP(2000))
@@ -364,7 +364,7 @@ def test_another_spec_is_a_series_with_a_directory_and_a_payment_of_its_own(offi
 
 
 @pytest.mark.filterwarnings("ignore:Release . of .* was stopped before it was published")
-def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_drawn(
+def test_stopped_series_run_resumes_with_its_draws(
     office: Office,
 ) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
@@ -382,7 +382,7 @@ def test_a_run_that_is_stopped_before_it_publishes_is_resumed_with_what_was_draw
     assert ln.resume(office.book) == []
 
 
-def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_published(
+def test_lost_private_file_ends_the_series(
     office: Office,
 ) -> None:
     office.come(*rows_of(1, 30, 40))
@@ -399,7 +399,7 @@ def test_a_lost_file_of_counts_ends_the_series_and_says_what_can_still_be_publis
     assert [one.name for one in office.publish("2024-03-10").releases] == ["2024-02"]
 
 
-def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_period_again(
+def test_restored_ledger_copy_draws_no_period_twice(
     office: Office,
 ) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
@@ -415,7 +415,7 @@ def test_a_ledger_that_was_put_back_from_a_copy_with_its_private_file_draws_no_p
         office.publish("2024-04-10")
 
 
-def test_a_series_goes_on_with_the_second_table_that_it_was_paid_for(office: Office) -> None:
+def test_series_continues_with_its_second_table(office: Office) -> None:
     office.come(*rows_of(1, 30, 40), *rows_of(2, 10, 20))
     (office.folder / "visits.csv").write_text(
         "\n".join(["day,sex", *map(",".join, office.rows), ""])
@@ -430,7 +430,7 @@ def test_a_series_goes_on_with_the_second_table_that_it_was_paid_for(office: Off
     assert [one.name for one in ln.release_series(what, both, **given)] == ["2024-02"]
 
 
-def test_periods_that_are_not_over_are_refused_before_anything_is_paid(office: Office) -> None:
+def test_unfinished_periods_are_refused_unpaid(office: Office) -> None:
     office.come(*rows_of(1, 30, 40))
     with pytest.raises(ln.InputError, match="No period is over yet"):
         office.publish("2024-01-31")
@@ -504,15 +504,13 @@ def test_a_plan_of_a_series_is_no_plan_of_one_release(office: Office) -> None:
         ),
     ],
 )
-def test_what_a_series_cannot_be_is_refused(
-    office: Office, change: tuple[str, ...], words: str
-) -> None:
+def test_invalid_series_are_refused(office: Office, change: tuple[str, ...], words: str) -> None:
     office.spec(change[:2], change[2:] or ("", ""))
     with pytest.raises(ln.InputError, match=words):
         plan_spec(office.asked)
 
 
-def test_units_have_so_many_rows_in_each_period_and_the_price_is_in_the_plan(
+def test_series_cost_covers_max_rows_in_every_period(
     office: Office,
 ) -> None:
     office.spec(('"1000"', '"40000"'), unit='unit = { column = "person", max_rows = 2 }')
@@ -560,7 +558,7 @@ def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
             )
 
 
-def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_end() -> None:
+def test_period_release_matches_error_at_the_end() -> None:
     asked = ln.queries(made_up(64), day="prefix")
     plan = planned(asked, ln.ZCDP("1/2"))
     assert plan.expected_error().tables[0].rmse == pytest.approx(2.0999, abs=5e-5)
@@ -574,7 +572,7 @@ def test_publishing_period_by_period_has_the_least_error_of_waiting_until_the_en
         assert total == pytest.approx(sum(one**2 for one in promised[:periods]), rel=1e-9)
 
 
-def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_later_ones_improve_earlier_numbers(
+def test_pure_series_hierarchies_improve_earlier_numbers(
     tmp_path,
 ) -> None:
     plan = planned(ln.queries(made_up(60), day="prefix"), ln.PureDP(1))
@@ -592,7 +590,7 @@ def test_under_a_pure_budget_hierarchies_are_measured_when_they_are_over_and_lat
     assert np.sqrt(np.mean(np.square(ends[::2]))) == pytest.approx(promised[9], rel=0.4)
 
 
-def test_very_long_series_are_planned_by_a_form_that_is_near_the_optimum() -> None:
+def test_long_series_are_planned_near_the_optimum() -> None:
     plan = planned(ln.queries(made_up(700), day="prefix"), ln.ZCDP("1/2"))
     assert plan.expected_error().times_least < 1.04
     early = [errors[0] ** 2 for errors in period_errors(plan).values()][:300]
@@ -610,7 +608,7 @@ def dated(days: np.ndarray, **columns: Any) -> pd.DataFrame:
     [ln.ZCDP("1/8"), ln.ApproxDP(1, "1e-6"), ln.PureDP(1)],
     ids=["rho", "delta", "epsilon"],
 )
-def test_sums_have_the_error_that_was_promised_for_their_period(tmp_path, budget: Any) -> None:
+def test_series_sums_have_promised_errors(tmp_path, budget: Any) -> None:
     periods, seeds, random = 5, 6, np.random.default_rng(6)
     domain = made_up(
         periods, group=ln.Coded(40), measures={"pay": ln.Measure("pay", -3, 40, unit="0.5")}
@@ -684,7 +682,7 @@ def test_an_older_ledger_of_a_series_is_noticed(office: Office) -> None:
         office.publish("2024-02-11")
 
 
-def test_the_private_file_lies_beside_the_ledger_itself(office: Office) -> None:
+def test_private_file_is_beside_the_ledger(office: Office) -> None:
     kept = office.folder / "kept"
     kept.mkdir()
     ln.Ledger.create(kept / "real.ledger", "visits", ln.Privacy(ln.ZCDP(5000)))
@@ -707,7 +705,7 @@ def test_a_series_is_not_paid_from_a_budget_by_periods(office: Office) -> None:
     assert office.private == []
 
 
-def test_a_begun_series_draws_nothing_in_a_later_period_of_the_budget(
+def test_series_draws_nothing_in_a_later_budget_period(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows of a later month may be those of other people, who have a budget of their own."""
@@ -727,7 +725,7 @@ def test_a_begun_series_draws_nothing_in_a_later_period_of_the_budget(
 
 
 @pytest.mark.parametrize("when", ["between the payments", "before the first period"])
-def test_a_guarded_series_goes_on_after_it_was_killed(
+def test_killed_guarded_series_continues(
     office: Office, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """The guard that was paid is not paid again, on a ledger that has just enough for both."""
@@ -763,9 +761,7 @@ def of_units(asked: ln.Workload, budget: Any, rows: int = 1, neighbours: str = "
     ("neighbours", "rows", "std"),
     [("add_remove", 1, 50), ("add_remove", 3, 450), ("replace", 1, 50)],
 )
-def test_counts_of_units_in_periods_cost_the_root_of_the_sum_of_squares(
-    neighbours: str, rows: int, std: float
-) -> None:
+def test_period_unit_counts_cost_root_of_squares(neighbours: str, rows: int, std: float) -> None:
     """Of 50 periods, at a rho of 1/2: a unit of one row in one period would have an error of 1."""
     asked = ln.queries(made_up(50), day="identity")
     expected = of_units(asked, ln.ZCDP("1/2"), rows, neighbours).expected_error()
@@ -773,7 +769,7 @@ def test_counts_of_units_in_periods_cost_the_root_of_the_sum_of_squares(
     assert 1 <= expected.times_least < 2
 
 
-def test_active_units_cost_the_root_of_the_number_of_periods() -> None:
+def test_active_units_cost_root_of_periods() -> None:
     """However many rows a unit may have in a period, it is counted once in each."""
     domain = made_up(50, group=ln.Coded(3))
     asked = ln.queries(domain, day="identity", count="units")
@@ -798,7 +794,7 @@ def test_series_of_units_come_near_the_bound(asked: str) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.ZCDP("1/8"), ln.PureDP(1)], ids=["rho", "epsilon"])
-def test_units_have_the_error_that_was_promised_for_their_period(tmp_path, budget: Any) -> None:
+def test_series_units_have_promised_errors(tmp_path, budget: Any) -> None:
     random, periods, seeds = np.random.default_rng(2), 6, 40
     domain = made_up(periods, group=ln.Coded(40))
     asked = ln.queries(domain, day="identity", group="identity")
@@ -819,7 +815,7 @@ def test_units_have_the_error_that_was_promised_for_their_period(tmp_path, budge
     assert np.sqrt(ratios.mean()) == pytest.approx(1, abs=0.05)
 
 
-def test_series_of_units_beside_contrasts_have_scales_that_can_be_drawn() -> None:
+def test_series_of_units_beside_contrasts_is_drawable() -> None:
     """Contrasts of another attribute leave few bits for the weights of periods."""
     domain = made_up(30, group=ln.Coded(2), age=ln.Coded(2))
     asked = ln.queries(domain, day="prefix", group="identity", age="prefix")

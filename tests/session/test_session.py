@@ -30,7 +30,7 @@ DOMAIN = ln.Domain(
 WORKLOAD = ln.marginals(DOMAIN, upto=2, of=["sex", "age"])
 
 
-def test_attributes_and_measures_that_no_query_uses_are_not_read_and_drop_no_row() -> None:
+def test_unused_columns_are_not_read_and_drop_no_row() -> None:
     domain = ln.Domain(
         {"sex": ["F", "M"], "age": ln.Integers(0, 1), "absent": ["x"]},
         measures={"pay": ln.Measure("also absent", 0, 100)},
@@ -146,7 +146,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("call", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_what_cannot_be_used_is_refused_and_costs_nothing(tmp_path, call, message: str) -> None:
+def test_invalid_arguments_are_refused_unpaid(tmp_path, call, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         call(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -192,7 +192,7 @@ def error_of_dense_least_squares(plan: Plan) -> float:
 
 
 @pytest.mark.parametrize("strategy", PLANNERS)
-def test_estimates_are_dense_least_squares_whose_error_is_the_promised_one(strategy: str) -> None:
+def test_estimates_are_dense_least_squares_as_promised(strategy: str) -> None:
     """In the first two cases in which the strategy can be used, beginning elsewhere than the one before it."""
     used, first = 0, [*PLANNERS].index(strategy) % len(CASES)
     for budget, workload in [*CASES[first:], *CASES[:first]]:

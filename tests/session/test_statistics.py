@@ -79,7 +79,7 @@ def released(made: ln.Plan, tmp_path_factory) -> tuple[ln.Release, Path]:
     return ln.release(made, PEOPLE, seed=6, out=out), out
 
 
-def test_statistics_ask_for_the_tables_that_they_need() -> None:
+def test_statistics_add_their_tables_to_the_workload() -> None:
     what = spec(ASKED)
     asked = {product.name: str(product.weight) for product in what.workload}
     assert asked == {
@@ -98,7 +98,7 @@ def test_statistics_ask_for_the_tables_that_they_need() -> None:
     assert (same + same).statistics == same.statistics
 
 
-def test_a_plan_keeps_what_was_asked_for(made: ln.Plan) -> None:
+def test_plan_keeps_requested_statistics(made: ln.Plan) -> None:
     assert made.expected_error().times_least is not None
     assert ln.Plan.from_json(made.to_json()).workload == made.workload
     with pytest.raises(
@@ -136,7 +136,7 @@ def test_answers_are_files_with_labels(released: tuple[ln.Release, Path]) -> Non
     assert frame["mean"].tolist() == [float(row["mean"]) for row in means]
 
 
-def test_statistics_agree_with_the_tables_beside_them(released: tuple[ln.Release, Path]) -> None:
+def test_statistics_agree_with_their_tables(released: tuple[ln.Release, Path]) -> None:
     made, out = released
     own = made.statistics["s1"]
     counts, sums = (
@@ -244,7 +244,7 @@ def test_mistakes_are_named(part: str, message: str) -> None:
         spec(f"[[workload]]\n{part}\n")
 
 
-def test_what_a_plan_cannot_give_is_refused_before_it_is_paid() -> None:
+def test_unplanned_statistics_are_refused_unpaid() -> None:
     what = spec(ASKED)
     looks = ln.Plan(workload=what.workload, privacy=what.privacy, strategy="dawa")
     with pytest.raises(

@@ -102,7 +102,7 @@ def cut_sums(threshold: int) -> np.ndarray:
 
 
 @every_budget
-def test_error_bars_cover_the_noise_given_the_threshold(budget: Any) -> None:
+def test_sum_intervals_cover_noise_given_threshold(budget: Any) -> None:
     product = BY_SEX.products[0]
     first, facts = released(BY_SEX, TABLE, budget, 0)
     assert isinstance(first, TruncatedSumsEstimate)
@@ -121,7 +121,7 @@ def test_error_bars_cover_the_noise_given_the_threshold(budget: Any) -> None:
     assert np.mean(np.abs(scaled) < 2.2) > 0.93
 
 
-def test_more_budget_cuts_higher_and_the_loss_is_estimated() -> None:
+def test_larger_budget_raises_threshold_and_estimates_loss() -> None:
     asked = ln.queries(BY_SEX_DOMAIN, sum="wages") + ln.queries(
         BY_SEX_DOMAIN, sex="identity", sum="wages"
     )
@@ -215,7 +215,7 @@ def test_every_threshold_that_may_be_chosen_has_a_plan(budget: Any, top: int, as
         assert sums.fit_limited_sums(made, int(made.edges[cell])).blocks
 
 
-def test_a_table_of_too_many_cells_is_planned_where_what_is_asked_of_it_is_little() -> None:
+def test_large_table_with_few_sums_is_planned() -> None:
     domain = wages(0, 59_999, pay=ln.Integers(0, 59_999), group=ln.Coded(100_000))
     made = setting(ln.queries(domain, group="identity", sum="wages"), ln.PureDP(1))
     assert (
@@ -259,7 +259,7 @@ def buckets_of(made: Any, amounts: np.ndarray) -> np.ndarray:
 
 
 @every_budget
-def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
+def test_group_noise_is_exact_given_kept_cells(budget: Any) -> None:
     place, amounts = people(3000)
     made = sums.buckets_below(setting(BY_PLACE, budget), 1600)
     kept = np.arange(GROUPS) % (len(made.buckets.ends) + 1)
@@ -279,7 +279,7 @@ def test_noise_of_groups_is_exact_given_what_is_kept(budget: Any) -> None:
 
 
 @pytest.mark.parametrize("budget", [ln.PureDP("1/50"), ln.PureDP("1/2"), ln.ZCDP("1/100")], ids=str)
-def test_intervals_cover_the_sums_of_values_cut_at_the_threshold(budget: Any) -> None:
+def test_intervals_cover_sums_cut_at_the_threshold(budget: Any) -> None:
     place, amounts = people(4000)
     made, inside = setting(BY_PLACE, budget), []
     once, (wide, narrow) = (
@@ -323,7 +323,7 @@ def test_which_way_sums_are_measured() -> None:
         released(BY_PLACE, grouped(place, amounts), ln.PureDP(1), 0)[0].estimate(two.products[1])
 
 
-def test_the_buckets_are_read_wherever_the_number_stands() -> None:
+def test_buckets_are_read_at_any_attribute_position() -> None:
     """Groups before the number and behind it, as the domain has them."""
     place, amounts = people(500)
     made = sums.buckets_below(
@@ -368,7 +368,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("name", DAMAGED)
-def test_what_no_release_has_found_is_refused_when_it_is_read(name: str) -> None:
+def test_unknown_sum_findings_are_refused(name: str) -> None:
     plan = setting(BY_PLACE, ln.PureDP(1)).plan
     value = written(run(plan, grouped(*people(200)), 5))
     outcome_from_json(plan.to_json(), json.dumps(value))
@@ -403,7 +403,7 @@ def sums_of(amounts: np.ndarray) -> np.ndarray:
 
 
 @every_budget
-def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
+def test_noise_is_exact_given_dropped_buckets(budget: Any) -> None:
     """Also where something was left out, of which each answer falls short as is said of it."""
     amounts = amounts_of(3000)
     measured, exact = (
@@ -434,7 +434,7 @@ def test_noise_is_exact_given_what_is_left_out(budget: Any) -> None:
         assert is_one(squares)
 
 
-def test_a_maximum_far_above_all_values_does_no_harm_along_the_number() -> None:
+def test_high_maximum_does_no_harm_along_the_number() -> None:
     amounts = np.minimum(amounts_of(20_000), 600)
     for seed in range(5):
         estimator, facts = released(ALONG_PAY, along(amounts), ln.PureDP("1/10"), seed)
@@ -446,7 +446,7 @@ def test_a_maximum_far_above_all_values_does_no_harm_along_the_number() -> None:
         assert answer.approximation_std[:3].max() == 0
 
 
-def test_small_values_that_nobody_has_are_nothing() -> None:
+def test_unused_small_values_add_nothing() -> None:
     kept = [
         released(ALONG_PAY, along(amounts_of(20_000, 2100.0)), ln.PureDP("1/10"), seed)[1]
         for seed in range(10)
@@ -481,7 +481,7 @@ def weighted(asked: ln.Workload, budget: Any, seed: int) -> tuple[Any, Any, np.n
 
 
 @every_budget
-def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: Any) -> None:
+def test_kept_buckets_are_least_squares_without_the_rest(budget: Any) -> None:
     buckets, observation, rows, measured = weighted(ALONG_PAY, budget, 3)
     assert buckets.starts.tolist() == list(range(20))
     estimator = DroppedBucketsEstimate.of(observation, 2, 10, [(10, 20, 1000.0)])
@@ -501,7 +501,7 @@ def test_what_is_kept_is_least_squares_without_the_columns_of_the_rest(budget: A
         ({"matrix": np.random.default_rng(2).integers(0, 2, (7, 20)).tolist()}, BUDGETS[0]),
     ],
 )
-def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget: Any) -> None:
+def test_one_sided_bounds_match_full_least_squares(kind: object, budget: Any) -> None:
     """By dense algebra: the upper one leaves nothing out, the lower one takes back what is carried with a sign below 0."""
     asked = ln.queries(ALONG, pay=kind, sum="wages")
     buckets, observation, rows, measured = weighted(asked, budget, 3)
@@ -526,7 +526,7 @@ def test_sides_are_those_of_least_squares_with_all_columns(kind: object, budget:
     assert sides.least_std == pytest.approx(np.sqrt(noise * (lower**2).sum(axis=1)), rel=1e-6)
 
 
-def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
+def test_intervals_cover_sums_of_all_values_by_query() -> None:
     """Three records far above all others are left out in about half of the releases."""
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
     buckets, made = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
@@ -563,7 +563,7 @@ def test_intervals_hold_the_sums_of_all_values_query_by_query() -> None:
     assert np.mean(without, axis=0).min() < 0.8
 
 
-def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
+def test_stopping_threshold_is_chosen_without_cells_above() -> None:
     """Queries reach across buckets: what lies above blurs those below until it is taken for nothing."""
     long = wages(pay=ln.Bins(0, 4000, 80, closed="right"))
     buckets, made = sums.fit_bucket_sums(
@@ -599,7 +599,7 @@ def test_a_stop_is_chosen_anew_without_what_lies_above() -> None:
         (ln.Bins(0, 1600, 16, closed="right"), False),
     ],
 )
-def test_no_record_changes_the_sums_by_more_than_is_paid(kind: Any, by_group: bool) -> None:
+def test_record_changes_sums_within_the_paid_loss(kind: Any, by_group: bool) -> None:
     """By brute force, under every threshold: every cell, and in it every value that changes a measured sum most."""
     edges, epsilon = [int(end) for end in kind.edges], Fraction(1, 3)
     asked = {"sex": "identity"} if by_group else {"pay": "prefix"}
@@ -666,7 +666,7 @@ FEW = np.minimum(amounts_of(20_000), 700)
     ],
     ids=["truncated", "grouped", "bucketed"],
 )
-def test_releases_by_name_are_read_again_and_say_what_was_cut(
+def test_named_releases_round_trip_with_their_cut(
     tmp_path, asked, budget, rows, exact, regime, words
 ) -> None:
     plan, ledger, out = (
@@ -691,7 +691,7 @@ def test_releases_by_name_are_read_again_and_say_what_was_cut(
 
 
 @pytest.mark.parametrize("asked", [BY_SEX, ALONG_PAY], ids=["threshold", "bucketed"])
-def test_a_plan_from_a_file_is_checked_before_it_is_paid(asked: ln.Workload) -> None:
+def test_sums_plan_file_is_checked_unpaid(asked: ln.Workload) -> None:
     plan = setting(asked, ln.PureDP(1)).plan
     assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
     adaptive = replace(plan.details.adaptive, attributes=("sex",))
@@ -735,21 +735,19 @@ FINE, FINER = (
         (ln.queries(FINER, pay=ln.ranges([(1, 40), (20, 90)]), sum="wages"), "at most 4096 cells"),
     ],
 )
-def test_what_no_release_could_plan_is_refused_when_it_is_planned(
-    asked: ln.Workload, message: str
-) -> None:
+def test_unplannable_sums_are_refused_at_planning(asked: ln.Workload, message: str) -> None:
     with pytest.raises(InputError, match=message):
         setting(asked, ln.PureDP(1))
 
 
-def test_a_budget_without_noise_is_refused_before_payment() -> None:
+def test_budget_without_noise_is_refused_unpaid() -> None:
     plan = setting(BY_PLACE, ln.PureDP(10**6)).plan
     with pytest.raises(InputError, match="The budget is so large that the noise of pay vanishes"):
         mechanism_of(plan).prepare(plan)
 
 
 @pytest.mark.parametrize("name", ["bucketed_sums", "grouped_sums"])
-def test_names_of_earlier_versions_name_the_one_there_is(name: str) -> None:
+def test_strategy_aliases_name_truncated_sums(name: str) -> None:
     with pytest.raises(InputError, match="Did you mean 'truncated_sums'"):
         one_of("[plan] strategy", name, ("auto", *PLANNERS, *BY_NAME))
 
@@ -773,9 +771,7 @@ def planned(asked: dict[str, str], budget: Any, pay: Any, *bounds: Any) -> Plan:
 
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("amount", ["1", "4"])
-def test_bounds_too_large_for_the_counts_beside_them_are_refused_before_payment(
-    asked: dict[str, str], amount: str
-) -> None:
+def test_bounds_too_large_beside_counts_are_refused(asked: dict[str, str], amount: str) -> None:
     """Counts need a finer grid than sums under (epsilon, delta), and what was measured is kept on the finer one."""
     refused, cells = [], np.arange(40) % 8
     tried = (20_000, 400_000, 1_500_000, 4_000_000, 20_000_000)
@@ -822,9 +818,7 @@ def test_values_below_the_lower_bound_are_raised_to_it(asked: dict[str, str]) ->
 
 @pytest.mark.parametrize("asked", WAYS[:2])
 @pytest.mark.parametrize("most", [12_800, 40_000])
-def test_nulls_in_a_cell_of_their_own_do_not_move_the_threshold(
-    asked: dict[str, str], most: int
-) -> None:
+def test_nulls_in_own_cell_do_not_move_the_threshold(asked: dict[str, str], most: int) -> None:
     """They add the lower bound; a third of the rows, counted above every threshold, would have driven it up."""
     random, edges = np.random.default_rng(1), [0, *EDGES.tolist()]
     amounts = np.where(random.random(3000) < 1 / 3, 0, random.integers(1, 400, 3000))

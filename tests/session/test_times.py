@@ -95,7 +95,7 @@ def first_draw(tmp_path, monkeypatch):
 
 
 @few_and_many
-def test_all_that_is_published_is_younger_than_the_first_noise(rows, tmp_path, first_draw):
+def test_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     out = tmp_path / "new" / "folder" / "out"
     ln.release(PLAN, people(rows), ledger=tmp_path / "people.ledger", out=out, options=FORMATS)
     published = [out.parents[1], out.parents[0], out, *out.rglob("*")]
@@ -130,9 +130,7 @@ def test_found_categories_are_younger_than_their_noise(rows, stop, tmp_path, fir
 
 
 @few_and_many
-def test_what_a_resumed_release_publishes_and_its_exports_are_younger_too(
-    rows, tmp_path, first_draw
-):
+def test_resumed_publications_are_younger_than_first_noise(rows, tmp_path, first_draw):
     """Stopped when its numbers were measured, with a folder of its own above it, and exported in every form."""
     out, book = (
         tmp_path / "new" / "out",

@@ -62,7 +62,7 @@ def plan() -> ln.Plan:
 
 
 @pytest.mark.parametrize("rows", [5, 40])
-def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(rows: int) -> None:
+def test_units_count_once_per_cell_and_in_total(rows: int) -> None:
     asked = spec(("max_rows = 5", f"max_rows = {rows}"), ('epsilon = "1"', 'epsilon = "5000"'))
     release = ln.release(ln.plan(asked.workload, asked.privacy), SHOP, seed=1)
     found = {table.name: table.answer.round().astype(int).tolist() for table in release.tables}
@@ -78,7 +78,7 @@ def test_units_are_counted_once_in_a_cell_and_once_in_all_by_what_is_their_own(r
         assert sum(found["sum of revenue by region"]) < 0.9 * sum(revenue)
 
 
-def test_rows_and_units_share_the_budget_and_units_of_their_own_attributes_cost_a_single_row(
+def test_rows_and_units_share_the_budget(
     plan: ln.Plan,
 ) -> None:
     paid = {view.blocks[0].measure: cost(view).epsilon for view in views(plan.measured())}
@@ -111,7 +111,7 @@ def test_errors_are_those_promised(budget: str) -> None:
     assert plan.expected_error().lower_bound <= plan.expected_error().total_squared_error
 
 
-def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
+def test_files_and_report_describe_the_unit(plan: ln.Plan, tmp_path) -> None:
     ln.release(
         plan,
         SHOP,
@@ -189,12 +189,12 @@ def test_files_and_report_say_what_a_unit_is(plan: ln.Plan, tmp_path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_counted_is_refused(old: str, new: str, message: str) -> None:
+def test_uncountable_units_are_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         spec((old, new))
 
 
-def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(plan: ln.Plan) -> None:
+def test_other_mechanisms_refuse_counts_of_units(plan: ln.Plan) -> None:
     domain = ln.Domain(month=ln.Integers(0, 3))
     asked, privacy = (
         ln.marginals(domain, ways=1, count="units"),
@@ -214,7 +214,7 @@ def test_mechanisms_for_sums_audits_and_means_refuse_counts_of_units(plan: ln.Pl
         ln.plan(asked, ln.PureDP(1))
 
 
-def test_workloads_of_rows_and_of_units_are_put_together() -> None:
+def test_workloads_of_rows_and_units_add() -> None:
     domain = ln.Domain(region=["N", "S"], month=ln.Coded(2))
     rows, units = (
         ln.marginals(domain, ways=1),
@@ -270,7 +270,7 @@ def answers(asked, source=VISITS):
 @pytest.mark.parametrize("cell", ["", PER_CELL])
 @pytest.mark.parametrize("more", ["", ROWS_TOO])
 @pytest.mark.parametrize("source", ["frame", "file", "relation"])
-def test_people_with_many_rows_in_a_cell_count_in_their_others(cell, more, source, tmp_path):
+def test_units_with_many_rows_count_in_other_cells(cell, more, source, tmp_path):
     data = VISITS
     if source == "file":
         VISITS.to_csv(data := tmp_path / "visits.csv", index=False)
@@ -285,7 +285,7 @@ def test_people_with_many_rows_in_a_cell_count_in_their_others(cell, more, sourc
         assert sum(found["month"]) == pytest.approx(500, abs=1)
 
 
-def test_a_limit_by_cell_is_advised_against_only_where_rows_count():
+def test_cell_limit_advice_applies_to_rows_only():
     for more, warned in (("", False), (ROWS_TOO, True)):
         asked = visits(PER_CELL, more)
         plan = ln.plan(asked.workload, asked.privacy)

@@ -121,7 +121,7 @@ def test_intervals_hold_weighted_means(budget) -> None:
     assert all((one.low >= -10).all() and (one.high <= 90).all() for one in found)
 
 
-def test_means_without_weights_are_refused_with_the_name_of_the_weighted_ones() -> None:
+def test_unweighted_means_name_the_weighted_measure() -> None:
     domain = parse_spec(SPEC, Path()).domain
     asked = ln.mean_queries(domain, "pay", by=["region"]).weighted_by("weight")
     (release,) = releases(ln.plan(asked, ln.PureDP(1)), PEOPLE, [1])
@@ -129,7 +129,7 @@ def test_means_without_weights_are_refused_with_the_name_of_the_weighted_ones() 
         ln.means(release, "pay", by=["region"])
 
 
-def test_what_a_weight_costs_is_said_and_true() -> None:
+def test_stated_cost_of_weights_is_true() -> None:
     domain = parse_spec(SPEC, Path()).domain
     asked = ln.queries(domain, region="identity")
     rows, weighted = (
@@ -155,7 +155,7 @@ def test_what_a_weight_costs_is_said_and_true() -> None:
     assert "um höchstens 5.400:" in both[2]
 
 
-def test_no_bound_is_above_what_the_rows_allow() -> None:
+def test_weighted_bounds_stay_within_row_limits() -> None:
     """The lower bound is that of rows which exist: a weight, and a value times this weight."""
     domain = ln.Domain(
         sex=["f", "m"], measures={"pay": Measure("pay", 0, 10), "w": Measure("w", 0, 5)}
@@ -232,7 +232,7 @@ MEAN = {
 
 @pytest.mark.parametrize("budget", [ln.PureDP(8), ln.ZCDP(2)], ids=["pure", "gaussian"])
 @pytest.mark.parametrize("target", ["margin", "rmse"])
-def test_error_of_a_weighted_mean_at_a_public_size_holds(budget, target: str) -> None:
+def test_weighted_mean_error_holds_at_public_size(budget, target: str) -> None:
     domain = parse_spec(SPEC, Path()).domain
     size = min(SUM_OF_WEIGHTS.values())
     asked = ln.mean_queries(domain, "pay", by=["region"], size=size, **{target: 3})
@@ -256,7 +256,7 @@ def test_error_of_a_weighted_mean_at_a_public_size_holds(budget, target: str) ->
         assert np.max(halves) <= 1.05 * reached.error
 
 
-def test_a_weighted_mean_with_a_size_is_planned_from_a_spec(tmp_path: Path) -> None:
+def test_spec_plans_weighted_mean_with_size(tmp_path: Path) -> None:
     changed = SPEC.replace('weighted_by = "weight"', 'weighted_by = "weight"\nsize = 10000', 1)
     spec = parse_spec(changed, tmp_path)
     assert [asked.size for asked in spec.workload.statistics] == [10000]

@@ -70,7 +70,7 @@ def test_bounds_beyond_the_limit_are_refused_once(clip, unit, larger, weighted):
     assert str(error.value).endswith(f"or a larger unit, such as {larger}.")
 
 
-def test_bounds_beyond_the_limit_with_a_weight_are_refused():
+def test_weighted_bounds_beyond_limit_are_refused():
     assert parse_spec(spec(f"[0, {MOST // 2000}]", more='weighted_by = "w"'), Path())
     with pytest.raises(ln.InputError, match="high of v times w must be between -1073741823 and"):
         parse_spec(spec(f"[0, {MOST // 2000 + 1}]", more='weighted_by = "w"'), Path())

@@ -82,7 +82,7 @@ def level(kind: str, levels: str, **_) -> ln.Domain:
         ("integers = [10000, 29999]", "{ digits = 1 }", ("1", "2"), (10000, 10000)),
     ],
 )
-def test_groups_in_a_line_are_the_maps_they_stand_for(kind, levels, labels, sizes):
+def test_inline_groups_equal_their_maps(kind, levels, labels, sizes):
     made = level(kind, levels)
     assert made.labels == labels
     assert tuple(made.cells.count(place) for place in range(len(labels))) == tuple(sizes)
@@ -240,7 +240,7 @@ def test_quantiles_and_means_show_texts_too():
         ("source", None),
     ],
 )
-def test_wrong_options_are_refused_and_those_that_are_not_said_are_not_written(name, wrong):
+def test_wrong_options_are_refused_defaults_omitted(name, wrong):
     of_labels = "labels must be a mapping from attributes to texts of their codes"
     with pytest.raises(
         ln.InputError, match=of_labels if name == "labels" else f"{name} must be a text of one line"

@@ -29,7 +29,7 @@ def spec_of(impossible: str, strategy: str = "model") -> Spec:
     return parse_spec(SPEC.format(impossible=impossible, strategy=strategy), Path())
 
 
-def test_intervals_of_numbers_and_dates_and_lists_of_cells():
+def test_impossible_takes_intervals_dates_and_lists():
     more = '[[impossible]]\nage = [0, 2]\njob = ["driver", "nurse"]\n[[impossible]]\njob = ["none"]\nseen = ["2024-02", "2024-04"]'
     spec = spec_of(more)
     assert spec.impossible == ({"age": (0, 1, 2), "job": (1, 2)}, {"job": (0,), "seen": (1, 2, 3)})
@@ -48,7 +48,7 @@ def test_intervals_of_numbers_and_dates_and_lists_of_cells():
         ("[[impossible]]\nage = 3", "ranges, predicates and matrix"),
     ],
 )
-def test_what_is_no_combination_is_refused(impossible, message):
+def test_invalid_combination_is_refused(impossible, message):
     text = SPEC.format(
         impossible=impossible if impossible.startswith("[") else "", strategy="model"
     )

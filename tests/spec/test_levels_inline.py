@@ -26,7 +26,7 @@ def inline(attribute: str, groups: str):
     return level(f"{attribute}\nlevels.group = {{ groups = {groups} }}")
 
 
-def test_overlapping_groups_are_refused_inline_as_from_a_file(tmp_path):
+def test_overlapping_groups_are_refused_everywhere(tmp_path):
     message = "levels.group must give every key one value; '3' has 'low' and 'mid'"
     with pytest.raises(ln.InputError, match=message):
         inline("integers = [1, 6]", OVERLAP)
@@ -91,7 +91,7 @@ def test_public_counts_of_overlapping_groups_are_refused():
         ("categories = ['a', 'b']", "{ x = ['a', 'b', 'other'] }", "got 'other'"),
     ],
 )
-def test_group_lists_that_divide_no_attribute_are_refused(attribute, groups, message):
+def test_groups_that_do_not_partition_are_refused(attribute, groups, message):
     with pytest.raises(ln.InputError, match=message):
         inline(attribute, groups)
 
@@ -113,7 +113,7 @@ def test_other_is_a_cell_that_a_group_may_hold(tmp_path):
         inline(attribute, "{ low = ['a', 'b', 'other'], rest = ['c', 'other'] }")
 
 
-def test_released_groups_with_other_are_those_of_the_rows(tmp_path):
+def test_released_groups_with_other_match_the_rows(tmp_path):
     attribute = (
         "categories = ['a', 'b']\noutside = 'other'\n"
         "levels.group = { groups = { low = ['a'], rest = ['b', 'other'] } }"
@@ -126,7 +126,7 @@ def test_released_groups_with_other_are_those_of_the_rows(tmp_path):
     assert ln.Domain.from_json(domain.to_json()) == domain
 
 
-def test_levels_in_json_are_checked_as_they_were_written():
+def test_json_levels_get_the_same_checks():
     kind = ln.Integers(0, 3, levels={"half": {0: "low", 1: "low", 2: "high", 3: "high"}})
     domain = ln.Domain(x=kind)
     assert ln.Domain.from_json(domain.to_json()) == domain
@@ -158,7 +158,7 @@ def test_levels_in_json_are_checked_as_they_were_written():
         ({"g": {0: "a", 1: None}}, "a group of the level 'g' must be text"),
     ],
 )
-def test_levels_in_python_are_checked_like_those_of_a_spec(levels, message):
+def test_python_levels_get_the_checks_of_a_spec(levels, message):
     with pytest.raises(ln.InputError, match=message):
         ln.Integers(0, 1, levels=levels)
 

@@ -159,7 +159,7 @@ def test_the_promised_error_is_that_of_releases(budget: str, strategy: str, aske
 
 
 @pytest.mark.parametrize("of", [BOTH, f"[[public]]\ncounts = {ROWS}"])
-def test_what_is_simulated_of_the_noise_does_not_move_what_is_public(of: str):
+def test_simulated_noise_keeps_public_counts(of: str):
     plan = plan_spec(spec_of(of, "identity", 'epsilon = "1"'))
     release = next(iter(releases(plan, ROWS_OF, [3])))
     truth = np.searchsorted(np.sort(ROWS_OF["age"]), np.arange(12), side="right") / ROWS
@@ -197,7 +197,7 @@ def test_the_model_and_its_records_hold_public_sums(budget: str):
     )
 
 
-def test_records_hold_public_counts_of_impossible_values_too():
+def test_records_keep_public_counts_of_impossible_values():
     never = '[[impossible]]\nsex = ["M"]\nage = [0, 2]\n'
     plan = plan_spec(spec_of(SEX % "100, 300" + never, "model", 'rho = "1/200"'))
     (release,) = releases(plan, ROWS_OF, [4])
@@ -271,12 +271,12 @@ CROSSED += f'[[public]]\nqueries = {{ age = "identity" }}\ncounts = {[1, *[0] * 
         ("[[public]]\nqueries = 3", "auto", "queries must be"),
     ],
 )
-def test_what_cannot_be_public_is_refused(public: str, strategy: str, message: str):
+def test_invalid_public_counts_are_refused(public: str, strategy: str, message: str):
     with pytest.raises(InputError, match=message):
         plan_spec(spec_of(public, strategy))
 
 
-def test_options_that_cannot_hold_them_are_refused_before_payment():
+def test_options_against_public_counts_are_refused_unpaid():
     plan = plan_spec(spec_of(BOTH))
     with pytest.raises(InputError, match="nnls must be left out where counts are public"):
         check_options(plan, Options(nnls=True))

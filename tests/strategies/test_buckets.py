@@ -41,7 +41,7 @@ def operators(size):
 
 
 @pytest.mark.parametrize("size", [16, 13, 6])
-def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
+def test_bucket_gram_is_that_of_transformed_queries(size):
     starts = np.array([0, 1, 4, 5])
     lengths = np.diff(starts, append=size)
     expansion = np.repeat(np.eye(4) / lengths, lengths, axis=1).T
@@ -57,7 +57,7 @@ def test_the_gram_matrix_on_buckets_is_that_of_the_transformed_queries(size):
 
 
 @pytest.mark.parametrize("size", [16, 13, 6, 1])
-def test_the_costs_of_differences_are_those_of_the_queries(size):
+def test_difference_costs_are_those_of_the_queries(size):
     halving = HalvingTree(size)
     for operator in operators(size):
         rows = dense(operator).astype(float)
@@ -79,9 +79,7 @@ def test_the_costs_of_differences_are_those_of_the_queries(size):
 
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
-def test_the_strategy_on_buckets_is_no_worse_than_greedy_h_and_the_same_for_all_cells_of_a_bucket(
-    power, count
-):
+def test_bucket_strategy_is_no_worse_than_greedy_h(power, count):
     size = 200
     starts = np.sort(
         np.random.default_rng(count).choice(np.arange(1, size), count - 1, replace=False)
@@ -123,7 +121,7 @@ def test_the_first_levels_suit_the_workload(power):
     assert first_levels([], 1.0, power)[0] == (1,)
 
 
-def test_what_an_error_of_the_total_costs():
+def test_total_error_has_a_cost():
     operators = (
         Identity(6),
         Prefix(6),

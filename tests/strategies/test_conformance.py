@@ -46,9 +46,7 @@ def proposed(name: str, workload: Workload, budget: Budget, noise: Noise) -> Str
 
 @pytest.mark.parametrize("kind", NOISES)
 @pytest.mark.parametrize("name", PLANNERS)
-def test_what_is_proposed_keeps_the_budget_and_has_the_error_that_is_promised(
-    name: str, kind: str
-) -> None:
+def test_proposal_keeps_budget_and_promised_error(name: str, kind: str) -> None:
     budget, noise = NOISES[kind]
     for workload in WORKLOADS.values():
         strategy = proposed(name, workload, budget, noise)
@@ -92,7 +90,7 @@ def test_page_of_strategies_has_rows_of_the_registry() -> None:
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_a_record_says_what_it_measures_how_long_it_takes_and_what_to_choose_instead(
+def test_planner_record_describes_limits_and_choice(
     name: str,
 ) -> None:
     planner, short, long = (

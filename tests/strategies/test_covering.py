@@ -52,7 +52,7 @@ def test_points_of_finite_planes_meet_exactly_once(points, strength):
     assert meetings(points, lines, strength) == {1}
 
 
-def test_quadruples_join_three_points_once_and_zero_sums_nearly_so():
+def test_quadruples_join_three_points_once():
     assert meetings(16, _covering.zero_xor_blocks(16), 3) == {1}
     quadruples = _covering.zero_sum_blocks(20, 4).tolist()
     assert meetings(20, quadruples, 3) <= {0, 1}
@@ -88,7 +88,7 @@ def test_designs_are_no_worse_than_hdmm(shape, sizes, figure):
     )
 
 
-def test_unequal_weights_and_single_valued_attributes_are_covered():
+def test_unequal_weights_and_constant_attributes_are_covered():
     designed(*problem((2, 3, 1, 4), {(0, 1): 4.0, (2,): 0.01, (1, 3): 1.0, (): 2.0}))
     assert designed(*problem((2, 3), [()])).tables == ((),)
 
@@ -100,7 +100,7 @@ def test_many_attributes_are_planned_on_the_hypergraph():
     assert designed(closure, coefficient).error < 0.8 * own.error
 
 
-def test_a_workload_without_symmetry_gets_merged_tables():
+def test_asymmetric_workload_gets_merged_tables():
     rng = np.random.default_rng(1)
     targets = sorted({tuple(sorted(rng.choice(60, 3, replace=False).tolist())) for _ in range(120)})
     closure, coefficient = problem((2,) * 60, targets)
@@ -158,7 +158,7 @@ def test_a_cover_is_within_its_bound_of_the_best(shape, power):
     assert errors.sum() == pytest.approx((weights * sizes[measured][cover.source]).sum())
 
 
-def test_many_attributes_are_covered_without_all_subsets():
+def test_many_attributes_are_covered_without_subsets():
     targets = ways(40, 2)
     cover = greedy_cover((3,) * 40, targets)
     assert all(

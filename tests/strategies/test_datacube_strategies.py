@@ -55,9 +55,7 @@ def test_known_even_totals() -> None:
 
 @pytest.mark.parametrize("name", ["workload", "fourier", "cuboids"])
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP(1)], ids=["pure", "gaussian"])
-def test_the_best_split_is_of_the_same_tables_as_the_even_one(
-    name: str, budget: PureDP | ZCDP
-) -> None:
+def test_best_split_uses_tables_of_the_even_one(name: str, budget: PureDP | ZCDP) -> None:
     workload = tables((3, 2, 4, 2), [(0,), (1, 2), (2, 3), (0, 1, 3)])
     best, even = (proposal(own, workload, budget) for own in (name, f"{name}_even"))
     assert [block for block, _ in best.blocks] == [block for block, _ in even.blocks]
@@ -98,7 +96,7 @@ def test_auto_leaves_them_out() -> None:
     )
 
 
-def test_the_largest_variance_is_least_under_residual_max() -> None:
+def test_residual_max_has_the_least_largest_variance() -> None:
     domain = Domain(a=Coded(3), b=Coded(5), c=Coded(2))
     workload = marginals(domain, upto=2) + marginals(domain, ways=1, weight=2)
     plans = [plan_of(name, workload, ZCDP("1/2000")) for name in ("residual", "residual_max")]

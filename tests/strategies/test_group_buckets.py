@@ -15,7 +15,7 @@ def under(threshold: int) -> GroupBuckets:
 
 
 @pytest.mark.parametrize("norm", [1, 2])
-def test_buckets_grow_threefold_up_to_every_threshold_and_have_noise_like_their_ends(
+def test_buckets_grow_threefold_with_matching_noise(
     norm: int,
 ) -> None:
     for threshold in EDGES[candidate_cells(EDGES)].tolist():
@@ -31,7 +31,7 @@ def test_buckets_grow_threefold_up_to_every_threshold_and_have_noise_like_their_
         assert heavy == pytest.approx(heavy[0], rel=0.02 if norm == 2 else 0.002)
 
 
-def test_buckets_that_are_worth_their_noise_are_kept_by_groups_that_have_enough_of_them() -> None:
+def test_groups_keep_buckets_worth_their_noise() -> None:
     found = under(8000)
     noise = found.ends / 1.0
     profile = np.array([1.0, 1.0, 1.0, 0.5, 0.05, 0.0, 0.0][: len(noise)]) * 1e6
@@ -59,7 +59,7 @@ def test_noise_above_all_values_is_left_out_by_all() -> None:
         assert kept.buckets[-1] <= kept.buckets[0]
 
 
-def test_a_group_that_is_clearly_different_keeps_what_the_others_do_not_have() -> None:
+def test_distinct_group_keeps_its_own_buckets() -> None:
     found = under(8000)
     noise = 10.0 * found.ends
     sums = np.zeros((6, len(noise)))
@@ -77,7 +77,7 @@ def test_nothing_at_all_keeps_nothing() -> None:
     assert kept.missing.tolist() == [0, 0, 0]
 
 
-def test_more_groups_are_cut_lower_though_not_as_if_they_shared_evenly() -> None:
+def test_more_groups_lower_the_cut_less_than_evenly() -> None:
     """What is cut from one of k groups is a k-th; the threshold falls, and by less than if they were known to be of one size."""
     places = candidate_cells(EDGES)
     ends = EDGES[places].astype(float)
@@ -94,7 +94,7 @@ def test_more_groups_are_cut_lower_though_not_as_if_they_shared_evenly() -> None
     assert chosen[2] > even
 
 
-def test_what_the_cut_takes_is_told_by_tails_that_have_a_mean() -> None:
+def test_dropped_amount_is_estimated_from_tails() -> None:
     """A heavier tail is good for the choice of a threshold, and would tell of a few records at the maximum wherever noise is large."""
     places = candidate_cells(EDGES)
     noisy = np.random.default_rng(4).laplace(3.0, 40.0, len(places) - 1)

@@ -10,7 +10,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import block_tree
 
 
-def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
+def test_structure_increases_first_blocks():
     costs = (-50, 0, 79, 81, 223, 224, 447, 448, 5999, 6001)
     want = [("blocks", b) for b in (16, 16, 16, 16, 16, 32, 32, 64, 64)] + [("fixed", 0)]
     assert [plane_regime(cost, 1, 10**4) for cost in costs] == want
@@ -22,7 +22,7 @@ def test_the_default_begins_with_more_blocks_where_there_is_more_structure():
     assert [plane_regime(cost, 1, 10**4, narrow=True)[1] for cost in (0, 5999)] == [128, 256]
 
 
-def test_parts_hold_more_where_the_cost_is_nearer_to_the_records():
+def test_parts_grow_where_cost_nears_the_records():
     ratios = [records_a_part(cost, 10_000) for cost in (50, 2500, 4900, 6400, 10_000, 40_000)]
     assert ratios == pytest.approx([2, 2, 11 * 0.343, 11 * 0.512, 11, 11])
     # What lies within the noise of the test says nothing: even data are taken for granted.
@@ -40,9 +40,7 @@ def test_a_budget_below_zero_is_refused():
 
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("shape", [(16, 16), (9, 23)])
-def test_light_blocks_are_joined_as_far_as_the_tree_goes(
-    shape: tuple[int, int], narrow: bool
-) -> None:
+def test_light_blocks_merge_up_the_tree(shape: tuple[int, int], narrow: bool) -> None:
     """Against the definition, cell by cell: the largest light block of the tree that holds a cell, else the first round's block of it."""
     tree, random = block_tree(*shape), np.random.default_rng(8)
     base, size = first_level(tree, 16), shape[0] * shape[1]

@@ -81,7 +81,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("name", "asked", "budget", "message"), REFUSED)
-def test_what_cannot_be_planned_is_refused_with_the_reason(
+def test_unplannable_workload_is_refused_with_reason(
     name: str, asked: Workload, budget: Budget, message: str
 ) -> None:
     with pytest.raises(NotApplicable, match=message):
@@ -105,7 +105,7 @@ def test_large_dense_matrices_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["gaussian_optimum", "tilted", "eigen_design"])
-def test_a_search_without_a_strategy_ends_where_its_time_is_over(name: str) -> None:
+def test_search_without_strategy_ends_on_time(name: str) -> None:
     asked = queries(SMALL, b="prefix", c="prefix") + queries(SMALL, b="identity")
     with (
         time_limit(Deadline(0.0, lambda: 1.0)),
@@ -125,7 +125,7 @@ def test_a_search_without_a_strategy_ends_where_its_time_is_over(name: str) -> N
         ),
     ],
 )
-def test_what_is_not_measured_together_says_why(name: str, asked: Workload, reason: str) -> None:
+def test_separate_measurement_states_its_reason(name: str, asked: Workload, reason: str) -> None:
     with pytest.raises(NotApplicable, match=reason):
         counts_and_sums(
             PLANNERS[name], PlanningProblem(asked, Privacy(PURE), Noise.DISCRETE_LAPLACE)

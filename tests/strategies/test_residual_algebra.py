@@ -57,9 +57,7 @@ def problem(shape, targets, tables):
         ((5, 1, 2), [(0, 1), (0, 2), (2,)]),
     ],
 )
-def test_the_error_is_that_of_the_pseudo_inverse_and_infinite_where_something_is_not_measured(
-    shape, measured
-):
+def test_residual_error_is_pseudo_inverse_or_infinite(shape, measured):
     theta = 0.3 + np.arange(len(measured)) * 0.41
     targets = {(0, 1): 0.7, (0,): 2.0, (): 1.3}
     closure = downward_closure(shape, [*targets, *measured])
@@ -79,7 +77,7 @@ def test_the_error_is_that_of_the_pseudo_inverse_and_infinite_where_something_is
 
 
 @pytest.mark.parametrize("count", [5, 70])
-def test_closure_lists_all_subsets_in_order_and_finds_them(count):
+def test_closure_lists_subsets_in_order(count):
     closure = downward_closure((3,) * count, [(0, 2, 4), (1, 2), (4,)])
     sets = attribute_sets(closure)
     assert sets == [(), (0,), (1,), (2,), (4,), (0, 2), (0, 4), (1, 2), (2, 4), (0, 2, 4)]
@@ -142,9 +140,7 @@ def cell_variances(closure, eigenvalue, sets):
 
 
 @pytest.mark.parametrize(("shape", "k", "kind"), CUBES)
-def test_tables_without_recovery_and_weights_inside_the_closure_have_the_published_errors(
-    shape, k, kind
-):
+def test_tables_without_recovery_have_published_errors(shape, k, kind):
     plain, inside, _ = CUBES[shape, k, kind]
     targets = cube_workload(len(shape), k, kind)
     if plain is not None:
@@ -214,7 +210,7 @@ def test_weights_do_not_depend_on_the_units_of_tables(norm):
     assert other.error == pytest.approx(one.error, rel=1e-6)
 
 
-def test_the_largest_variance_is_minimised_and_certified():
+def test_largest_variance_is_minimised_and_certified():
     shape, targets = DOMAINS["loans"], ways(12, 1, 2)
     closure = downward_closure(shape, targets)
     sizes = table_sizes(shape, attribute_sets(closure))
@@ -263,7 +259,7 @@ def magnitudes(operator: Operator) -> np.ndarray:
 
 @both_norms
 @pytest.mark.parametrize("is_tree", [True, False], ids=["tree", "Fourier"])
-def test_groups_that_see_every_column_once_get_their_closed_form(is_tree: bool, norm: int) -> None:
+def test_equal_groups_get_the_closed_form(is_tree: bool, norm: int) -> None:
     """The rows of a level are a group of a tree, each sign by itself: weights by cube or square roots of summed errors."""
     rows = magnitudes(Tree.full(16, 2)) if is_tree else np.abs(walsh_functions(8)).astype(float)
     group = np.unique(rows.sum(axis=1), return_inverse=True)[1] if is_tree else np.arange(len(rows))

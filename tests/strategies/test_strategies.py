@@ -38,9 +38,7 @@ PURE, RHO = PureDP("1/100"), ZCDP("1/20000")
 @pytest.mark.parametrize(
     ("budget", "last"), [(PURE, "p_identity"), (RHO, "gaussian_optimum")], ids=["pure", "gaussian"]
 )
-def test_optimised_families_are_never_worse_than_what_they_contain(
-    budget: Budget, last: str
-) -> None:
+def test_optimised_families_beat_their_members(budget: Budget, last: str) -> None:
     for asked in ("prefix", "all_ranges", ranges([(i, i + 3) for i in range(13)])):
         workload = queries(DOMAIN, b=asked)
         cells, hierarchy, by_level, best = (
@@ -51,19 +49,19 @@ def test_optimised_families_are_never_worse_than_what_they_contain(
         assert best <= cells * 1.0001
 
 
-def test_queries_that_do_not_tell_all_cells_apart_have_an_optimum_too() -> None:
+def test_undetermined_cells_still_have_an_optimum() -> None:
     workload = queries(DOMAIN, b=ranges([(0, 7), (4, 11), (8, 15)]))
     promise = plan_of("gaussian_optimum", workload, RHO).expected_error()
     assert promise.total_squared_error <= promise.lower_bound * 1.1
 
 
-def test_one_attribute_of_few_cells_and_the_total_can_be_searched() -> None:
+def test_small_attribute_and_total_can_be_searched() -> None:
     domain = Domain(a=Integers(0, 63))
     strategy = proposal("covering", marginals(domain, upto=1), PureDP(1))
     assert {block.attributes for block, _ in strategy.blocks} == {(), ("a",)}
 
 
-def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None:
+def test_many_laplace_tables_have_drawable_scales() -> None:
     """Weights that the optimiser leaves at next to nothing are dropped."""
     workload = marginals(Domain({f"a{place:02d}": Coded(10) for place in range(12)}), upto=2)
     made = plan_of("marginals", workload, PureDP(1))
@@ -72,7 +70,7 @@ def test_many_tables_under_laplace_noise_have_scales_that_can_be_drawn() -> None
 
 
 @pytest.mark.parametrize("shuffled", [False, True], ids=["line", "permuted"])
-def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool) -> None:
+def test_few_ranges_are_planned_on_merged_cells(shuffled: bool) -> None:
     rng = np.random.default_rng(0)
     ends = np.sort(rng.integers(0, 256, (30, 2)), axis=1)
     order = rng.permutation(256) if shuffled else np.arange(256)
@@ -98,7 +96,7 @@ def test_few_ranges_are_planned_on_the_cells_that_they_tell_apart(shuffled: bool
 
 
 @pytest.mark.parametrize("budget", [PureDP(1), ZCDP("1/2")], ids=["pure", "rho"])
-def test_given_ranges_on_a_long_attribute_are_planned_as_on_the_runs_that_their_ends_make(
+def test_long_attribute_is_planned_on_runs_of_ranges(
     budget: Budget,
 ) -> None:
     ends = np.sort(np.random.default_rng(3).integers(0, 2**16, (12, 2)), axis=1)
@@ -125,7 +123,7 @@ def test_given_ranges_on_a_long_attribute_are_planned_as_on_the_runs_that_their_
 
 
 @pytest.mark.parametrize("strategy", ["level_tree", "p_identity", "p_identity_blocks"])
-def test_releases_of_given_ranges_err_as_their_plan_says(strategy: str) -> None:
+def test_range_releases_have_planned_errors(strategy: str) -> None:
     rng, size = np.random.default_rng(5), 6000
     ends, cells = np.sort(rng.integers(0, size, (30, 2)), axis=1), rng.integers(0, size, 20_000)
     rows, truth = (
@@ -146,7 +144,7 @@ def test_releases_of_given_ranges_err_as_their_plan_says(strategy: str) -> None:
     )  # errors of ranges go together: a release's ratio has a standard deviation of about 0.5
 
 
-def test_a_strategy_that_does_not_tell_all_cells_apart_says_what_it_cannot_answer() -> None:
+def test_partial_strategy_names_unanswerable_queries() -> None:
     workload = queries(DOMAIN, b=matrix([[1] * 8 + [0] * 8, [0] * 8 + [1] * 8]), c="prefix")
     plan = plan_of("p_identity", workload, PURE).measured()
     assert total_squared_error(workload, plan) > 0
@@ -161,7 +159,7 @@ RACES = matrix([[1, *[0] * 23], [0, 1, *[0] * 22], [0, 0, *[1] * 22]])
 @pytest.mark.parametrize(
     ("budget", "unit"), [(PURE, 20_000), (RHO, 10_000)], ids=["pure", "gaussian"]
 )
-def test_two_tables_for_two_parts_of_what_is_asked(budget: Budget, unit: float) -> None:
+def test_union_measures_two_parts_separately(budget: Budget, unit: float) -> None:
     workload = (
         queries(GROUPED, sex="identity", race=RACES, age="identity")
         + queries(GROUPED, race="identity", age=matrix([[0] * 18 + [1] * 12]))
@@ -187,7 +185,7 @@ LEVELS = Domain(
 
 
 @pytest.mark.parametrize("name", ["level_tree", "eigen_design", "gaussian_optimum", "tilted"])
-def test_tables_of_other_attributes_count_by_the_errors_that_they_have(name: str) -> None:
+def test_other_tables_count_by_their_errors(name: str) -> None:
     # Coefficients of 2^20 and more along b once made its queries look certain, and groups of a all
     # that mattered along a.
     asked = queries(LEVELS, a={"level": "g"}) + queries(LEVELS, a="identity", b="prefix")

@@ -57,7 +57,7 @@ def test_quick_noise_follows_the_optimum() -> None:
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> None:
+def test_merged_cells_have_the_noise_of_one(power: int) -> None:
     fine = Domain(pay=Integers(1, 200), measures={"wages": Measure("pay", 0, 200)})
     few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
@@ -66,7 +66,7 @@ def test_cells_that_no_query_tells_apart_have_the_noise_of_one(power: int) -> No
         assert _sums.estimated_rmse_along(few, "pay", power)(limits) == pytest.approx(wanted)
 
 
-def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
+def test_falling_counts_fit_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
@@ -79,13 +79,13 @@ def test_falling_counts_are_the_nearest_of_a_falling_density() -> None:
 
 
 @pytest.mark.parametrize("index", [1.0, 1.2, 2.0])
-def test_counts_of_a_pareto_tail_with_a_mean_stay_as_they_are(index: float) -> None:
+def test_pareto_tail_with_mean_is_kept(index: float) -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-index)
     assert _sums.falling_counts(counts, edges) == pytest.approx(counts)
 
 
-def test_a_tail_without_a_mean_is_made_lighter() -> None:
+def test_tail_without_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
     assert _sums.falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
@@ -94,7 +94,7 @@ def test_a_tail_without_a_mean_is_made_lighter() -> None:
     )
 
 
-def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
+def test_large_noise_is_not_taken_for_rich_records() -> None:
     edges = 20_000 * np.arange(1, 401)
     places = _sums.candidate_cells(edges)
     rng = np.random.default_rng(2)
@@ -114,7 +114,7 @@ def test_noise_far_above_the_data_is_not_taken_for_rich_records() -> None:
     assert np.percentile(chosen, 10) >= 150_000
 
 
-def test_the_threshold_falls_with_the_noise_and_rises_with_the_tail() -> None:
+def test_threshold_follows_noise_and_tail() -> None:
     edges = 100 * np.arange(1, 101)
     places = _sums.candidate_cells(edges)
     assert places[-1] == 99
@@ -133,7 +133,7 @@ def test_the_threshold_falls_with_the_noise_and_rises_with_the_tail() -> None:
     assert chosen(np.zeros(len(places) - 1), 30.0) == edges[places[0]]
 
 
-def test_the_prediction_is_the_exact_bias_where_the_records_are_at_the_centres() -> None:
+def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)

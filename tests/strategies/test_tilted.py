@@ -108,7 +108,7 @@ MIXED = (
 )
 
 
-def test_the_error_of_the_strategy_is_that_of_the_plan_and_below_that_of_residual() -> None:
+def test_tilted_error_matches_plan_and_beats_residual() -> None:
     budget = ZCDP("1/200")
     total = error_of("tilted", MIXED, budget)
     assert total == pytest.approx(proposal("tilted", MIXED, budget).error * 100, rel=2e-3)

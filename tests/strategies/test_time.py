@@ -57,7 +57,7 @@ class Ticking:
         return self.time
 
 
-def test_what_is_tried_fits_the_time_and_the_rest_goes_to_who_finds_more_in_it() -> None:
+def test_time_allocation_fits_and_favours_gains() -> None:
     for size in (64, 1024, 2048, 4096, 65536):
         for seconds in (1.0, SECONDS, 60.0):
             for budget in (PureDP(1), ApproxDP(1, "1e-6")):
@@ -133,9 +133,7 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
     ],
     ids=str,
 )
-def test_time_goes_to_what_is_likely_to_be_the_best(
-    asked, budget, seconds, tried, left_out
-) -> None:  # type: ignore[no-untyped-def]
+def test_time_goes_to_likely_best_strategies(asked, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
     given = {
         (planner.name, task.noise): task.seconds
         for planner, task in _allocate_time(asked, Privacy(budget), seconds)
@@ -145,9 +143,7 @@ def test_time_goes_to_what_is_likely_to_be_the_best(
 
 
 @pytest.mark.parametrize(("step", "tried_too"), [(1e-6, True), (1.0, False)])
-def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(
-    step: float, tried_too: bool
-) -> None:
+def test_strategies_without_share_use_leftover_time(step: float, tried_too: bool) -> None:
     asked, privacy = prefix(300), Privacy(PureDP(1))
     left = [
         planner.name
@@ -166,7 +162,7 @@ def test_what_estimates_leave_no_time_for_is_tried_in_the_time_that_is_left(
     assert not tried["identity"].more
 
 
-def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> None:
+def test_uninterruptible_step_needs_enough_time() -> None:
     planner, task = (
         PLANNERS["p_identity"],
         PlanningProblem(prefix(2**16), Privacy(PureDP(1)), Noise.DISCRETE_LAPLACE, 0.0),
@@ -179,7 +175,7 @@ def test_a_step_that_no_clock_can_end_is_not_begun_with_in_too_little_time() -> 
         )
 
 
-def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_nothing() -> None:
+def test_slow_strategy_is_skipped_if_bound_proves_no_gain() -> None:
     asked, privacy = prefix(100), Privacy(ZCDP("1/1000"))
     tried = {every: by_name(asked, privacy, seconds=2.0, every=every) for every in (False, True)}
     left = {name for name, one in tried[False].items() if one.left_out}
@@ -202,7 +198,7 @@ def test_what_takes_long_is_left_out_where_a_bound_proves_that_it_gains_next_to_
     )
 
 
-def test_what_would_find_more_in_more_time_is_said() -> None:
+def test_candidate_states_useful_extra_seconds() -> None:
     asked = prefix(24)
     known = by_name(asked, Privacy(PureDP(1)), seconds=2.0)["p_identity"]
     assert known.plan is not None
@@ -217,7 +213,7 @@ def test_what_would_find_more_in_more_time_is_said() -> None:
     )  # type: ignore[misc]
 
 
-def test_estimates_are_of_the_product_and_not_of_its_longest_attribute() -> None:
+def test_estimates_use_the_product_of_attributes() -> None:
     domain = Domain(a=Integers(0, 1023), b=Integers(0, 1023), c=Integers(0, 4095))
     one, two = queries(domain, a="prefix"), queries(domain, a="prefix", b="prefix")
     mixed = two + queries(domain, a="identity", b="identity")
@@ -243,14 +239,14 @@ def many(count: int, ways: int = 2) -> Workload:
     return marginals(Domain({f"a{place}": Coded(4) for place in range(count)}), ways=ways)
 
 
-def test_the_estimate_for_covering_tables_grows_with_the_attributes() -> None:
+def test_covering_estimate_grows_with_attributes() -> None:
     seconds = [PLANNERS["covering"].least_seconds(many(count), 1) for count in (3, 6, 9, 40)]
     assert seconds == sorted(seconds)
     assert PLANNERS["covering"].least_seconds(many(8), 2) == 0  # made for other noise
     assert design_seconds(many(8)) > 4 * PLANNERS["marginals"].seconds(many(8))
 
 
-def test_what_chooses_tables_under_laplace_noise_says_so() -> None:
+def test_laplace_table_choice_states_its_time() -> None:
     domain = Domain({f"a{place}": Integers(0, 7) for place in range(8)})
     asked = sum(
         (
@@ -274,7 +270,7 @@ def test_what_chooses_tables_under_laplace_noise_says_so() -> None:
         assert planner.least_seconds(asked, 2) in {0.0, planner.seconds(asked)}
 
 
-def test_an_inverse_over_the_joint_cells_is_in_the_estimate() -> None:
+def test_joint_inverse_is_in_the_estimate() -> None:
     domain = Domain(a=Integers(0, 49), b=Integers(0, 49))
     alike, apart = (
         queries(domain, a="prefix", b="identity") + queries(domain, a=how)
@@ -300,7 +296,7 @@ def test_more_time_finds_no_worse_strategies() -> None:
     assert little.blocks != much.blocks
 
 
-def test_what_the_clock_ends_is_said_and_what_was_found_before_is_kept(
+def test_ended_search_is_reported_with_its_best(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked, other, privacy = (
@@ -349,7 +345,7 @@ def test_planning_ends_by_one_and_a_half_times_its_seconds(seconds: float) -> No
 @pytest.mark.parametrize(
     ("least", "has_share"), [(0.5, True), (1.9, True), (2.5, False), (4.0, False)]
 )
-def test_a_long_search_never_takes_the_turn_of_what_is_short(
+def test_long_search_never_delays_short_ones(
     least: float, has_share: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The long one is four times as likely to be the best as others, the short ones half as likely: so for an eighth of its time."""
@@ -386,7 +382,7 @@ def test_a_long_search_never_takes_the_turn_of_what_is_short(
     assert clock.time <= 1.3 * 5.0 + 0.01
 
 
-def test_a_search_has_its_share_if_the_estimate_is_too_low_by_the_factor_that_it_may_be() -> None:
+def test_search_keeps_share_if_estimate_is_too_low() -> None:
     asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
     tasks = [
         (planner, task)
@@ -427,7 +423,7 @@ def test_a_table_that_others_crowd_out_is_named(
 @pytest.mark.parametrize(
     "fit", [p_identity, gaussian_optimum, eigen_design], ids=lambda fit: fit.__name__
 )
-def test_a_search_whose_time_is_over_ends_with_what_it_has(fit: Fit) -> None:
+def test_search_out_of_time_ends_with_its_best(fit: Fit) -> None:
     gram, norm = gram_of(AllRanges(40)), 2 if fit is gaussian_optimum else 1
     with time_limit(Deadline(0.0, lambda: 1.0)) as clock:
         ended = fit(gram, norm, 20).factor("a")

@@ -59,9 +59,7 @@ def test_means_under_laplace_noise(low: int, high: int, neighbours: str) -> None
     ("low", "high", "total"),
     [(0, 1000, ((5**0.5 + 1) / 2) ** 2), (-400, 1200, None), (-1000, 1000, 4.0)],
 )
-def test_means_under_gaussian_noise_reach_the_lower_bound(
-    low: int, high: int, total: float | None
-) -> None:
+def test_gaussian_means_reach_the_lower_bound(low: int, high: int, total: float | None) -> None:
     """With counts beside both ends; where the ends are alike there is nothing to be gained, and the plan apart is as good."""
     plan = planned(mean_queries(domain(low, high), "pay", by=["cells"]), ZCDP("1/2"))
     promise = plan.expected_error()
@@ -83,7 +81,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("budget", [PureDP("1/100"), ZCDP("1/20000")], ids=["pure", "gaussian"])
-def test_what_is_measured_together_is_better_than_apart(name: str, budget: Budget) -> None:
+def test_joint_counts_and_sums_reduce_error(name: str, budget: Budget) -> None:
     workload = WORKLOADS[name]
     for strategy in ("marginals", "workload"):
         plan = planned(workload, budget, strategy)
@@ -93,7 +91,7 @@ def test_what_is_measured_together_is_better_than_apart(name: str, budget: Budge
         )
 
 
-def test_prefix_sums_of_both_have_a_strategy_for_counts() -> None:
+def test_joint_prefix_sums_use_a_strategy_for_counts() -> None:
     workload = queries(domain(), age="prefix") + queries(domain(), age="prefix", sum="pay")
     for budget in (PureDP(1), ZCDP("1/2")):
         plan = planned(workload, budget, "hierarchy")
@@ -116,12 +114,12 @@ def no_split_is_better(plan: Plan, strengths: Iterable[float], factor: float) ->
         assert total <= factor * total_squared_error(plan.workload, other)
 
 
-def test_the_error_is_that_of_any_split_of_the_budget_or_less() -> None:
+def test_joint_error_is_at_most_that_of_any_split() -> None:
     plan = planned(WORKLOADS["groups and tables"], PureDP("1/100"), "marginals")
     no_split_is_better(plan, np.geomspace(1 / 8, 8, 13).tolist(), 1.002)
 
 
-def test_counts_or_sums_alone_and_papers_are_measured_as_they_were() -> None:
+def test_separate_quantities_and_papers_stay_unchanged() -> None:
     alone = queries(domain(), cells="identity", sum="pay") + queries(domain(), age="identity")
     assert at_ends(planned(alone, PureDP(1))) == set()
     assert (
@@ -161,15 +159,13 @@ GAUSSIAN = [ApproxDP(1, "1e-6"), ZCDP("1/2")] * 2
     [*((name, PureDP(1)) for name in ODD), *zip(ODD, GAUSSIAN, strict=True)],
     ids=str,
 )
-def test_totals_and_groups_of_one_cell_are_planned_under_every_budget(
-    name: str, budget: Budget
-) -> None:
+def test_totals_and_one_cell_groups_are_planned(name: str, budget: Budget) -> None:
     kinds = {"cells": Coded(4), "age": Integers(0, 2), "one": Coded(1)}
     few = Domain(kinds, measures={"pay": Measure("pay", 0, 100), "tips": Measure("tips", 0, 10)})
     planned(ODD[name](few), budget)
 
 
-def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> None:
+def test_parts_beside_means_have_own_tables() -> None:
     """Towns, and by county means, medians and another table: no one table of counts serves them, and no split of the budget is better."""
     towns = Categories(
         [str(town) for town in range(60)],
@@ -198,7 +194,7 @@ def test_parts_of_what_is_counted_have_tables_of_their_own_beside_means() -> Non
     [PureDP(1), PureDP(100), ZCDP("1/2"), ZCDP(50)],
     ids=["pure", "large pure", "rho", "large rho"],
 )
-def test_parts_share_a_budget_at_which_some_have_next_to_no_noise(budget: Budget) -> None:
+def test_parts_share_a_nearly_noiseless_budget(budget: Budget) -> None:
     """Means beside prefix sums, whose discrete noise is all 0 at large budgets: no other share is far better."""
     few = Domain(
         {"sex": Coded(2), "pay": Integers(0, 89)}, measures={"pay": Measure("pay", 0, 90_000)}

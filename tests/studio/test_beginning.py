@@ -67,7 +67,7 @@ def data(tmp_path, monkeypatch):
     return read_columns(Path("people.parquet"), {})
 
 
-def test_names_and_types_suggest_forms_and_who_is_protected(data):
+def test_begin_page_suggests_forms_and_unit(data):
     kinds = {column.name: column.kind for column in data.columns}
     assert kinds == dict(
         zip(PEOPLE, ("whole", "text", "whole", "number", "text", "date", "truth", ""), strict=True)
@@ -75,7 +75,7 @@ def test_names_and_types_suggest_forms_and_who_is_protected(data):
     assert [column.name for column in data.columns if column.names_person] == ["customer_id"]
 
 
-def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, monkeypatch):
+def test_begin_page_reads_database_column_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with duckdb.connect("shop.duckdb") as made:
         made.execute("CREATE TABLE visits (kunde_id BIGINT, age INTEGER)")
@@ -91,7 +91,7 @@ def test_a_table_of_a_database_is_known_by_the_names_of_its_columns(tmp_path, mo
     assert seen.folder == tmp_path
 
 
-def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeypatch):
+def test_begin_page_reads_server_names_and_types_only(tmp_path, monkeypatch):
     """Its rows cannot be read at all: whoever asks may see the columns of the table, and select none of it."""
     monkeypatch.chdir(tmp_path)
     with server() as url:
@@ -128,7 +128,7 @@ def test_a_table_of_a_server_is_known_by_names_and_types_alone(tmp_path, monkeyp
     assert seen.columns[0].names_person
 
 
-def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
+def test_begin_page_inputs_all_reach_the_spec(data, tmp_path):
     (tmp_path / "people.toml").write_text(spec_from_form(data, FORM, "de"))
     spec = read_spec(tmp_path / "people.toml")
     assert spec.source == tmp_path / "people.parquet"
@@ -231,9 +231,7 @@ def test_everything_that_can_be_filled_in_is_in_the_spec(data, tmp_path):
         ),
     ],
 )
-def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
-    data, change, message
-):
+def test_begin_page_faults_are_sentences_in_both_languages(data, change, message):
     (data.folder / "twice.csv").write_text("name,region\ns1,north\ns2,north\n")
     (data.folder / "binary.csv").write_bytes(b"\xff\xfename")
     with pytest.raises(InputError, match=re.escape(message)) as refused:
@@ -247,9 +245,7 @@ def test_what_is_missing_or_wrong_is_refused_with_a_sentence_in_both_languages(
 @pytest.mark.parametrize(
     "wrong", ["no.csv", "a.txt", "dir", "*.gz", "bad.parquet", "utf16.csv", "empty.csv"]
 )
-def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
-    tmp_path, monkeypatch, wrong
-):
+def test_unreadable_data_fail_in_the_page_language(tmp_path, monkeypatch, wrong):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
     for name, content in (
@@ -267,7 +263,7 @@ def test_data_that_cannot_be_read_are_refused_in_the_language_of_the_page(
     )
 
 
-def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
+def test_german_fault_texts_match_the_messages():
     table, constants = load_catalogue("de").faults, set()
     for path in Path(ln.__file__).parent.rglob("*.py"):
         text = path.read_text("utf-8")
@@ -288,7 +284,7 @@ def test_the_german_sentences_about_faults_are_of_those_that_the_program_says():
         assert named_in_german <= named, template
 
 
-def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to_be():
+def test_spec_only_faults_stay_english_and_say_so():
     assert (
         load_catalogue("de").translate("[series] late must be one.")
         == "(Auf Englisch, aus der Spezifikation:) [series] late must be one."
@@ -302,7 +298,7 @@ def test_what_only_a_spec_written_by_hand_can_cause_stays_english_and_is_said_to
     )
 
 
-def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
+def test_text_files_take_reading_settings(tmp_path):
     (tmp_path / "sales.csv").write_bytes(
         "id;town;day;paid\n1;K\xf6ln;31.12.2025;1.234,50\n".encode("latin-1")
     )
@@ -323,7 +319,7 @@ def test_of_a_file_of_texts_it_can_be_said_how_they_are_written(tmp_path):
         spec_from_form(data, {**form, "numbers": "1'234"}, "en")
 
 
-def test_what_sql_asks_needs_no_question_on_the_page(data):
+def test_sql_needs_no_question_on_the_page(data):
     """All columns are described then, numbers as measures too, by the names that SQL uses; groups come from the file of the codes."""
     form = {key: text for key, text in FORM.items() if not key.startswith("a")}
     text = spec_from_form(data, form, "en", in_sql=True)
@@ -347,7 +343,7 @@ def test_what_sql_asks_needs_no_question_on_the_page(data):
     )
 
 
-def test_commands_are_typed_where_the_studio_was_started(data, tmp_path):
+def test_commands_use_the_studio_working_folder(data, tmp_path):
     assert (
         list_commands(tmp_path / "my spec.toml")[1]
         == "leastnoise release 'my spec.toml' --out 'my spec'-release"
@@ -367,7 +363,7 @@ def margins_of(workload):
     }
 
 
-def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
+def test_distance_sets_targets_and_budget(data):
     text = spec_from_form(data, {**FORM, **WITHIN}, "en")
     assert 'epsilon = "least"' in text
     assert margins_of(parse_spec(text, data.folder).workload) == {
@@ -387,7 +383,7 @@ def test_a_distance_is_the_target_of_every_table_and_the_budget_follows(data):
     }
 
 
-def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(data):
+def test_survey_weights_have_bounds_unit_and_cost(data):
     form = {
         **FORM,
         **fields(
@@ -429,7 +425,7 @@ def test_weights_of_a_survey_have_bounds_and_a_unit_and_what_they_cost_is_said(d
             spec_from_form(data, {**form, **change}, "en")
 
 
-def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_warn(data):
+def test_averaged_column_is_no_attribute(data):
     form = fields(
         "c1.kind=list c1.list=F;M c3.kind=number c3.low=0 c3.high=9 c3.step=1 epsilon=1 "
         "a0.what=means a0.of=3"
@@ -443,7 +439,7 @@ def test_a_column_that_is_only_averaged_is_no_attribute_of_which_the_plan_would_
     assert spec_warnings(by_sex) == ()
 
 
-def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
+def test_unlistable_texts_are_found_under_delta(data):
     text = spec_from_form(
         data,
         fields("c4.kind=unknown c4.most=100 a0.what=top a0.by.4.cells=on epsilon=1 delta=1e-9"),
@@ -455,7 +451,7 @@ def test_texts_that_nobody_can_list_are_found_under_a_delta(data):
     )
 
 
-def test_numbers_have_a_comma_in_german_and_no_separators(data):
+def test_german_numbers_have_a_comma(data):
     form = fields(
         "c3.kind=number c3.low=0 c3.high=10 c3.step=2,5 a0.what=counts a0.by.3.cells=on epsilon=0,5"
     )
@@ -464,7 +460,7 @@ def test_numbers_have_a_comma_in_german_and_no_separators(data):
         spec_from_form(data, {**form, "c3.high": "1.000"}, "de")
 
 
-def test_from_no_file_to_a_saved_spec_and_on_to_targets(data, tmp_path, planned_here):
+def test_begin_page_saves_spec_and_goes_to_targets(data, tmp_path, planned_here):
     form = fields("c1.kind=list c1.list=F;M a0.what=counts a0.by.1.cells=on epsilon=1")
     with serving(None) as client:
 
@@ -537,7 +533,7 @@ EXPLAIN = {
 
 
 @pytest.mark.parametrize("page", EXPLAIN)
-def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
+def test_page_explains_its_glossary_words(page):
     template = (ASSETS / f"{page}.html").read_text("utf-8")
     english = load_catalogue("en").sentences
     keys = {key for key in re.findall(r"\"(\w+)\"", template) if key in english}
@@ -551,7 +547,7 @@ def test_each_word_of_the_glossary_is_explained_on_the_page_that_has_it(page):
     assert all(key in keys or "{{ lead }}" in template for key in EXPLAIN[page].values())
 
 
-def test_a_person_must_be_chosen_where_no_name_says_who_it_is(tmp_path, monkeypatch):
+def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
     """The page lists the columns that may be of persons; `init` leaves the same place open."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text("encounter_id,ward_id,age\n")

@@ -26,7 +26,7 @@ def plan(draft):
     return plan_spec(draft.spec)
 
 
-def test_a_draft_without_changes_is_the_text_as_it_was(draft):
+def test_unchanged_draft_is_the_original_text(draft):
     assert format_spec(draft) == SPEC
     assert [row.name(load_catalogue()) for row in draft.rows][:4] == [
         "total",
@@ -53,7 +53,7 @@ def test_a_draft_without_changes_is_the_text_as_it_was(draft):
         ({"on": False}, range(7)),
     ],
 )
-def test_the_text_says_what_the_draft_does_and_keeps_comments(draft, changes, rows):
+def test_draft_text_keeps_comments(draft, changes, rows):
     made = change_draft(draft, changes, rows)
     text = format_spec(made)
     again = draft_from_text(text, Path())
@@ -95,21 +95,19 @@ def test_a_rho_the_least_budget_and_delta(draft):
         ({"path": "other.csv"}, [], "a changed field must be"),
     ],
 )
-def test_what_cannot_be_used_is_refused(draft, changes, rows, message):
+def test_invalid_draft_settings_are_refused(draft, changes, rows, message):
     with pytest.raises(InputError, match=message):
         change_draft(draft, changes, rows)
 
 
-def test_a_table_that_is_left_out_keeps_the_margins_of_the_others_until_there_is_a_plan(
-    draft, plan
-):
+def test_left_out_table_keeps_other_margins_until_planned(draft, plan):
     quick = rescale_plan(plan, change_draft(draft, {"on": False}, [1, 7]).spec)
     assert len(quick.workload.products) == 6
     before, after = table_margins(plan, 0.95), table_margins(quick, 0.95)
     assert all(after[question].typical == before[question].typical for question in after)
 
 
-def test_tables_that_the_measurements_do_not_answer_have_no_margin_yet(draft):
+def test_unanswered_tables_have_no_margin_yet(draft):
     few = change_draft(draft, {"on": False}, range(1, 8))
     total = ln.plan(few.spec.workload, few.spec.privacy, strategy="workload")
     assert list(table_margins(rescale_plan(total, draft.spec), 0.95)) == [
@@ -119,7 +117,7 @@ def test_tables_that_the_measurements_do_not_answer_have_no_margin_yet(draft):
         assert rescale_plan(total, draft_from_text(SPEC.replace(old, new), Path()).spec) is None
 
 
-def test_a_target_is_about_the_largest_margin_and_a_size_makes_it_relative(draft, plan):
+def test_target_is_largest_margin_or_relative_to_size(draft, plan):
     (question,) = draft.rows[7].table_keys
     last = table_margins(plan, 0.95)[question]
     assert last.target.most == 60
@@ -195,7 +193,7 @@ def verdicts(draft, plan):
     return [row["verdict"] for row in state_json(PlanningState(1, draft, plan, ready=True))["rows"]]
 
 
-def test_a_row_of_a_statistic_says_what_it_is_what_is_promised_and_can_be_set(tmp_path):
+def test_statistic_row_states_its_promise(tmp_path):
     draft = draft_from_text(ASKED, tmp_path)
     names = [row.name(load_catalogue()) for row in draft.rows[2:]]
     assert [name.partition(" (")[0] for name in names] == [

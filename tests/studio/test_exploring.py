@@ -76,7 +76,7 @@ def client(release, folder):
         yield one
 
 
-def test_a_page_has_tables_charts_and_sums_of_any_cells(client, release):
+def test_explore_page_has_tables_charts_and_sums(client, release):
     assert all(nothing(client.ask(path)) for path in ("/", "/vega.js", "/exploring.js"))
     assert nothing(client.ask("/table", {}))
     page = client.enter()
@@ -120,7 +120,7 @@ def test_a_page_has_tables_charts_and_sums_of_any_cells(client, release):
         ("/sum", {"asked": {"sex": "identity"}, "cells": "0"}, "a list of cells"),
     ],
 )
-def test_what_cannot_be_answered_is_said(client, path, body, message):
+def test_unanswerable_question_is_reported(client, path, body, message):
     client.enter()
     assert message in client.json(path, body)["refused"]
 
@@ -139,7 +139,7 @@ def test_what_cannot_be_answered_is_said(client, path, body, message):
         ),  # public
     ],
 )
-def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells):
+def test_sums_beside_public_counts_match_the_release(table, where, cells):
     (release,) = releases(plan_spec(spec_of(BOTH)), ROWS_OF, [1])
     seen = ReleaseExplorer(release).sum(
         tuple((name, "identity") for name in table.split(" x ")), None, cells
@@ -150,7 +150,7 @@ def test_sums_beside_public_counts_are_those_of_the_release(table, where, cells)
     )
 
 
-def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
+def test_adaptive_release_has_no_error_for_sums():
     exploring = ReleaseExplorer(
         released(ln.queries(ln.Domain(kids=ln.Integers(0, 15)), kids="identity"), strategy="dawa")
     )
@@ -159,7 +159,7 @@ def test_a_release_that_looked_at_the_data_has_no_error_for_such_sums():
         exploring.sum((("kids", "identity"),), None, [1, 5])
 
 
-def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
+def test_explore_page_shows_statistics_with_charts(tmp_path):
     asked = (
         ln.mean_queries(DOMAIN, of="pay", by=["zone"])
         + ln.quantile_queries(DOMAIN, of="kids", at=["1/2"])
@@ -183,7 +183,7 @@ def test_means_quantiles_and_functions_are_shown_with_their_charts(tmp_path):
             )
 
 
-def test_charts_write_numbers_and_dates_in_the_language_of_the_release(tmp_path):
+def test_charts_use_the_release_language(tmp_path):
     released(ASKED + BY_SEX, ln.PureDP(4), tmp_path / "out", language="de")
     with explored(tmp_path / "out") as (client, _):
         for path, body in (
@@ -239,7 +239,7 @@ TENS, SOME = ln.level("tens"), ln.queries(WIDE, a=ln.ranges([(0, 9)]))
         (ln.queries(WIDE, b=TENS, sum="pay"), {"b": "tens"}, 7),
     ],
 )
-def test_a_page_opens_with_a_table_that_it_can_show(tmp_path, asked, first, cells):
+def test_explore_page_opens_with_a_drawable_table(tmp_path, asked, first, cells):
     data = pd.DataFrame({"a": range(60), "b": [str(number) for number in range(60)], "pay": 1})
     made = released(asked, out=tmp_path / "release", strategy="workload", data=data)
     with explored(tmp_path / "release") as (client, page):
@@ -251,7 +251,7 @@ def test_a_page_opens_with_a_table_that_it_can_show(tmp_path, asked, first, cell
 
 
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_tables_and_sums_of_a_rounded_release_are_rounded_and_say_so(tmp_path, language):
+def test_rounded_release_shows_rounded_sums(tmp_path, language):
     asked = ln.queries(DOMAIN, sex="identity", zone="identity") + ln.queries(
         DOMAIN, kids="identity"
     )

@@ -14,7 +14,7 @@ def nothing(found):
     )
 
 
-def test_nothing_is_served_without_the_token_and_it_is_good_for_one_visit(client):
+def test_studio_token_is_required_and_used_once(client):
     assert all(nothing(client.ask(path)) for path in PATHS)
     assert all(nothing(client.ask(path, {})) for path in ACTIONS)
     for wrong in (
@@ -69,14 +69,14 @@ def test_a_foreign_host_or_origin_gets_nothing(client):
     assert client.json("/view")["size"] == "1"
 
 
-def test_it_listens_on_this_machine_alone(client):
+def test_studio_listens_on_localhost_only(client):
     port = int(client.host.split(":")[1])
     client.host = f"127.0.0.2:{port}"
     with pytest.raises(ConnectionRefusedError):
         client.ask("/", host=f"127.0.0.1:{port}")
 
 
-def test_pages_load_nothing_from_elsewhere_and_are_in_no_frame(client):
+def test_studio_pages_load_nothing_external(client):
     page = client.enter()
     _, headers, _ = client.ask("/")
     for rule in ("default-src 'none'", "script-src 'self';", "frame-ancestors 'none'"):
@@ -100,7 +100,7 @@ def test_pages_load_nothing_from_elsewhere_and_are_in_no_frame(client):
         b'{"a":"' + b"a" * 1_000_001,
     ],
 )
-def test_what_is_no_request_is_refused_with_a_sentence(client, body):
+def test_invalid_request_is_refused_in_a_sentence(client, body):
     client.enter()
     status, _, content = client.ask("/change", body)
     assert status == (200 if b"changes" in body else 400)

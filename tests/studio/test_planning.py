@@ -45,7 +45,7 @@ def promised(plan, level=0.95):
     return [SAID.format_error(one.typical) for one in table_margins(plan, level).values()]
 
 
-def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
+def test_shown_plan_is_that_of_the_saved_spec(client, spec):
     assert "region x kids (up to each value)" in client.enter()
     first = client.planned()
     assert typical(first) == promised(plan_spec(read_spec(spec)))
@@ -79,7 +79,7 @@ def test_what_is_shown_is_what_the_saved_spec_plans(client, spec):
     assert "above 0" in client.act("/change", changes={"size": "0"})["refused"]
 
 
-def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
+def test_series_horizon_is_a_spec_setting(spec, planned_here):
     spec.write_text(SERIES)
     with serving(spec) as client:
         assert 'id="horizon" type="range" min="2" max="16"' in client.enter()
@@ -96,7 +96,7 @@ def test_the_horizon_of_a_series_is_a_setting_of_its_spec(spec, planned_here):
         assert len(typical(client.planned())) == 2
 
 
-def test_two_plans_side_by_side_and_what_tables_cost(client, spec):
+def test_two_plans_compare_with_table_prices(client, spec):
     client.enter()
     client.json("/view")
     assert "There is no kept plan" in client.act("/swap")["refused"]
@@ -132,7 +132,7 @@ def test_how_a_row_without_a_value_counts_is_said(tmp_path):
     assert "um höchstens 9:" in cost
 
 
-def test_nothing_is_done_for_a_page_that_shows_other_settings(client, spec):
+def test_outdated_page_triggers_no_planning(client, spec):
     client.enter()
     client.planned()
     other = client.another()
@@ -179,7 +179,7 @@ def test_a_page_that_plans_in_vain_says_so(client):
     )
 
 
-def test_what_cannot_be_planned_is_said(spec, planned_here):
+def test_unplannable_settings_are_reported(spec, planned_here):
     spec.write_text(SPEC.replace('strategy = "identity"', 'strategy = "gaussian_optimum"'))
     with serving(spec) as client:
         client.enter()
@@ -210,7 +210,7 @@ def test_data_that_were_opened_would_be_seen(tmp_path):
     os.close(reader)
 
 
-def test_the_studio_asks_session_spec_and_planning_for_nothing_that_takes_data():
+def test_studio_calls_nothing_that_takes_data():
     asked = set()
     for path in Path(_studio.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -245,7 +245,7 @@ def program(spec):
     process.communicate(timeout=HANGS)
 
 
-def test_the_command_says_where_the_page_is_and_ends_with_an_interruption(program):
+def test_studio_command_prints_address_and_stops(program):
     address = program.stdout.readline().split()[-1]
     client = Client(address)
     client.enter()
@@ -265,7 +265,7 @@ def planners(number):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
-def test_what_plans_ends_when_the_studio_is_killed(program, spec):
+def test_planning_process_ends_with_the_studio(program, spec):
     spec.write_text(SPEC)
     Client(program.stdout.readline().split()[-1]).enter()
     wait_until(lambda: planners(program.pid))
@@ -291,9 +291,7 @@ def test_missing_packages_and_missing_specs_are_said(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "program", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
 )
-def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(
-    monkeypatch, program, length
-):
+def test_process_ending_early_leaves_no_error(monkeypatch, program, length):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", program))
     seen = queue.Queue()
     worker = Background(lambda number, found: seen.put((number, found)))
@@ -311,7 +309,7 @@ def test_a_process_that_ends_before_it_has_read_is_told_of_and_leaves_no_error(
 @pytest.mark.parametrize(
     ("said", "told"), [("len(sys.stdin.readline())", [4_000_013]), ("sys.stdin.readline()[:7]", [])]
 )
-def test_what_a_process_says_is_passed_on(monkeypatch, said, told):
+def test_process_messages_are_passed_on(monkeypatch, said, told):
     monkeypatch.setattr(_planning, "_COMMAND", ("-c", f"import sys; print({said})"))
     seen = queue.Queue()
     Background(lambda number, found: seen.put((number, found))).start(

@@ -24,7 +24,7 @@ def test_an_error_reaches_the_caller() -> None:
         beside.do(fail)
 
 
-def test_an_error_of_the_caller_ends_the_work_and_is_the_one_that_is_raised() -> None:
+def test_caller_error_ends_threads_and_is_raised() -> None:
     def interrupted() -> None:
         with BoundedThreadPool() as beside:
             beside.do(begun.append, 1)

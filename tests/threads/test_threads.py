@@ -66,7 +66,7 @@ STUDIO = {
     ],
     ids=["plan", "release", "compare", "studio"],
 )
-def test_one_thread_computes_and_then_there_are_as_many_as_before(two, compute):
+def test_linear_algebra_uses_one_thread_then_restores(two, compute):
     seen = []
     compute(lambda: seen.append(threads()))
     assert {number for one in seen for number in one} == {1}
@@ -108,7 +108,7 @@ def test_one_thread_answers(two, ask):
 
 
 @pytest.mark.parametrize("name", THREAD_VARIABLES)
-def test_who_says_how_many_is_obeyed(two, name, monkeypatch):
+def test_explicit_thread_limit_is_respected(two, name, monkeypatch):
     monkeypatch.setenv(name, "2")
     seen = []
     planned(lambda: seen.append(threads()))
@@ -139,7 +139,7 @@ print(threads())
 """
 
 
-def test_a_library_that_is_loaded_meanwhile_computes_with_one_thread_and_then_as_the_others():
+def test_library_loaded_later_gets_the_thread_limit():
     environment = {
         name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES
     }

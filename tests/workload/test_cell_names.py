@@ -156,7 +156,7 @@ def test_query_sets_that_count_nothing_are_refused(asked):
     ],
 )
 @pytest.mark.parametrize("strategy", ["auto", "workload", "identity"])
-def test_parts_of_a_spec_that_count_nothing_are_refused(part, strategy):
+def test_spec_parts_that_count_nothing_are_refused(part, strategy):
     text = f"""
     [privacy]
     epsilon = 1
@@ -175,7 +175,7 @@ def test_parts_of_a_spec_that_count_nothing_are_refused(part, strategy):
         parse_spec(text, Path())
 
 
-def test_an_empty_predicate_beside_another_is_answered_with_0():
+def test_empty_predicate_beside_another_is_0():
     domain = ln.Domain(g=["a", "b"])
     asked = ln.queries(domain, g=ln.predicates([["a"], []]))
     assert asked.products[0].labels == (("a", "(none)"),)

@@ -140,7 +140,7 @@ ANSWERED = {
 
 
 @pytest.mark.parametrize("text", ANSWERED.values(), ids=ANSWERED)
-def test_statements_are_answered_as_duckdb_answers_them(sales, text):
+def test_statements_match_duckdb(sales, text):
     ours = [tuple(map(plain, row)) for row in answered(text, sales)]
     theirs = [tuple(map(plain, row)) for row in duckdb.query(text).fetchall()]
     left = list(ours)
@@ -342,12 +342,12 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text for text, _ in REFUSED])
-def test_statements_are_refused_by_the_name_of_the_clause(text, message):
+def test_statements_are_refused_by_clause(text, message):
     with pytest.raises(ln.InputError, match=message):
         ln.sql(DOMAIN, text)
 
 
-def test_a_quantile_without_a_name_is_called_as_duckdb_calls_it(sales):
+def test_unnamed_quantile_is_named_like_in_duckdb(sales):
     text = "SELECT flag, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY quantity), COUNT(*) AS n FROM sales GROUP BY flag"
     (statement,) = read_statements(DOMAIN, [text])
     assert [column.name for column in statement.columns] == [
@@ -366,7 +366,7 @@ def test_names_that_two_attributes_have_are_refused():
         ln.sql(domain, "SELECT at, COUNT(*) FROM visits GROUP BY at")
 
 
-def test_names_are_found_in_any_case_and_those_that_are_the_same_first():
+def test_names_match_in_any_case_exact_first():
     domain = ln.Domain(day=["a"], Day=["b"], sex=["F"])
     texts = [
         f"SELECT {name}, COUNT(*) FROM visits GROUP BY {name}" for name in ("Day", "day", "SEX")
@@ -390,7 +390,7 @@ def test_many_values_are_refused():
         ln.sql(domain, "SELECT COUNT(*) FROM visits WHERE at > 7")
 
 
-def test_groups_become_levels_that_other_parts_may_ask_for():
+def test_groups_become_shared_levels():
     text = "SELECT age >= 65 AS retired, COUNT(*) AS n FROM people GROUP BY retired; SELECT COUNT(*) FROM people"
     domain = ln.Domain(age=ln.Integers(0, 99, outside="other"))
     asked = ln.sql(domain, text, weight=3)
@@ -412,7 +412,7 @@ def test_a_grouping_like_a_level_is_that_level():
     assert asked.domain == DOMAIN
 
 
-def test_answers_come_with_intervals_and_other_values_have_a_row():
+def test_answers_have_intervals_and_a_row_for_others():
     domain = ln.Domain(age=ln.Integers(0, 9, outside="other"))
     rows = pd.DataFrame({"age": [1, 8, 8, 50]})
     release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(50)), rows, seed=3)
@@ -432,7 +432,7 @@ def test_answers_come_with_intervals_and_other_values_have_a_row():
         release.sql("SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people")
 
 
-def test_a_filter_that_leaves_nothing_of_a_group_is_an_exact_zero():
+def test_filter_without_rows_of_a_group_is_zero():
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
     text = "SELECT sex, COUNT(*) FILTER (WHERE sex = 'F') AS n, AVG(pay) FILTER (WHERE sex = 'F') AS mean FROM people GROUP BY sex"
     rows = pd.DataFrame({"sex": ["F", "M"] * 50, "pay": [5] * 100})
@@ -461,7 +461,7 @@ def test_very_many_groups_are_refused():
         "SELECT COUNT(DISTINCT id) FROM p",
     ],
 )
-def test_statements_that_a_plan_does_not_answer_are_refused_before_the_payment(tmp_path, text):
+def test_unplanned_statements_are_refused_unpaid(tmp_path, text):
     domain = ln.Domain(sex=["F", "M"], measures={"pay": ln.Measure("pay", 0, 9)})
     plan = ln.plan(
         ln.marginals(domain, ways=1), ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=2)

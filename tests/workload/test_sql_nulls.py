@@ -133,7 +133,7 @@ def test_groups_of_a_column_follow_the_domain(null, outside, further):
     assert counts == {"web": 60, "app": 30, **further}
 
 
-def test_cells_are_added_only_where_an_answer_counts_them():
+def test_cells_are_added_only_if_counted():
     def added(text: str, **options: bool) -> tuple[str, ...]:
         return ln.sql(channels(**options), text).domain.kind("chan").further_labels
 
@@ -154,7 +154,7 @@ def test_a_category_called_other_is_no_obstacle():
     assert release.sql(text, "pandas")["n"].round().tolist() == [5, 10]
 
 
-def test_statements_say_which_values_they_leave_out():
+def test_statements_name_omitted_values():
     def left_out(text: str, **policies: str) -> tuple[str, ...]:
         (statement,) = read_statements(channels(**policies), [text])
         return statement.left_out
@@ -167,7 +167,7 @@ def test_statements_say_which_values_they_leave_out():
     assert left_out("SELECT chan, COUNT(*) FROM sales GROUP BY chan", outside="cell") == ()
 
 
-def test_a_release_without_the_cells_refuses_statements_that_need_them():
+def test_release_without_cells_refuses_statements():
     domain = channels()
     release = ln.release(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)), ROWS, seed=1)
     with pytest.raises(ln.InputError, match=r"needs a cell for nulls of chan, .*null = 'cell'"):

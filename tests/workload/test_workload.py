@@ -20,7 +20,7 @@ DOMAIN = ln.Domain(
 )
 
 
-def test_marginals_are_all_tables_of_so_many_attributes() -> None:
+def test_marginals_are_all_tables_of_k_attributes() -> None:
     names = [product.name for product in ln.marginals(DOMAIN, ways=2)]
     assert names == [
         "sex x age",
@@ -43,7 +43,7 @@ def test_marginals_are_all_tables_of_so_many_attributes() -> None:
     ]
 
 
-def test_attributes_come_in_the_order_of_the_domain_and_totals_are_left_out() -> None:
+def test_attributes_follow_domain_order_without_totals() -> None:
     (product,) = ln.queries(
         DOMAIN, income="prefix", code=ln.total(), sex=ln.identity(), weight="1/2"
     )
@@ -57,7 +57,7 @@ def test_attributes_come_in_the_order_of_the_domain_and_totals_are_left_out() ->
     assert not product.is_marginal
 
 
-def test_importance_of_a_sum_counts_in_contributions_of_one_row() -> None:
+def test_sum_importance_is_in_row_contributions() -> None:
     (product,) = ln.queries(DOMAIN, sum="pay", weight=3, sex="identity")
     assert product.importance == pytest.approx((3 / 200) ** 2)
     assert product.name == "sum of pay by sex"
@@ -116,7 +116,7 @@ def test_json_round_trip() -> None:
     assert from_json(DOMAIN, json.loads(json.dumps(workload.to_json()))) == workload
 
 
-def test_statistics_are_kept_with_their_groups_and_targets() -> None:
+def test_statistics_keep_groups_and_targets() -> None:
     age = ln.ranges([(17, 18)])
     workload = ln.mean_queries(
         DOMAIN, "pay", by={"sex": "identity", "age": age}, size=100, rmse="1/2"
@@ -259,7 +259,7 @@ def test_a_level_is_the_sums_of_its_cells() -> None:
     )
 
 
-def test_ranges_of_new_kinds_are_given_in_their_own_values() -> None:
+def test_ranges_of_kinds_use_their_own_values() -> None:
     domain = ln.Domain(
         price=ln.Edges([0, "9.99", 50, 500]),
         height=ln.Decimals(1, 2, "0.5"),
@@ -299,7 +299,7 @@ def test_ranges_of_new_kinds_are_given_in_their_own_values() -> None:
         ({"height": (0, 3)}, "got [0, 3]. The nearest values are 1, 2."),
     ],
 )
-def test_a_range_off_the_edges_is_told_the_nearest(
+def test_range_off_the_edges_names_the_nearest(
     asked: dict[str, tuple[Any, Any]], message: str
 ) -> None:
     domain = ln.Domain(

@@ -39,7 +39,7 @@ BUDGETS = st.one_of(
 @pytest.mark.parametrize(
     "value", [1, "1", 1.0, Fraction(1), Decimal(1), "2/2", "1e0", np.float64(1), np.int64(1)]
 )
-def test_the_same_number_in_any_notation_is_the_same_budget(value) -> None:
+def test_equal_numbers_give_equal_budgets(value) -> None:
     assert PureDP(value) == PureDP(1) != ZCDP(1)
     with pytest.raises(AttributeError):
         PureDP(value).epsilon = Fraction(2)
@@ -61,7 +61,7 @@ def test_the_same_number_in_any_notation_is_the_same_budget(value) -> None:
     ("name", "make"),
     [("epsilon", PureDP), ("rho", ZCDP), ("epsilon", lambda value: ApproxDP(value, "1e-9"))],
 )
-def test_what_is_no_positive_number_is_refused(name, make, value, allowed) -> None:
+def test_non_positive_numbers_are_refused(name, make, value, allowed) -> None:
     with pytest.raises(InputError, match=re.escape(f"{name} must be {allowed}")):
         make(value)
 
@@ -91,7 +91,7 @@ def test_delta_out_of_range_is_refused(delta, message) -> None:
         ApproxDP(1, delta)
 
 
-def test_numbers_too_long_to_be_written_to_a_file_are_refused_and_the_longest_are_read() -> None:
+def test_overlong_numbers_are_refused() -> None:
     for make in (PureDP, ZCDP, lambda value: ApproxDP(1, value)):
         with pytest.raises(InputError, match="at most 1000 digits each; got a longer one"):
             make(Fraction(1, 10**1000 + 1))
@@ -104,7 +104,7 @@ def test_numbers_too_long_to_be_written_to_a_file_are_refused_and_the_longest_ar
     st.sampled_from(["add_remove", "replace"]),
     st.one_of(st.just(()), st.tuples(st.just("person id"), st.integers(1, 10**6))),
 )
-def test_budgets_and_units_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
+def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
     assert budget_from_json(json.loads(json.dumps(budget.to_json()))) == budget
     assert pickle.loads(pickle.dumps(budget)) == budget
     assert eval(repr(budget)) == budget  # noqa: S307 - our own text
@@ -151,7 +151,7 @@ def test_unusable_privacy_is_refused(arguments, message) -> None:
         Privacy(**{"budget": PureDP(1), **arguments})
 
 
-def test_same_unit_compares_the_column_and_the_neighbours() -> None:
+def test_same_unit_compares_column_and_neighbours() -> None:
     one = Privacy(PureDP(1), unit_column="id", max_rows=2)
     assert one.same_unit(Privacy(ZCDP(3), unit_column="id", max_rows=2))
     assert one.same_unit(
@@ -220,7 +220,7 @@ def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
 
 
 @given(BUDGETS, st.fractions(min_value=Fraction(1, 100), max_value=Fraction(99, 100)))
-def test_a_pure_step_and_what_it_leaves_are_charged_no_more_than_the_budget(budget, part) -> None:
+def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
     epsilon = pure_share(budget, part)
     assume(epsilon > 0)
     step = charge(budget, PureDP(epsilon), PureCost(epsilon))

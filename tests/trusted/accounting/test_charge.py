@@ -76,7 +76,7 @@ CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
         ),
     ],
 )
-def test_what_a_release_takes(budget, declared, cost, expected) -> None:
+def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
     taken = charge(budget, declared, cost)
     assert taken == expected
     assert is_charge_of(budget, taken)
@@ -136,12 +136,12 @@ def test_what_a_release_takes(budget, declared, cost, expected) -> None:
         ),
     ],
 )
-def test_what_a_ledger_refuses(budget, declared, cost, message) -> None:
+def test_ledger_refuses_foreign_charges(budget, declared, cost, message) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         charge(budget, declared, cost)
 
 
-def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_declared() -> None:
+def test_long_costs_round_up_to_short_charges() -> None:
     long = Fraction(7**200 - 1, 7**200)
     assert charge(PureDP(5), PureDP(1), PureCost(long)).epsilon == 1
     assert charge(PureDP(5), PureDP(long), PureCost(long)).epsilon == long
@@ -151,9 +151,7 @@ def test_long_costs_become_short_charges_not_below_them_nor_above_what_was_decla
 
 
 @given(st.lists(CHARGES, max_size=8), st.fractions(Fraction(1, 100), 100))
-def test_charges_survive_json_and_add_up_in_any_order_and_what_is_left_makes_the_whole(
-    charges, epsilon
-) -> None:
+def test_charges_survive_json_and_add_in_any_order(charges, epsilon) -> None:
     assert [charge_from_json(json.loads(json.dumps(one.to_json()))) for one in charges] == charges
     half, spent, whole = len(charges) // 2, total(charges), whole_budget(PureDP(epsilon))
     assert (
@@ -172,7 +170,7 @@ def test_a_charge_holds_fractions_of_at_least_zero(value) -> None:
         Charge(rho=value)
 
 
-def test_charges_of_other_definitions_are_told_apart() -> None:
+def test_charges_of_other_definitions_differ() -> None:
     assert not is_charge_of(PureDP(1), Charge())
     assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
     assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
@@ -216,7 +214,7 @@ SPLITS = [Fraction(1, 4), Fraction(1, 3), Fraction(1, 2)]
     "delta", [Fraction(0), Fraction(1, 100)], ids=["epsilon", "epsilon and delta"]
 )
 @pytest.mark.parametrize(("first", "spread"), list(product(SPLITS, SPLITS)))
-def test_adaptive_sums_hold_and_any_smaller_ones_would_be_false(first, spread, delta) -> None:
+def test_adaptive_sums_are_tight(first, spread, delta) -> None:
     """The second epsilon and delta are chosen by the first outcome: all that is left, or a part of it."""
     budget, declared = (
         (ApproxDP(1, delta), ApproxDP(first, delta * spread))

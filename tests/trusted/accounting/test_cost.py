@@ -57,7 +57,7 @@ def test_exact_boundaries(budget, cost) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-6"), ("8", "1e-12")])
-def test_the_largest_costs_are_covered_and_little_more_is_not(epsilon, delta) -> None:
+def test_largest_covered_cost_is_tight(epsilon, delta) -> None:
     budget = ApproxDP(epsilon, delta)
     square = gaussian_mu_squared(epsilon, delta)
     assert covers(budget, GaussianCost(square))
@@ -68,7 +68,7 @@ def test_the_largest_costs_are_covered_and_little_more_is_not(epsilon, delta) ->
 
 
 @given(COSTS)
-def test_costs_survive_json_and_are_covered_by_their_rho(cost) -> None:
+def test_costs_survive_json_and_are_covered_by_rho(cost) -> None:
     assert cost_from_json(json.loads(json.dumps(cost.to_json()))) == cost
     assert covers(ZCDP(rho_of(cost)), cost)
     assert not covers(ZCDP(rho_of(cost) * (1 - HAIR)), cost)
@@ -81,7 +81,7 @@ def test_costs_are_above_zero(make, value) -> None:
         make(value)
 
 
-def test_covers_refuses_what_is_no_budget_or_no_cost() -> None:
+def test_covers_refuses_other_types() -> None:
     with pytest.raises(
         InputError,
         match=re.escape(
@@ -97,7 +97,7 @@ def test_covers_refuses_what_is_no_budget_or_no_cost() -> None:
         SeriesCost(1)
 
 
-def test_costs_say_what_they_are() -> None:
+def test_cost_repr_names_its_definition() -> None:
     assert str(PureCost("1/3")) == "epsilon = 1/3 (discrete Laplace noise)"
     assert str(GaussianCost(2)) == "mu squared = 2 (Gaussian noise)"
     assert str(ConcentratedCost("0.5")) == "rho = 0.5 (discrete Gaussian noise)"
@@ -133,7 +133,7 @@ def test_noise_loses_no_more_than_its_cost_says(law, scale) -> None:
 
 
 @pytest.mark.parametrize("budget", [PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8")])
-def test_a_series_costs_its_whole_budget_and_nothing_else_covers_it(
+def test_series_costs_its_whole_budget(
     budget: PureDP | ApproxDP | ZCDP,
 ) -> None:
     cost = SeriesCost(budget)

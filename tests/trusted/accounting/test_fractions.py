@@ -42,7 +42,7 @@ def test_other_text_is_refused(text) -> None:
         fraction_from_text("x", text)
 
 
-def test_negative_and_overlong_fractions_are_not_written() -> None:
+def test_negative_and_overlong_fractions_are_refused() -> None:
     with pytest.raises(InputError, match="at least 0"):
         fraction_to_text("x", Fraction(-1))
     with pytest.raises(InputError, match="at most 1000 digits"):

@@ -96,7 +96,7 @@ def test_mills_ratio_is_enclosed_by_both_ways(x, digits) -> None:
 
 
 @pytest.mark.parametrize("digits", [3, 4, 5, 6])
-def test_with_few_digits_every_second_rounding_in_the_wrong_direction_would_show(digits) -> None:
+def test_wrong_rounding_direction_shows_at_few_digits(digits) -> None:
     """Of Mills' ratio by the continued fraction; and of a root, both of whose neighbours are taken, with the farther side of each."""
     way = rounding(digits)
     for k in range(1, 400, 3):
@@ -155,7 +155,7 @@ def test_the_callers_decimal_context_has_no_influence() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "square"), [("10500", "20000"), ("9000", "20000"), ("7100", "14000")]
 )
-def test_at_very_large_epsilons_delta_is_not_taken_for_hopeless(epsilon, square) -> None:
+def test_large_epsilon_delta_is_still_computed(epsilon, square) -> None:
     """There the two terms of the formula are far apart, and only the first decides."""
     true = oracle(Fraction(epsilon), Fraction(square), 60)
     with mp.workdps(50):
@@ -173,7 +173,7 @@ def test_hopelessly_small_and_large_deltas() -> None:
     assert not gaussian_is_private(1, 10**6, Fraction(10**9 - 1, 10**9))
 
 
-def test_what_the_digits_do_not_decide_is_not_private(monkeypatch) -> None:
+def test_undecided_digits_are_not_private(monkeypatch) -> None:
     monkeypatch.setattr(
         _deltas, "_enclose_delta", lambda *_given: (decimal.Decimal(0), decimal.Decimal(1))
     )

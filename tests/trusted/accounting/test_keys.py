@@ -20,7 +20,7 @@ def chance(scale: Fraction, threshold: int, most: int) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize("most", [1, 2, 7])
-def test_a_delta_below_the_chance_is_not_promised_and_one_above_is(most: int) -> None:
+def test_delta_threshold_is_sharp(most: int) -> None:
     """To 46 digits; what is rounded is rounded upwards, and the delta of the budget downwards."""
     with mpmath.workdps(250):
         for scale, threshold in RULES:
@@ -75,7 +75,7 @@ CASES = (
 
 
 @pytest.mark.parametrize(("scale", "threshold", "most"), CASES)
-def test_gaussian_searches_are_private_for_every_number_of_keys_that_a_unit_has_alone(
+def test_gaussian_search_is_private_for_any_key_count(
     scale: int, threshold: int, most: int
 ) -> None:
     """Numbers beyond 64 are looked at in stretches, which may ask for more than the largest of the chances, and never for less."""

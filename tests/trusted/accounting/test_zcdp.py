@@ -59,7 +59,7 @@ def test_epsilon_undoes_delta(rho, delta) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "1e-9"), ("1", "1e-300"), ("10", "0.5")])
-def test_rho_is_the_largest_that_is_covered(epsilon, delta) -> None:
+def test_rho_is_the_largest_covered(epsilon, delta) -> None:
     rho = largest_accepted(lambda rho: zcdp_delta(rho, epsilon) <= Fraction(delta))
     assert covers(ApproxDP(epsilon, delta), ConcentratedCost(rho))
     assert not covers(ApproxDP(epsilon, delta), ConcentratedCost(rho * (1 + Fraction(1, 10**11))))

@@ -55,7 +55,7 @@ def test_the_middle_of_a_very_long_message_is_left_out():
         Decimal("nan"),
     ],
 )
-def test_exact_refuses_what_is_no_finite_number(value: object):
+def test_exact_refuses_non_finite_numbers(value: object):
     allowed = r"^epsilon must be a finite number, a decimal or a fraction such as .*; got "
     with pytest.raises(InputError, match=allowed + re.escape(repr(value))):
         exact("epsilon", value)
@@ -75,11 +75,11 @@ def test_exact_refuses_what_is_no_finite_number(value: object):
         (-0.0, Fraction(0)),
     ],
 )
-def test_exact_reads_the_number_that_is_written(value: object, number: Fraction):
+def test_exact_reads_the_written_number(value: object, number: Fraction):
     assert exact("epsilon", value) == number
 
 
-def test_a_fraction_that_is_none_is_refused():
+def test_invalid_fraction_is_refused():
     broken = Fraction(1, 2)
     broken._denominator = 0  # type: ignore[attr-defined]  # as whoever means ill could make one
     with pytest.raises(InputError, match=r"^epsilon must be a finite number"):
@@ -121,7 +121,7 @@ def test_exact_is_the_inverse_of_printing(number: Fraction):
         ),
     ],
 )
-def test_other_values_are_refused_with_what_is_allowed(
+def test_refusal_states_allowed_values(
     read: Callable[[object], object], values: list[object], message: str
 ):
     for value in values:
@@ -160,14 +160,14 @@ DIGITS += [Decimal("1e-999999"), 10**5000]
 
 
 @pytest.mark.parametrize("got", LONG, ids=range(7))
-def test_a_message_quotes_at_most_two_hundred_characters_of_what_was_got(got: object):
+def test_message_quotes_at_most_200_characters(got: object):
     message = str(refuse("size", got, "small"))
     assert len(message) < 250
     assert message.startswith("size must be small; got ")
 
 
 @pytest.mark.parametrize("text", DIGITS, ids=range(len(DIGITS)))
-def test_a_number_of_very_many_digits_is_refused_before_it_is_computed(text: object):
+def test_number_of_many_digits_is_refused_uncomputed(text: object):
     with pytest.raises(InputError, match=r"at most 1000 digits each; got .* Use fewer digits"):
         exact("clip", text)  # type: ignore[arg-type]
 
@@ -177,12 +177,12 @@ def test_a_number_of_very_many_digits_is_refused_before_it_is_computed(text: obj
     ["[" * 100_000, '{"a":' * 100_000, "1" * 5000, "NaN", "[-Infinity]", "{", ""],
     ids=range(7),
 )
-def test_json_that_nobody_writes_is_a_value_error(text: str):
+def test_unusual_json_is_a_value_error(text: str):
     with pytest.raises(ValueError, match=r"."):
         read_json(text)
 
 
-def test_a_name_from_a_closed_list_is_refused_with_the_one_that_was_probably_meant():
+def test_name_outside_a_list_gets_a_suggestion():
     assert did_you_mean(5, ["a"]) == ""
     with pytest.raises(
         InputError,

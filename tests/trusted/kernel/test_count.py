@@ -89,7 +89,7 @@ def test_count_against_python(sizes, rows, seed, picks, what, limited):
         ("a0", [5.0, 5.0]),
     ],
 )
-def test_limits_that_do_not_fit_are_refused_before_a_row_is_looked_up(name, limits):
+def test_unfitting_limits_are_refused_without_rows(name, limits):
     table, _, _ = made([2], 3, 1, Measure("m", 0, 7))
     with pytest.raises(InputError, match="none below 0"):
         count(table, [()], "m", (name, np.array(limits)))
@@ -107,7 +107,7 @@ def test_sums_are_exact_where_float64_is_not():
     assert sums.tolist() == [most * rows, 0]
 
 
-def test_rows_that_stand_for_a_unit_count_for_it_alone():
+def test_rows_of_a_unit_count_for_it_only():
     measures = {"m": Measure("m", -9, 9), "units": UnitCount(["a"])}
     table = Table(
         Domain(a=Coded(2), measures=measures),
@@ -150,7 +150,7 @@ def test_counts_are_the_callers_to_change():
     assert [counts.tolist() for _, counts in count(table, wanted)] == before
 
 
-def test_a_long_stream_is_taken_as_it_is_needed():
+def test_long_stream_is_read_lazily():
     table, _, _ = made((10, 10, 10), 100)
     taken = []
 
@@ -176,7 +176,7 @@ def test_groups_cover_each_set_once(wanted, rows):
         assert all(set(wanted[member]) <= set(group.attributes) for member in group.members)
 
 
-def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
+def test_group_has_the_attributes_of_its_tables():
     lone = groups([(0, 1)], [2, 3], 100)
     held_up = groups(
         [(0, 1), (0, 2), (3, 4, 5)], [20, 20, 20, 2, 2, 2], 10**4
@@ -192,7 +192,7 @@ def test_a_group_has_the_attributes_of_its_tables_whatever_ended_its_growth():
 
 
 @pytest.mark.parametrize("members", [(0, 1), (0,)])
-def test_a_proposal_that_does_not_hold_what_is_asked_is_refused(members, monkeypatch):
+def test_incomplete_group_proposal_is_refused(members, monkeypatch):
     table, _, _ = made((2, 3), 10)
     monkeypatch.setattr(
         _count, "groups", lambda *_given: [_share.Group(attributes=(0,), members=members)]
@@ -201,7 +201,7 @@ def test_a_proposal_that_does_not_hold_what_is_asked_is_refused(members, monkeyp
         list(count(table, [("a0",), ("a1",)]))
 
 
-def test_groups_share_passes_and_no_table_is_larger_than_what_was_asked_or_the_cache():
+def test_groups_share_passes_within_cache_size():
     triples = list(itertools.combinations(range(20), 3))
     assert len(groups(triples, [10] * 20, 10**6)) < len(triples) / 5
     assert [len(window) for window in _windows(triples, [10] * 20)] == [1140]
@@ -214,13 +214,13 @@ def test_groups_share_passes_and_no_table_is_larger_than_what_was_asked_or_the_c
 
 
 @pytest.mark.parametrize("size", [256, 2**16])
-def test_an_attribute_of_one_cell_beside_one_that_fills_its_type(size):
+def test_one_cell_attribute_beside_a_full_type_is_counted(size):
     table = Table(Domain(one=Coded(1), many=Coded(size)), {"one": [0, 0], "many": [size - 1, 0]})
     ((_, counts),) = count(table, [("one", "many")])
     assert (counts[0], counts[-1], counts.sum()) == (1, 1, 2)
 
 
-def test_what_was_not_read_is_refused_and_the_rest_is_counted():
+def test_unread_tables_are_refused_and_others_counted():
     domain = Domain(
         a=Coded(2), b=Coded(3), measures={"m": Measure("m", 0, 5), "n": Measure("n", 0, 5)}
     )

@@ -7,7 +7,7 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, SystemEntropy, _entropy
 
 
-def test_system_words_are_those_of_the_operating_system_and_nothing_is_kept_that_a_fork_could_copy(
+def test_system_entropy_keeps_nothing_a_fork_could_copy(
     monkeypatch,
 ):
     asked = []
@@ -36,7 +36,7 @@ def test_seeded_words_are_reproducible_and_not_private():
     assert SeededEntropy(2**200).words(1).dtype == np.uint64
 
 
-def test_a_wrong_seed_is_refused_and_there_is_no_default():
+def test_seed_is_checked_and_has_no_default():
     for seed in (-1, 0.5, True, None, "7", float("nan")):
         with pytest.raises(InputError, match=r"^seed must be a whole number of at least 0; got "):
             SeededEntropy(seed)

@@ -208,7 +208,7 @@ def observed(way: str, plan: Measurements, folder: Path) -> Observation:
     ],
 )
 @pytest.mark.parametrize(("budget", "mechanism"), BUDGETS)
-def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scale(
+def test_row_is_exact_answer_plus_one_draw(
     spy: Spy,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -256,7 +256,7 @@ def test_every_row_is_its_exact_answer_plus_one_whole_draw_of_its_own_exact_scal
     [(AllRanges(8), "abcd"), (Identity(8), "aaaa"), (Identity(8), "abcd")],
     ids=["queries", "copies", "cells"],
 )
-def test_no_more_tables_are_answered_at_once_than_a_batch_has_rows(
+def test_batch_limits_tables_answered_at_once(
     monkeypatch: pytest.MonkeyPatch, operator: Operator, names: str
 ) -> None:
     monkeypatch.setattr(_measure, "_BATCH_ROWS", 16)
@@ -352,7 +352,7 @@ def worst_loss(plan: Measurements, spy: Spy, amounts: tuple[int, ...]) -> Fracti
         for rows in range(1, most + 1)
     ],
 )
-def test_no_pair_of_neighbours_loses_more_than_the_budget(
+def test_neighbours_lose_at_most_the_budget(
     spy: Spy, budget: Budget, mechanism: str, neighbours: str, rows: int
 ) -> None:
     """Counts by signed and weighted queries, sums of amounts of both signs, limited sums, and contrasts beside totals, small and large."""

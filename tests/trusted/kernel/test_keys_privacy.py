@@ -99,7 +99,7 @@ def least_delta(rule: KeyRule, privacy: Privacy) -> float:
 
 
 @pytest.mark.parametrize(("noise", "k", "neighbours", "threshold"), RULES)
-def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
+def test_key_bound_is_close_above_the_exact_loss(
     noise: Noise, k: int, neighbours: str, threshold: int
 ) -> None:
     rule, privacy = made(noise, k, neighbours, threshold)
@@ -118,9 +118,7 @@ def test_the_bound_is_never_below_the_exact_loss_of_any_neighbours_and_near_it(
 @pytest.mark.parametrize(
     ("k", "neighbours"), [(1, "add_remove"), (2, "replace"), (7, "add_remove")]
 )
-def test_a_planned_rule_is_the_least_and_the_kernel_proves_it_again(
-    k: int, neighbours: str
-) -> None:
+def test_key_rule_is_least_and_checked_by_the_kernel(k: int, neighbours: str) -> None:
     privacy = Privacy(ApproxDP("1/2", "1e-8"), neighbours, "id", k)
     rule = key_rule(privacy)
     search = KeySearch(attribute="agent", rule=rule, most=5)
@@ -158,9 +156,7 @@ def found_among(
     ("noise", "scale", "count"),
     [(LAPLACE, Fraction(7, 3), 5), (GAUSSIAN, Fraction(22, 5), 9), (GAUSSIAN, Fraction(1, 2), 12)],
 )
-def test_what_is_drawn_has_the_law_that_the_bound_is_about(
-    noise: Noise, scale: Fraction, count: int
-) -> None:
+def test_key_draws_follow_the_law_of_the_bound(noise: Noise, scale: Fraction, count: int) -> None:
     rule = KeyRule(noise=noise, scale=scale, threshold=12)
     privacy, search = (
         Privacy(ApproxDP(10, "9/10")),
@@ -184,7 +180,7 @@ def test_what_is_drawn_has_the_law_that_the_bound_is_about(
     )
 
 
-def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
+def test_key_search_keeps_only_the_largest() -> None:
     privacy = Privacy(ApproxDP(1, "1e-9"))
     every, few, none = (
         found_among(
@@ -209,7 +205,7 @@ def test_only_the_largest_are_kept_and_written_and_there_may_be_none() -> None:
         )
 
 
-def test_a_search_is_the_only_step_of_its_series_and_reads_nothing_but_keys() -> None:
+def test_key_search_is_the_only_step_of_its_series() -> None:
     domain, privacy = Domain(agent=Unknown(9)), Privacy(ApproxDP(1, "1e-9"))
     terms = ReleaseContract(domain=domain, privacy=privacy, attributes=("agent",))
     search = KeySearch(attribute="agent", rule=key_rule(privacy), most=9)

@@ -45,7 +45,7 @@ def edit_and_sign(ledger: Ledger, column: str, value) -> None:
     connection.close()
 
 
-def test_three_thirds_are_paid_and_a_refusal_says_what_was_asked_what_is_left_and_what_to_do(
+def test_three_thirds_are_paid_and_a_fourth_is_refused(
     ledger,
 ) -> None:
     receipts = [take(ledger) for _ in range(2)]
@@ -96,9 +96,7 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
     take(approx, "1/2")
 
 
-def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(
-    ledger, tmp_path
-) -> None:
+def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
     message = "The plan protects {}, the data set 'people' one row (add_remove); such costs cannot be added: "
     for privacy, words in (
         (Privacy(PureDP(1), "replace"), "one row (replace)"),
@@ -127,7 +125,7 @@ def test_units_and_neighbours_must_be_the_ledgers_and_numbers_of_rows_need_not(
         take(ledger, privacy=Privacy(PureDP(1), unit_column="household", max_rows=5))
 
 
-def test_entries_hold_what_was_reserved_and_no_time_of_day(ledger) -> None:
+def test_entries_hold_reservations_and_no_time(ledger) -> None:
     before = datetime.now(UTC).date()
     text = 'first "table"'.ljust(10_000)  # the longest
     receipt = take(ledger, output="out/übersicht", description=text)
@@ -177,7 +175,7 @@ def test_sealing_and_reconciling_give_nothing_back(ledger, tmp_path) -> None:
         other.seal(receipts[0])
 
 
-def test_an_entry_is_sealed_late_also_while_reconcile_asks_the_ledger_itself(ledger) -> None:
+def test_entry_is_sealed_during_reconcile(ledger) -> None:
     receipt = take(ledger)
     assert [entry.state for entry in ledger.reconcile(lambda _: len(ledger.entries()) == 0)] == [
         "absent"
@@ -190,7 +188,7 @@ def test_an_entry_is_sealed_late_also_while_reconcile_asks_the_ledger_itself(led
     assert [entry.state for entry in ledger.entries()] == ["sealed", "sealed"]
 
 
-def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> None:
+def test_ledger_shows_budget_spent_and_left(ledger) -> None:
     take(ledger, "1/4")
     named = f"of: people, protects: one row (add_remove), file: {ledger.path}"
     assert (
@@ -215,9 +213,7 @@ def test_what_is_shown_is_the_budget_what_is_spent_and_what_is_left(ledger) -> N
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_a_relative_path_and_one_with_odd_characters_are_paths_and_no_ledger_is_replaced(
-    tmp_path, monkeypatch
-) -> None:
+def test_odd_ledger_paths_work_and_none_is_replaced(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     name = "a b%20?mode=ro#ü.ledger"
     take(Ledger.create(name, "x", ONE))
@@ -237,7 +233,7 @@ def test_a_relative_path_and_one_with_odd_characters_are_paths_and_no_ledger_is_
         ("x" * 300, "at .*: file name too long"),
     ],
 )
-def test_a_ledger_is_not_made_where_no_file_can_be(tmp_path, name, message) -> None:
+def test_ledger_needs_a_writable_folder(tmp_path, name, message) -> None:
     with pytest.raises(LedgerError, match=rf"A ledger cannot be made {message}"):
         Ledger.create(tmp_path / name, "x", ONE)
     assert list(tmp_path.iterdir()) == []
@@ -252,7 +248,7 @@ def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatch) -> None:
+def test_overtaken_creation_keeps_the_other_ledger(tmp_path, monkeypatch) -> None:
     """Another process makes the ledger, and spends from it, between the look and the link."""
     path, made, link = tmp_path / "x", [], os.link
 
@@ -269,7 +265,7 @@ def test_a_making_that_is_overtaken_leaves_the_other_ledger(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("ending", ["-journal", "-wal"])
-def test_a_journal_of_an_earlier_ledger_is_not_played_into_a_new_one(tmp_path, ending) -> None:
+def test_journal_of_a_deleted_ledger_is_not_replayed(tmp_path, ending) -> None:
     left = tmp_path / f"x{ending}"
     left.write_bytes(b"hot")
     with pytest.raises(LedgerError, match="is left from an earlier ledger of this name"):
@@ -365,9 +361,7 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
         (ADD, {"spent": PureDP(1), "receipt": 3}, "receipt must be a text"),
     ],
 )
-def test_unusable_arguments_are_refused_before_anything_is_written(
-    ledger, use, arguments, message
-) -> None:
+def test_invalid_arguments_are_refused_unwritten(ledger, use, arguments, message) -> None:
     before = ledger.path.read_bytes()
     with pytest.raises(InputError, match=re.escape(message)):
         use(ledger, **arguments)
@@ -375,9 +369,7 @@ def test_unusable_arguments_are_refused_before_anything_is_written(
     assert ledger.path.read_bytes() == before
 
 
-def test_a_file_that_goes_away_is_not_made_again_and_one_of_another_ledger_is_noticed(
-    ledger, tmp_path
-) -> None:
+def test_vanished_or_replaced_ledger_file_is_noticed(ledger, tmp_path) -> None:
     path = ledger.path
     path.unlink()
     with pytest.raises(LedgerError, match=r"cannot be opened. Check that the file is there"):
@@ -417,7 +409,7 @@ NO_LEDGER = r"x is not a ledger, or is a damaged one. Check the path; if it was 
     ],
     ids=["nothing", "folder", "empty", "table", "database"],
 )
-def test_what_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path, make, message) -> None:
+def test_foreign_file_is_refused_unchanged(tmp_path, make, message) -> None:
     path = tmp_path / "x"
     make(path)
     before = path.read_bytes() if path.is_file() else path.exists()
@@ -426,7 +418,7 @@ def test_what_is_no_ledger_is_refused_and_stays_as_it_is(tmp_path, make, message
     assert (path.read_bytes() if path.is_file() else path.exists()) == before
 
 
-def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
+def test_ledger_being_created_is_waited_for(tmp_path) -> None:
     whole = Ledger.create(tmp_path / "whole", "people", ONE)
     (tmp_path / "x").touch()
     maker = threading.Timer(0.1, lambda: whole.path.replace(tmp_path / "x"))
@@ -435,7 +427,7 @@ def test_a_ledger_that_is_just_being_made_is_waited_for(tmp_path) -> None:
     maker.join()
 
 
-def test_bytes_overwritten_anywhere_never_give_budget_back(ledger) -> None:
+def test_overwritten_bytes_never_give_budget_back(ledger) -> None:
     """Runs of bytes and single bits: either it is noticed, or the ledger says what it said before. `make faults` damages every byte."""
     for _ in range(3):
         take(ledger, "1/10")
@@ -509,7 +501,7 @@ def test_an_unreadable_entry_closes_the_ledger(ledger, column, value) -> None:
         assert len(str(value)) < 4 or str(value) not in str(caught.value)
 
 
-def test_what_a_reader_makes_of_a_charge_must_be_written_as_it_was(ledger, monkeypatch) -> None:
+def test_charge_must_be_written_canonically(ledger, monkeypatch) -> None:
     take(ledger)
     for other in (Charge(epsilon=Fraction(1, 7)), PureDP("1/9"), "1"):
         monkeypatch.setattr(_ledger_file, "charge_from_json", lambda _data, other=other: other)

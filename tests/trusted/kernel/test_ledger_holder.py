@@ -31,7 +31,7 @@ def on(monkeypatch, day: str) -> None:
 # --- another budget -------------------------------------------------------------------------------
 
 
-def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledger) -> None:
+def test_raised_budget_is_in_force_and_recorded(ledger) -> None:
     take(ledger, 1)
     early = Ledger.open(ledger.path)
     raised = ledger.set_budget(PureDP(3), note="asked by the board")
@@ -54,7 +54,7 @@ def test_a_raised_budget_is_in_force_at_once_for_everybody_and_is_recorded(ledge
     assert ledger.entries()[-1].id == "ab12"
 
 
-def test_each_part_of_a_budget_is_kept_at_what_is_spent(tmp_path) -> None:
+def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(
         ledger,
@@ -74,7 +74,7 @@ def test_each_part_of_a_budget_is_kept_at_what_is_spent(tmp_path) -> None:
 # --- spent before or elsewhere --------------------------------------------------------------------
 
 
-def test_what_was_spent_elsewhere_is_added_up_and_may_exceed_the_budget(ledger) -> None:
+def test_spending_elsewhere_adds_up_beyond_the_budget(ledger) -> None:
     entry = ledger.add_spent(PureDP("3/4"), note="the tables of 2024", on=date(2024, 5, 1))
     assert (entry.kind, entry.state, str(entry.reserved_on), entry.description) == (
         "spent",
@@ -153,7 +153,7 @@ def test_a_share_is_a_limit_within_the_whole(ledger) -> None:
     assert (bob.left().epsilon, ledger.left().epsilon) == (Fraction(1, 32), Fraction(1, 32))
 
 
-def test_whoever_names_no_share_or_an_unknown_one_takes_nothing(ledger) -> None:
+def test_missing_or_unknown_share_takes_nothing(ledger) -> None:
     ledger.set_budget(PureDP("1/2"), share="ann")
     with pytest.raises(
         InputError,
@@ -211,7 +211,7 @@ def test_shares_are_for_the_period_of_the_whole(ledger, monkeypatch) -> None:
             take(ann, "1/4")
 
 
-def test_a_period_is_left_when_all_that_is_spent_is_within_the_budget(ledger, monkeypatch) -> None:
+def test_period_may_be_left_within_the_budget(ledger, monkeypatch) -> None:
     ledger.set_budget(PureDP(1), period="month")
     for day in ("2026-01-05", "2026-02-05"):
         on(monkeypatch, day)
@@ -239,9 +239,7 @@ STEPS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS, period=st.sampled_from(["", "month"]))
-def test_whatever_is_entered_a_payment_is_within_every_limit_and_no_limit_below_what_is_spent(
-    tmp_path_factory, steps, period
-) -> None:
+def test_entries_keep_payments_within_every_limit(tmp_path_factory, steps, period) -> None:
     """The rules, recomputed from a list of its own."""
     ledger = Ledger.create(tmp_path_factory.mktemp("x") / "l", "people", ONE)
     ledger.set_budget(PureDP(1), period=period)

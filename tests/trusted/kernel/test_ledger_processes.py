@@ -107,7 +107,7 @@ def hand_out(receipt: Receipt, file: Path) -> None:
     os.close(line)
 
 
-def test_killed_before_every_statement_of_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
+def test_ledger_survives_kills_in_reserve_and_seal(ledger: Ledger, tmp_path: Path) -> None:
     """After each the books are right: what was handed out is paid, and nothing is sealed that was not handed out."""
     handed = tmp_path / "handed"
     handed.touch()
@@ -128,9 +128,7 @@ def test_killed_before_every_statement_of_reserve_and_seal(ledger: Ledger, tmp_p
     assert 1 < rounds[-1][1] <= rounds[-1][0] < len(rounds)  # some died unpaid, some paid
 
 
-def test_killed_before_every_statement_of_what_a_data_holder_enters(
-    ledger: Ledger, tmp_path: Path
-) -> None:
+def test_ledger_survives_kills_in_holder_entries(ledger: Ledger, tmp_path: Path) -> None:
     """What is entered is there whole or not at all."""
     ledger.seal(take(ledger, "1/2"))
     shutil.copy(ledger.path, tmp_path / "old")
@@ -219,7 +217,7 @@ def test_a_lock_held_too_long_is_one_sentence(ledger: Ledger, statement: str) ->
         (0, 0o755, "cannot be opened", "cannot be opened. Check that the file is there"),
     ],
 )
-def test_a_ledger_that_cannot_be_written_can_be_read_and_makes_no_release(
+def test_read_only_ledger_makes_no_release(
     file_mode: int, folder_mode: int, left: str, words: str
 ) -> None:
     """As another user, since an administrator may write anywhere."""

@@ -26,7 +26,7 @@ def steps_of(ledger: Ledger, **more):
     return receipt
 
 
-def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> None:
+def test_step_outcomes_are_kept_until_sealing(ledger) -> None:
     receipt = steps_of(ledger)
     (entry,) = Ledger.open(ledger.path).entries()
     assert entry.resumable
@@ -45,7 +45,7 @@ def test_what_steps_gave_is_there_again_until_the_release_is_sealed(ledger) -> N
         ledger.pending(entry)
 
 
-def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_finished(
+def test_begun_step_is_never_begun_again(
     ledger,
 ) -> None:
     receipt = steps_of(ledger)
@@ -75,9 +75,7 @@ def test_a_step_that_was_begun_is_never_begun_again_and_its_release_cannot_be_fi
         (['"\\', "ä\n", "😀" * 6], [7, 3]),
     ],
 )
-def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(
-    ledger, monkeypatch, texts, lengths
-) -> None:
+def test_long_outcome_is_stored_in_parts_with_digest(ledger, monkeypatch, texts, lengths) -> None:
     monkeypatch.setattr("leastnoise._trusted.kernel._ledger_run._PART", 7)
     receipt = take(ledger, plan="{}", options="[]")
     ledger.begin(receipt, 1, "request")
@@ -99,7 +97,7 @@ def test_a_long_outcome_is_kept_in_parts_with_the_digest_of_the_whole(
     assert not ledger.entries()[0].resumable
 
 
-def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
+def test_long_text_is_copied_part_by_part(monkeypatch) -> None:
     monkeypatch.setattr(_ledger_run, "_PART", 2**12)
     texts = ["head", "x" * 2**20, "tail"]
     tracemalloc.start()
@@ -110,7 +108,7 @@ def test_of_a_very_long_text_one_part_is_copied_at_a_time(monkeypatch) -> None:
         tracemalloc.stop()
 
 
-def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledger) -> None:
+def test_damaged_outcome_leaves_ledger_usable(ledger) -> None:
     steps_of(ledger)
     for statement in (
         "UPDATE outcome SET text = 'x' || substr(text, 2) WHERE number = 2",
@@ -126,9 +124,7 @@ def test_a_damaged_outcome_or_plan_is_noticed_and_leaves_the_ledger_usable(ledge
         ledger.path.write_bytes(whole)
 
 
-def test_what_another_process_makes_is_neither_settled_nor_taken_over(
-    ledger, tmp_path_factory
-) -> None:
+def test_release_of_live_process_is_not_taken_over(ledger, tmp_path_factory) -> None:
     """Also if that process reached the ledger through a link in another folder."""
     link = tmp_path_factory.mktemp("elsewhere") / "same.ledger"
     link.symlink_to(ledger.path)
@@ -153,7 +149,7 @@ def test_what_another_process_makes_is_neither_settled_nor_taken_over(
     assert [*ledger.path.parent.iterdir(), *link.parent.iterdir()] == [ledger.path, link]
 
 
-def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
+def test_overtaken_process_cannot_record_or_seal(ledger) -> None:
     slow = take(ledger, plan="{}", run="0" * 32)  # its process counts as dead
     with ledger.running() as run:
         quick = ledger.take_over(ledger.entries()[0], run)
@@ -166,7 +162,7 @@ def test_who_was_overtaken_can_neither_record_nor_seal(ledger) -> None:
     assert ledger.entries()[0].state == "sealed"
 
 
-def test_nothing_is_drawn_twice_whatever_the_signs_say(ledger, monkeypatch) -> None:
+def test_lost_locks_never_cause_a_second_draw(ledger, monkeypatch) -> None:
     """They need not be believed: the rows of the ledger keep every step from being drawn again, and what ended from going on."""
     monkeypatch.setattr(_ledger, "is_running", lambda *_: False)
     with ledger.running() as run, ledger.running() as other:
@@ -188,7 +184,7 @@ def test_nothing_is_drawn_twice_whatever_the_signs_say(ledger, monkeypatch) -> N
                 ledger.begin(taken, 1, "request 1")
 
 
-def test_room_is_kept_until_the_measurement_is_written(ledger) -> None:
+def test_disk_room_is_reserved_until_recording(ledger) -> None:
     with ledger.running(50_000) as run:
         (held,) = (path for path in ledger.path.parent.iterdir() if run in path.name)
         assert held.stat().st_blocks * 512 >= 50_000
@@ -223,7 +219,7 @@ def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
-def test_a_sign_that_is_swept_away_before_it_is_locked_is_made_again(ledger, monkeypatch) -> None:
+def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
     lock, swept = fcntl.flock, []
 
     def late(handle, how):
@@ -255,7 +251,7 @@ def test_a_disk_without_room_is_noticed_before_payment(ledger, monkeypatch) -> N
     assert [path.name for path in ledger.path.parent.iterdir()] == ["people.ledger"]
 
 
-def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> None:
+def test_older_ledger_page_is_noticed_or_harmless(ledger) -> None:
     """A page restored from its previous version dropped the last entry without a word, while nothing summed up the entries."""
     for _ in range(3):
         take(ledger, "1/10")
@@ -274,7 +270,7 @@ def test_any_page_of_an_older_copy_is_noticed_or_gives_nothing_back(ledger) -> N
     assert noticed >= 2
 
 
-def test_no_advice_about_a_damaged_ledger_is_to_make_a_new_one(ledger) -> None:
+def test_damage_advice_never_suggests_a_new_ledger(ledger) -> None:
     take(ledger, description="x" * 9000)
     whole = ledger.path.read_bytes()
     for damage in (

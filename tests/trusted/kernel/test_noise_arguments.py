@@ -73,7 +73,7 @@ def test_no_draws_and_odd_lengths(law):
 
 
 @every_law
-def test_the_scales_given_are_not_changed(law):
+def test_sampler_does_not_change_given_scales(law):
     numerators, denominators = np.arange(1, 101), np.arange(101, 1, -1)
     SAMPLERS[law](numerators, denominators, 100, SeededEntropy(0))
     np.testing.assert_array_equal(numerators, np.arange(1, 101))

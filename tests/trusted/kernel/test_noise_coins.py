@@ -43,7 +43,7 @@ def test_ratio_coins_on_ties_go_on_with_the_next_digit(p, q, depth):
             assert not script.left
 
 
-def test_coins_that_are_tied_at_once_go_on_with_their_own_digits():
+def test_tied_coins_continue_with_own_digits():
     thirds = Ratios(
         numerators=u64(1, 2), denominators=u64(3, 3)
     )  # whose digits are 85 and 170 again and again
@@ -56,7 +56,7 @@ def test_coins_that_are_tied_at_once_go_on_with_their_own_digits():
     ).tolist() == [True, False, True]
 
 
-def test_lazy_reals_compare_digit_by_digit_and_remember():
+def test_lazy_reals_compare_digit_by_digit():
     leading = 0xAB12_0000_0000_0042
     for byte, heads in ((0xAA, True), (0xAC, False)):
         assert LazyReals(leading=u64(0, leading)).toss(
@@ -165,7 +165,7 @@ def test_exponential_coins_by_exact_enumeration(monkeypatch, linear, square, slo
 
 
 @pytest.mark.parametrize(("square", "slots"), [(False, 8), (True, 16)])
-def test_exponential_coins_tossed_at_once_have_terms_of_their_own(square, slots):
+def test_simultaneous_exponential_coins_have_own_terms(square, slots):
     count, index = 120_000, np.random.default_rng(0).permutation(120_000)
     tenths, linear = np.resize(u64(2, 5, 9), count), np.resize(u64(0, 1, 3, 7), count)
     coins = Ratios(numerators=tenths, denominators=scalar(10))

@@ -120,7 +120,7 @@ def test_rounding_agrees_with_rational_arithmetic(one_attempt):
             assert value == low or value == high.__ceil__() - 1
 
 
-def test_a_doubtful_rounding_draws_the_digits_that_decide_it(one_attempt):
+def test_doubtful_rounding_draws_further_digits(one_attempt):
     """x is tied in 64 digits with a half-integer boundary: the next word decides, also through the whole attempt."""
     p, q, k = 7, 3, 5
     x = Fraction(3, 2) * 8 * q / p - k  # |c| = 3/2 lies in part 5: 7/24 * 5 < 3/2 < 7/24 * 6
@@ -164,7 +164,7 @@ def test_the_wide_product_is_exact():
         assert (high.astype(object) * TOP + low == one.astype(object) * other).all()
 
 
-def test_a_part_beyond_the_table_is_kept_as_its_square_says(monkeypatch):
+def test_part_beyond_the_table_is_kept_by_its_square(monkeypatch):
     asked, said = [], iter([True, True, False, False, True, False, True])
     monkeypatch.setattr(_noise, "coin_exp", lambda *of: asked.append(of[:2]) or next(said))
     assert _noise._far_part(8, None) == 8 * 8 + 1
@@ -198,7 +198,7 @@ def test_the_part_beyond_the_gaussian_table(parts):
 
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (2**56 - 1, 1), (2**56 - 1, 3), (1, 2**56 - 1)])
 @pytest.mark.parametrize("far", [128, 255, 256, 5000])
-def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_attempt, p, q, far):
+def test_far_laplace_values_are_exact_modulo_2_64(monkeypatch, one_attempt, p, q, far):
     monkeypatch.setattr(_noise, "far_number", lambda entropy: far)
     u, v, negative = (
         np.array([0, p - 1, p // 2, 0]),
@@ -212,7 +212,7 @@ def test_far_laplace_values_are_exact_modulo_two_to_the_64(monkeypatch, one_atte
         assert accepted[row] == (exact > 0 or not negative[row])
 
 
-def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_attempt):
+def test_far_multiple_of_2_64_is_not_zero(monkeypatch, one_attempt):
     monkeypatch.setattr(_noise, "far_number", lambda entropy: 2**11)
     assert (2**56 - 1) * 2**11 + 2**11 == 8 * 2**64
     values, accepted, _ = one_attempt(
@@ -229,9 +229,7 @@ def test_a_far_multiple_of_two_to_the_64_is_not_taken_for_zero(monkeypatch, one_
 @pytest.mark.parametrize(("p", "q"), [(3, 2), (1000, 1), (2**56 - 1, 2**40), (1, 2**56 - 1)])
 @pytest.mark.parametrize("law", ["gaussian", "rounded"])
 @pytest.mark.parametrize("far", [0, 7, 100, 10**6])
-def test_far_gaussian_values_are_exact_modulo_two_to_the_64(
-    monkeypatch, one_attempt, law, p, q, far
-):
+def test_far_gaussian_values_are_exact_modulo_2_64(monkeypatch, one_attempt, law, p, q, far):
     parts = 8 if law == "rounded" or p >= 32 * q else 1
     k, word = 8 * parts + far, 0x0123_4567_89AB_CDEF
     monkeypatch.setattr(_noise, "_far_part", lambda parts, entropy: k)

@@ -25,7 +25,7 @@ every_law = pytest.mark.parametrize("law", SAMPLERS)
 
 
 @pytest.mark.parametrize(("law", "p", "q"), CASES)
-def test_law_signs_and_low_bits_and_that_a_scale_wrong_by_four_percent_is_caught(law, p, q):
+def test_noise_law_is_right_and_wrong_scales_are_caught(law, p, q):
     # at scale 1/8 nearly all draws are 0
     count = DRAWS if 8 * p > q else 2_000_000 if law == "rounded" else 750_000
     draws = SAMPLERS[law](
@@ -88,7 +88,7 @@ def test_one_scale_a_draw(law):
 
 
 @every_law
-def test_the_largest_and_the_smallest_scale_and_that_only_the_value_of_the_fraction_matters(law):
+def test_extreme_scales_work_for_any_equal_fraction(law):
     for p, q, scale in (
         (2**56 - 1, 1, 2.0**56),
         (2**56 - 1, 2**56 - 2, 1.0),

@@ -50,7 +50,7 @@ def test_every_prefix_of_a_table(name):
 
 @every_table
 @pytest.mark.parametrize("agreeing", [0, 1, 2, 4])
-def test_ties_with_a_threshold_are_settled_by_its_further_digits(name, agreeing):
+def test_threshold_ties_use_further_digits(name, agreeing):
     """The drawn bits agree with the threshold in so many words of 64 digits, and are then 1 lower or 1 higher."""
     table = table_of(name)
     bits = 64 * (agreeing + 1)

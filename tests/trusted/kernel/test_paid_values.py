@@ -53,7 +53,7 @@ def measured(
     return Measurements(domain=DOMAIN, privacy=Privacy(PureDP(1)), noise=noise, blocks=(block,))
 
 
-def test_no_array_of_operators_and_measurements_can_be_written():
+def test_operator_arrays_are_read_only():
     weighted = measured(Factor(("age",), Tree.full(4, 2), np.array([1, 2, 2, 4, 4, 4, 4])))
     limited = measured(Factor(("age",), Identity(4)), Limits([10, 20, 30, 40], "pay"))
     assert (
@@ -77,9 +77,7 @@ def test_no_array_of_operators_and_measurements_can_be_written():
 @pytest.mark.parametrize(
     ("name", "value"), [("strides", (0, 16)), ("shape", (8, 1)), ("dtype", np.uint64)]
 )
-def test_nobody_looks_at_the_memory_of_a_paid_array_in_another_way(
-    name: str, value: object
-) -> None:
+def test_paid_arrays_have_no_writable_views(name: str, value: object) -> None:
     """By other strides these queries would be four times (1, -1), whose rows are 8 apart under replace, at the price of 4."""
     made = Dense([[1, 1], [-1, -1], [1, 1], [-1, -1]])
     limited = measured(
@@ -157,9 +155,7 @@ NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.nam
 
 
 @pytest.mark.parametrize("strategy", NAMES)
-def test_nothing_that_a_strategy_measures_can_be_written(
-    strategy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strategy_arrays_are_read_only(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step of seeded releases, when its noise is drawn and again when its errors were computed."""
     drawn: list[Measurements] = []
     real = _series.draw
@@ -182,20 +178,20 @@ def test_nothing_that_a_strategy_measures_can_be_written(
     assert {fault for made in drawn for fault in written(made)} == set()
 
 
-def test_nothing_that_is_kept_for_other_plans_can_be_written() -> None:
+def test_cached_arrays_are_read_only() -> None:
     """Distances of pairs of rows, and trees of blocks: costs and choices are computed from what was kept."""
     some = itertools.product((Prefix(4), Dense([[1, 0, 2, 1]])), (1, 2))
     kept = [_apart(frozenset({Factor(("age",), along)}), power) for along, power in some]
     assert [fault for one in (*kept, block_tree(3, 5)) for fault in written(one)] == []
 
 
-def test_the_cells_of_a_domain_cannot_be_changed_under_a_plan() -> None:
+def test_domain_cells_cannot_change_under_a_plan() -> None:
     """Under replace fewer cells would be fewer pairs of rows, and a lower cost."""
     with pytest.raises(TypeError, match="does not support item assignment"):
         DOMAIN._by_name["age"] = Integers(0, 1)
 
 
-def test_what_can_be_written_is_seen() -> None:
+def test_writable_array_is_detected() -> None:
     owned, view = np.arange(3), np.arange(3)[:2]
     view.setflags(write=False)
     assert [len(written([one])) for one in (owned, view, sealed(owned), sealed(owned)[:2])] == [
@@ -216,7 +212,7 @@ class Word(str):
         return self
 
 
-def test_texts_of_other_classes_are_made_plain() -> None:
+def test_foreign_text_classes_are_made_plain() -> None:
     age = Word("age")
     domain = ln.Domain(
         {age: Integers(0, 3), Word("id"): ["a", "b"]},
@@ -294,15 +290,13 @@ CELLS = of_another_class(Identity(2))
         (lambda: plan_of(Block((), Fraction(1), "amount", ends=1)), "the ends of a block"),
     ],
 )
-def test_every_part_of_measurements_is_of_the_packages_own_classes(
-    make: Callable[[], object], what: str
-) -> None:
+def test_measurement_parts_are_of_own_classes(make: Callable[[], object], what: str) -> None:
     """Those of other classes, whose values could change, are refused wherever they stand (M6)."""
     with pytest.raises(InputError, match=f"{what}.* must be"):
         make()
 
 
-def test_the_only_step_is_verified_again_before_it_is_drawn(tmp_path):
+def test_only_step_is_verified_before_drawing(tmp_path):
     made = measured(Factor(("age",), Identity(4), np.array([1, 1, 1, 1])))
     table = Table(DOMAIN, {"age": [0] * 50 + [2]})
     ledger = opened(tmp_path)

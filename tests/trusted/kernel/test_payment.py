@@ -86,7 +86,7 @@ def reserved(ledger: Ledger, made: ReleaseContract, paid: Fraction):
 @pytest.mark.parametrize(
     "made", [lambda epsilon: one_step(plan(epsilon)), aware], ids=["one step", "many steps"]
 )
-def test_a_release_goes_on_only_with_what_was_paid_for_it(
+def test_release_continues_only_with_its_payment(
     ledger: Ledger, made: Callable[[Fraction], ReleaseContract]
 ) -> None:
     forged = replace(reserved(ledger, made(TINY), TINY), plan_digest=made(ALL).digest())
@@ -100,9 +100,7 @@ def test_a_release_goes_on_only_with_what_was_paid_for_it(
 
 
 @pytest.mark.parametrize("settle", ["sealed", "absent"])
-def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settled(
-    ledger: Ledger, settle: str
-) -> None:
+def test_one_series_of_a_receipt_draws(ledger: Ledger, settle: str) -> None:
     made = aware(ALL)
     first = Series.paid(made, TABLE, ledger, output="out")
     assert first.receipt is not None
@@ -118,7 +116,7 @@ def test_of_several_series_on_one_receipt_only_one_draws_also_after_it_was_settl
             series.measure(plan(TINY))
 
 
-def test_every_step_is_begun_on_the_disk_before_it_is_drawn_and_recorded_before_it_is_returned(
+def test_step_is_begun_on_disk_before_drawing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     series = Series.paid(aware(ALL), TABLE, ledger, output="out")
@@ -162,9 +160,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda one: " and ".join(one.attributes))
-def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(
-    choice: LeastCost, ledger: Ledger
-) -> None:
+def test_series_rejects_a_changed_choice(choice: LeastCost, ledger: Ledger) -> None:
     terms = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(terms, ON_PLANE, ledger, output="out")
     found = series.choose(choice)
@@ -178,7 +174,7 @@ def test_a_series_is_not_resumed_with_a_choice_that_differs_in_one_field(
     assert Series.resumed(terms, None, ledger, series.receipt).choose(choice) == found
 
 
-def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(
+def test_step_rejects_other_bounds_of_any_domain_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its charge in rho follows from the bounds of the measure, which code that need not be believed writes as text."""
@@ -220,7 +216,7 @@ def test_a_step_is_not_resumed_on_other_bounds_whatever_writes_a_domain(
             again.measure(other)
 
 
-def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Path) -> None:
+def test_search_rejects_a_changed_field(tmp_path: Path) -> None:
     domain, privacy = (
         Domain(agent=Unknown(9)),
         Privacy(ApproxDP(1, "1e-6"), unit_column="id", max_rows=1),
@@ -246,7 +242,7 @@ def test_a_search_is_not_resumed_with_one_that_differs_in_one_field(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("never")
-def test_a_series_is_not_resumed_with_terms_that_promise_something_else(ledger: Ledger) -> None:
+def test_series_rejects_changed_terms(ledger: Ledger) -> None:
     made = aware(ALL)
     receipt = reserved(ledger, made, ALL)
     budgets = [
@@ -270,7 +266,7 @@ def test_a_series_is_not_resumed_with_terms_that_promise_something_else(ledger: 
             Series.resumed(other, None, ledger, receipt)
 
 
-def test_terms_of_other_columns_get_no_more_than_was_paid_for(ledger: Ledger) -> None:
+def test_terms_of_other_columns_get_only_the_payment(ledger: Ledger) -> None:
     """The digest is of the text, which says what was planned; domain and columns may be others, and the budget is still one (K5)."""
     made = many_steps(PLANE, Privacy(PureDP(ALL)))
     series = Series.paid(made, ON_PLANE, ledger, output="out")
@@ -294,7 +290,7 @@ def test_terms_of_other_columns_get_no_more_than_was_paid_for(ledger: Ledger) ->
         series.choose(second)
 
 
-def test_an_only_step_of_the_same_text_gets_the_recorded_outcome_or_one_draw(
+def test_repeated_only_step_gets_the_recorded_outcome(
     ledger: Ledger,
 ) -> None:
     paid = replace(one_step(plan(ALL)), text="a plan")
@@ -322,7 +318,7 @@ class Generous:
 
 
 @pytest.mark.usefixtures("never")
-def test_what_looks_like_a_ledger_pays_nothing() -> None:
+def test_ledger_lookalike_pays_nothing() -> None:
     with pytest.raises(
         InputError,
         match=r"ledger must be a Ledger, from Ledger\.open or Ledger\.create; got 'Generous'",
@@ -337,7 +333,7 @@ class Changing(Measurements):
 
 
 @pytest.mark.usefixtures("never")
-def test_what_looks_like_a_plan_is_not_measured(ledger: Ledger) -> None:
+def test_plan_lookalike_is_not_measured(ledger: Ledger) -> None:
     made = plan(ALL)
     other = Changing(domain=DOMAIN, privacy=made.privacy, noise=made.noise, blocks=made.blocks)
     with pytest.raises(

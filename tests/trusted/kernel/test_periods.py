@@ -155,7 +155,7 @@ def neighbours(late: str, *, gone: bool) -> Iterator[tuple[tuple[Row, ...], tupl
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("late", ["drop", "arrival"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS, ids=["laplace", "gaussian", "hierarchy"])
-def test_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+def test_neighbouring_streams_lose_exactly_the_payment(
     noise: Noise, operator: Dense, late: str
 ) -> None:
     plan, known = measured(noise, operator), {}
@@ -188,7 +188,7 @@ def summed(
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("ends", [False, True], ids=["values", "ends"])
 @pytest.mark.parametrize(("noise", "operator"), KINDS[:2], ids=["laplace", "gaussian"])
-def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_some_lose_it_all(
+def test_stream_sums_and_counts_lose_exactly_the_payment(
     noise: Noise, operator: Dense, ends: bool
 ) -> None:
     """The row that one stream has more may go again, or get another amount, whenever it does."""
@@ -214,7 +214,7 @@ def test_sums_and_counts_of_neighbouring_streams_lose_no_more_than_was_paid_and_
     ids=["cells", "triangle"],
 )
 @pytest.mark.parametrize("noise", [Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN])
-def test_units_in_each_period_lose_what_was_paid(noise: Noise, operator: Any) -> None:
+def test_units_in_each_period_lose_the_payment(noise: Noise, operator: Any) -> None:
     """Whatever rows they have at each closing; the most that they lose is exactly the payment."""
     budget = ln.PureDP(1000) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(1000)
     privacy = Privacy(
@@ -256,7 +256,7 @@ def test_units_in_each_period_lose_what_was_paid(noise: Noise, operator: Any) ->
 
 
 @pytest.mark.usefixtures("quiet")
-def test_a_row_that_goes_again_costs_up_to_twice_where_late_rows_count_on_arrival() -> None:
+def test_replaced_late_row_costs_up_to_twice() -> None:
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     rows: tuple[Row, ...] = ((0, 0, 2, 99),)  # another row of the cell comes when this one has gone
     found, *others = (
@@ -270,7 +270,7 @@ def test_a_row_that_goes_again_costs_up_to_twice_where_late_rows_count_on_arriva
 
 
 @pytest.mark.usefixtures("quiet")
-def test_all_outputs_of_later_data_that_answer_to_earlier_outputs_are_within_the_budget() -> None:
+def test_adaptive_later_data_stay_within_the_budget() -> None:
     """The whole joint distribution of the outputs of two periods, where what comes in the second depends on what came out of the first."""
     domain = ln.Domain(month=[0, 1])
     scale = Fraction(3)
@@ -348,7 +348,7 @@ def texts(values: tuple[np.ndarray, ...]) -> list[list[int]]:
     return [value.tolist() for value in values]
 
 
-def test_each_period_is_drawn_once_and_the_whole_is_paid_once(book: Ledger, tmp_path: Path) -> None:
+def test_period_is_drawn_once_and_paid_once(book: Ledger, tmp_path: Path) -> None:
     plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
     resumed, drawn = begun(book, plan), []
     for period in range(PERIODS):
@@ -364,7 +364,7 @@ def test_each_period_is_drawn_once_and_the_whole_is_paid_once(book: Ledger, tmp_
 
 
 @pytest.mark.parametrize("when", ["before the file", "after the file"])
-def test_a_process_that_is_killed_between_counting_and_recording_draws_the_same_value(
+def test_killed_process_redraws_the_same_value(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
@@ -392,9 +392,7 @@ def test_a_process_that_is_killed_between_counting_and_recording_draws_the_same_
     assert when == "before the file" or drawn == told
 
 
-def test_a_private_file_that_is_lost_changed_or_of_another_time_ends_the_series_and_loses_nothing_that_was_drawn(
-    book: Ledger, tmp_path: Path
-) -> None:
+def test_damaged_private_file_ends_the_series(book: Ledger, tmp_path: Path) -> None:
     plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
     resumed = begun(book, plan)
     first = texts(resumed(ROWS, 0).period(state))
@@ -436,7 +434,7 @@ def test_a_series_along_an_attribute_does_nothing_else(tmp_path: Path) -> None:
         ).period(tmp_path / "state")
 
 
-def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
+def test_undrawable_series_is_refused() -> None:
     plan = measured(Noise.DISCRETE_GAUSSIAN, LOWER)
     block = Block((Factor(("group",), Identity(GROUPS)),), Fraction(1))
     without = Measurements(
@@ -482,7 +480,7 @@ def test_what_cannot_be_drawn_period_by_period_is_refused() -> None:
         ReleaseContract(domain=DOMAIN, privacy=plan.privacy, along="month")
 
 
-def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
+def test_period_noise_has_the_scale_of_its_rows() -> None:
     domain = ln.Domain(month=[0, 1, 2], group=ln.Coded(4000))
     weights = np.array([1, 2, 1])
     block = Block(
@@ -497,7 +495,7 @@ def test_the_noise_of_a_period_has_the_scale_of_its_rows() -> None:
     )
 
 
-def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
+def test_change_after_payment_is_not_drawn(book: Ledger, tmp_path: Path) -> None:
     plan, state = measured(Noise.DISCRETE_GAUSSIAN, LOWER), tmp_path / "people.private"
     series = begun(book, plan)(ROWS, 0)
     series.period(state)
@@ -509,7 +507,7 @@ def test_what_was_changed_after_the_payment_is_not_drawn(book: Ledger, tmp_path:
     assert len(book.pending(book.entries()[0]).steps) == 1
 
 
-def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_draws(
+def test_other_measurement_with_same_text_is_refused(
     book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the private file, whose noise is of other rows, if a run was killed before its record; later by the recorded step."""
@@ -537,7 +535,7 @@ def test_another_measurement_with_the_text_of_the_first_is_refused_before_it_dra
         ).period(state)
 
 
-def test_fingerprint_is_of_all_that_decides_answers_and_noise() -> None:
+def test_fingerprint_covers_answers_and_noise() -> None:
     """Answers, noise scales, row weights, largest amounts, kind of noise, mode and grid."""
     gaussian = Noise.DISCRETE_GAUSSIAN
     plan = measured(gaussian, LOWER, more=[summed(LOWER)])
@@ -567,7 +565,7 @@ def test_fingerprint_is_of_all_that_decides_answers_and_noise() -> None:
     assert _periods.fingerprint(again, "month", "drop") in prints
 
 
-def test_arrival_counts_a_row_once_that_another_one_replaced() -> None:
+def test_arrival_counts_a_replaced_row_once() -> None:
     """The largest count so far is what was counted: a row that comes when one has gone adds none."""
     plan = measured(Noise.DISCRETE_LAPLACE, LOWER)
     there = [(0, 0, 0, 1), (0, 0, 0, 99), (0, 0, 2, 99)]  # two rows, then one, then two again
@@ -582,9 +580,7 @@ def test_arrival_counts_a_row_once_that_another_one_replaced() -> None:
 
 
 @pytest.mark.parametrize(("in_file", "drawn"), [(2, 0), (3, 1), (0, 1), (1, 3)])
-def test_a_private_file_ahead_of_the_ledger_or_behind_it_is_refused(
-    tmp_path: Path, in_file: int, drawn: int
-) -> None:
+def test_private_file_must_match_the_ledger(tmp_path: Path, in_file: int, drawn: int) -> None:
     """It has as many periods as the ledger has drawn, or the one whose record was lost."""
     state = tmp_path / "people.private"
     _periods.write_closed(state, "payment", _periods.ClosedPeriods(number=in_file))

@@ -65,7 +65,7 @@ def least_cost(x, epsilon, seed, *, penalty, distance=1):
 # --- trees ----------------------------------------------------------------------------------------
 
 
-def test_blocks_are_rectangles_that_divide_into_their_children():
+def test_blocks_are_rectangles_of_their_children():
     for height, width in itertools.product(range(1, 10), (1, 2, 3, 7, 20)):
         tree = block_tree(height, width)
         assert sorted(tree.order.tolist()) == list(range(height * width))
@@ -86,7 +86,7 @@ def test_blocks_are_rectangles_that_divide_into_their_children():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 100, 153])
-def test_blocks_of_a_line_are_aligned_intervals_cut_off_at_its_end(size):
+def test_line_blocks_are_aligned_intervals(size):
     tree = interval_tree(size)
     powers = range(len(tree.starts) - 1, -1, -1)
     assert [starts.tolist() for starts in tree.starts] == [
@@ -129,7 +129,7 @@ def test_blocks_that_are_no_tree_are_refused(fault: str, monkeypatch: pytest.Mon
         read_plane(np.ones((2, 3), dtype=np.int64))
 
 
-def test_which_tree_it_is_decides_the_cost_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tree_choice_follows_the_cost_only(monkeypatch: pytest.MonkeyPatch) -> None:
     flat = BlockTree(
         shape=(2, 3),
         order=np.arange(6)[::-1],
@@ -158,7 +158,7 @@ def test_the_least_cost_is_that_of_all_partitions(shape):
         assert float(least_cost(x, 10**6, 1, penalty=400)) == pytest.approx(min(costs), abs=0.01)
 
 
-def test_no_count_makes_it_fail():
+def test_no_count_makes_the_choice_fail():
     checked = np.where(np.arange(100) % 2, 2**63 - 1, 0).reshape(10, 10)
     for x in (
         np.full((10, 10), 2**63 - 1),
@@ -188,7 +188,7 @@ def test_scales_are_rounded_up_and_only_a_little(sensitivity, epsilon):
 # --- refusals -------------------------------------------------------------------------------------
 
 
-def test_penalties_and_scales_are_at_most_what_keeps_sums_exact():
+def test_penalties_and_scales_keep_sums_exact():
     most = Fraction(2**58, 4 * GRID)
     assert read_penalty(most, 4) == 2**56
     with pytest.raises(InputError, match=r"penalty must be from 0 to 1\.76e\+13 records"):

@@ -99,9 +99,7 @@ def loss_of_cost(selection: Any, neighbours: str, rows: int) -> Fraction:
 
 @every_privacy
 @pytest.mark.parametrize("way", COSTS)
-def test_no_pair_of_neighbours_tells_a_least_cost_by_more_than_epsilon(
-    way: str, neighbours: str, rows: int
-) -> None:
+def test_least_cost_choice_loses_at_most_epsilon(way: str, neighbours: str, rows: int) -> None:
     """Some pair loses nearly all of epsilon."""
     assert EPSILON * Fraction(2, 3) < loss_of_cost(COSTS[way], neighbours, rows) <= EPSILON
 

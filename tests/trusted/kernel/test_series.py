@@ -103,7 +103,7 @@ def test_columns_that_were_not_read_are_refused_unpaid(ledger: Ledger) -> None:
     assert (series.left().epsilon, ledger.entries()) == (1, ())
 
 
-def test_a_series_pays_its_whole_budget_before_its_first_step(
+def test_series_is_paid_before_its_first_step(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = aware()
@@ -147,7 +147,7 @@ def test_a_series_pays_its_whole_budget_before_its_first_step(
         (ApproxDP(1, "1e-6"), "1/4", PureDP("3/4"), Noise.DISCRETE_LAPLACE, "delta = 0.000001"),
     ],
 )
-def test_steps_are_charged_in_the_definition_of_the_budget(
+def test_steps_are_charged_in_the_budget_definition(
     budget: Budget, pure: str, rest: Budget, mechanism: str, left: str
 ) -> None:
     series = UnpaidSeries(aware(budget), TABLE, SeededEntropy(1))
@@ -173,16 +173,14 @@ def test_a_step_that_fails_stays_charged(monkeypatch: pytest.MonkeyPatch) -> Non
         *(({"attributes": names}, "one name or two") for names in (("age", "age"), ())),
     ],
 )
-def test_a_choice_that_cannot_be_made_is_refused_before_it_is_charged(
-    public: dict[str, Any], refused: str
-) -> None:
+def test_impossible_choice_is_refused_uncharged(public: dict[str, Any], refused: str) -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     with pytest.raises(InputError, match=refused):
         series.choose(LeastCost(**{"attributes": ("age",), "epsilon": Fraction(1, 2)} | public))
     assert series.left().epsilon == 1
 
 
-def test_a_class_of_somebodys_own_has_no_part_in_what_a_series_keeps(ledger: Ledger) -> None:
+def test_foreign_class_is_not_kept_by_a_series(ledger: Ledger) -> None:
     paid = Series.paid(aware(), TABLE, ledger, output="out")
 
     class Twin(Series):
@@ -313,7 +311,7 @@ def test_two_threads_cannot_together_overspend(monkeypatch: pytest.MonkeyPatch) 
     assert (len(made), series.left().epsilon) == (3, 0)
 
 
-def test_a_forked_process_cannot_spend_the_budget_again() -> None:
+def test_forked_process_cannot_spend_again() -> None:
     series = UnpaidSeries(aware(), TABLE, SeededEntropy(1))
     reading, writing = os.pipe()
     child = os.fork()
@@ -331,7 +329,7 @@ def test_a_forked_process_cannot_spend_the_budget_again() -> None:
     assert series.left().epsilon == 1
 
 
-def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_whole_budget() -> None:
+def test_unpaid_series_draws_from_given_source() -> None:
     def drawn(entropy: SeededEntropy) -> list[list[int]]:
         made = (series_on_rows(aware(), {"age": [0, 0, 5]}, {}, entropy) for _ in range(2))
         return [one.measure(step(PureDP(1))).values[0].tolist() for one in made]
@@ -341,7 +339,7 @@ def test_series_on_made_up_rows_draw_from_the_given_source_and_each_have_the_who
     assert first != second
 
 
-def test_what_is_paid_for_has_no_way_to_another_source_of_noise(ledger: Ledger) -> None:
+def test_paid_series_accepts_no_other_noise_source(ledger: Ledger) -> None:
     for maker in (Series.paid, Series.resumed, UnpaidSeries.paid, UnpaidSeries.resumed):
         assert "entropy" not in inspect.signature(maker).parameters
     assert (
@@ -394,7 +392,7 @@ def test_gaussian_steps_share_out_their_mu_squared(
     ],
     ids=["pure", "discrete Gaussian", "Laplace", "choice"],
 )
-def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(other: Any) -> None:
+def test_gaussian_series_takes_rounded_gaussian_only(other: Any) -> None:
     series = UnpaidSeries(gaussian(), TABLE, SeededEntropy(1))
     with pytest.raises(
         InputError,
@@ -404,7 +402,7 @@ def test_what_is_not_rounded_gaussian_noise_is_no_step_of_a_gaussian_series(othe
     assert series.left() == Charge(rho=MU_SQUARED / 2)
 
 
-def test_terms_of_gaussian_steps_are_within_epsilon_and_delta_and_cost_no_more(
+def test_gaussian_terms_stay_within_epsilon_and_delta(
     tmp_path: Path,
 ) -> None:
     for refused in (PureDP(1), ZCDP(1)):

@@ -143,7 +143,7 @@ def test_json_round_trip(case: Case) -> None:
 @pytest.mark.parametrize(
     ("noise", "budget"), [(Noise.DISCRETE_LAPLACE, PureDP(1)), (Noise.ROUNDED_GAUSSIAN, ZCDP(1))]
 )
-def test_a_plan_costs_what_the_matrix_says(case: Case, noise: Noise, budget: Budget) -> None:
+def test_plan_cost_matches_the_matrix(case: Case, noise: Noise, budget: Budget) -> None:
     if isinstance(case.operator, Contrasts):
         return  # their noise follows the norms of their rows; tests/trusted/measurements has them
     domain = Domain(cell=Coded(case.operator.size))
@@ -173,7 +173,7 @@ def test_no_column_sum_reaches_2_to_the_63(case: Case, power: int) -> None:
 
 
 @pytest.mark.parametrize("operator", [Tree.full(2**12, 2), Haar(2**12)], ids=["tree", "haar"])
-def test_sums_of_levels_are_judged_by_their_number_alone(operator: Operator) -> None:
+def test_level_sums_depend_on_their_number(operator: Operator) -> None:
     """A cell is in one query of each of 13 levels; the last sum that fits is exact."""
     most = (2**63 - 1) // 13
     assert column_sums(operator, np.full(operator.rows, most), 2).max() == 13 * most
@@ -182,14 +182,14 @@ def test_sums_of_levels_are_judged_by_their_number_alone(operator: Operator) -> 
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_sums_of_a_diagonal_beside_light_rows_do_not_wrap_around(power: int) -> None:
+def test_diagonal_sums_do_not_wrap_around(power: int) -> None:
     operator = DiagonalAndRows([2 ** (40 // power), 1], [[1, 1]])
     assert column_sums(operator, np.array([2**22, 1, 1]), power).tolist() == [2**62 + 1, 2]
     with pytest.raises(InputError, match="sums below 2\\^63"):
         column_sums(operator, np.array([2**23, 1, 1]), power)
 
 
-def test_ordered_operators_are_equal_in_the_same_order_alone() -> None:
+def test_ordered_operators_compare_with_order() -> None:
     """Factors that are equal are compared and charged as one."""
     one = Ordered(Prefix(3), [2, 0, 1])
     assert one == Ordered(Prefix(3), np.array([2, 0, 1]))
@@ -203,7 +203,7 @@ def test_ordered_operators_are_equal_in_the_same_order_alone() -> None:
         assert one != other
 
 
-def test_contrasts_are_of_so_many_cells() -> None:
+def test_contrasts_check_their_cell_count() -> None:
     assert [Contrasts(size).rows for size in (2, 2**20)] == [1, 2**20 - 1]
 
 
@@ -216,7 +216,7 @@ def test_contrasts_are_of_so_many_cells() -> None:
         largest_entry,
     ],
 )
-def test_nothing_is_taken_for_zeros_and_ones_unless_it_is_said(
+def test_entries_are_binary_only_if_declared(
     question: Callable[[object], object],
 ) -> None:
     """An operator with only apply registered would else be charged as if its entries were 0 and 1."""
@@ -234,7 +234,7 @@ def test_entries_are_at_most_2_to_the_53() -> None:
 
 
 @pytest.mark.parametrize("narrow", [np.int8, np.uint8, np.bool_])
-def test_entries_of_narrow_types_are_counted_with_in_wide_ones(narrow) -> None:
+def test_narrow_entries_are_counted_as_wide(narrow) -> None:
     matrix = np.full((3, 2), 100, dtype=narrow)
     expected = (3 * matrix[0].astype(np.int64) ** 2).tolist()
     assert column_sums(Dense(matrix), np.ones(3, dtype=np.int64), 2).tolist() == expected
@@ -345,7 +345,7 @@ def bomb(numbers: int, shape: list[int]) -> dict[str, object]:
     }
 
 
-def test_unpacking_makes_nothing_larger_than_the_shape_says() -> None:
+def test_unpacking_stays_within_the_shape() -> None:
     hostile = bomb(2**22, [3])
     tracemalloc.start()
     with pytest.raises(
@@ -361,7 +361,7 @@ def test_unpacking_makes_nothing_larger_than_the_shape_says() -> None:
 
 
 @pytest.mark.parametrize("write", [pack, whole_bytes])
-def test_unpacking_holds_an_array_and_its_bytes_at_once_and_no_third(write) -> None:
+def test_unpacking_holds_no_third_copy(write) -> None:
     numbers = 2**18
     text = write(np.arange(numbers, dtype=np.int64) - numbers // 2)
     tracemalloc.start()
@@ -386,7 +386,7 @@ def test_unpacking_is_bounded_by_public_sizes() -> None:
         unpack(bomb(1, [-1, -1]))
 
 
-def test_operators_from_files_have_the_cells_of_their_attributes() -> None:
+def test_file_operators_have_the_cells_of_attributes() -> None:
     value = to_json(Dense([[1, 2, 3]]))
     assert dense(operator_from_json(value, 3)).tolist() == [[1, 2, 3]]
     with pytest.raises(
@@ -418,7 +418,7 @@ def test_narrowing_and_packing_lose_nothing(values: npt.NDArray[np.int64]) -> No
 
 
 @pytest.mark.parametrize("size", range(1, 9))
-def test_whole_bytes_are_as_many_as_the_largest_number_needs(size: int) -> None:
+def test_packed_numbers_use_the_fewest_bytes(size: int) -> None:
     ends = np.array([-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1, 0])
     assert [*whole_bytes(ends)] == ["shape", f"int{8 * size}"]
     assert unpack(whole_bytes(ends)).tolist() == ends.tolist()

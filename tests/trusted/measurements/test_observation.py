@@ -44,7 +44,7 @@ def read(value: dict[str, object]) -> Observation:
     return outcome_from_json(PLAN.to_json(), json.dumps(value)).observation
 
 
-def test_json_keeps_the_numbers_and_takes_little_memory() -> None:
+def test_observation_json_is_exact_and_small() -> None:
     for total in (2**31 - 1, 2**31, -(2**31), -(2**62)):
         again = read(written(observed([total], [-3, 4])))
         assert [value.tolist() for value in again.values] == [[total], [-3, 4]]

@@ -118,7 +118,7 @@ def test_no_limit_of_work_makes_rows_nearer(
         max_size=4,
     )
 )
-def test_attributes_that_are_counted_together_make_no_rows_nearer(
+def test_joint_attributes_bring_no_rows_nearer(
     most: int, tables: list[tuple[set[str], Fraction, type]]
 ) -> None:
     """The forms of contrasts have negative shares, also of sets of which others of the same size have none."""
@@ -133,7 +133,7 @@ def test_attributes_that_are_counted_together_make_no_rows_nearer(
 
 
 @pytest.mark.parametrize("power", [1, 2])
-def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: int) -> None:
+def test_products_are_bounded_by_shared_columns(power: int) -> None:
     """Twice the largest norm less the last query, which all have; exact where columns are as long as one another, as in trees."""
     sums, trees = (
         plan_of(
@@ -150,7 +150,7 @@ def test_products_are_bounded_by_what_all_columns_of_each_factor_share(power: in
     assert replaced_distance(trees, power) == round(worst(trees))
 
 
-def test_long_attributes_are_told_apart() -> None:
+def test_long_attributes_are_distinguished() -> None:
     """Two to the twentieth cells: nothing in common but the root; a wavelet's squares are bounded by opposite columns."""
     domain = Domain(a=Coded(2**20))
     for power, operator, apart in (
@@ -186,7 +186,7 @@ def test_alike_attributes_are_counted(count: int) -> None:
         assert exact < more <= exact + 2 * count
 
 
-def test_norms_beyond_floating_point_are_bounded_exactly() -> None:
+def test_huge_norms_are_bounded_exactly() -> None:
     entries = np.array([[2**20 - 1, 2**20 - 3], [2**20 - 5, 2**20 - 7]])
     plan = plan_of(
         2,
@@ -200,7 +200,7 @@ def test_norms_beyond_floating_point_are_bounded_exactly() -> None:
 
 
 @pytest.mark.parametrize("bits", [512, 513])
-def test_distances_are_exact_up_to_a_length_of_the_common_denominator(bits: int) -> None:
+def test_distances_are_exact_up_to_a_denominator_length(bits: int) -> None:
     tops = [3**33, 5**22, 7**18, 11**15, 13**14, 17**12, 19**12, 23**11, 29**10, 37**9]
     tops.append(2 ** (bits - math.prod(tops).bit_length()))
     scales = [Fraction(top, 31**8) for top in tops]

@@ -41,9 +41,7 @@ from trusted.measurements.drawn import BUDGET, GAUSSIAN, LAPLACE, blocks, plan_o
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from([LAPLACE, GAUSSIAN]))
-def test_cost_of_added_rows_is_exact_for_counts_and_for_a_limited_sum(
-    data: st.DataObject, noise: Noise
-) -> None:
+def test_cost_of_added_rows_is_exact(data: st.DataObject, noise: Noise) -> None:
     """Of a measure from 0 up the extreme rows attain the norm, whatever the limits."""
     measured = data.draw(st.lists(blocks(noise, (None, "tips")), min_size=1, max_size=3))
     counts = plan_of(noise, *(Block(block.factors, block.scale) for block in measured))
@@ -88,7 +86,7 @@ def test_known_costs_of_limited_sums() -> None:
     assert norm(Block((joint,), Fraction(100), "pay", Limits([3, 4], "a"))) == Fraction(4, 100)
 
 
-def test_blocks_that_are_alike_are_found_by_what_they_measure() -> None:
+def test_equal_blocks_are_found_by_measurements() -> None:
     domain = Domain(a=Coded(2), b=Coded(2), c=Coded(2), measures={"pay": Measure("pay", 0, 10)})
 
     def block(
@@ -258,7 +256,7 @@ def test_numpy_integers_in_scales_become_pythons_own() -> None:
     assert isinstance(column_norm(plan_of(LAPLACE, Block((), 3)), 1), Fraction)  # type: ignore[arg-type]
 
 
-def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
+def test_large_joint_tables_are_bounded_by_maxima() -> None:
     domain = Domain(a=Integers(0, 999), b=Integers(0, 999))
     rows = np.zeros((1, 1000), dtype=int)
     rows[0, 7] = 5
@@ -276,7 +274,7 @@ def test_joint_tables_that_are_too_large_are_bounded_by_their_maxima() -> None:
     [(Identity(3), None, 56, 56), (Identity(3), 2**20, 56, 36), (Contrasts(3), None, 29, 30)],
     ids=["cells", "weights", "contrasts"],
 )
-def test_scales_are_fractions_of_numbers_that_samplers_take(
+def test_scales_are_fractions_samplers_accept(
     operator: Operator, weight: int | None, above: int, below: int
 ) -> None:
     """Below 2^56, with the weights of rows, and the roots that contrasts need."""

@@ -135,7 +135,7 @@ def norm_alone(blocks: list[Block], power: int) -> Fraction:
 
 
 @pytest.mark.parametrize(("seed", "power"), [(0, 1), (1, 2)])
-def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: int) -> None:
+def test_blocks_with_one_difference_add_their_costs(seed: int, power: int) -> None:
     noise = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
     for family in families(seed):
         for one, two in itertools.combinations(family, 2):
@@ -145,9 +145,7 @@ def test_blocks_that_differ_in_one_field_cost_what_each_adds(seed: int, power: i
 
 
 @pytest.mark.parametrize(("seed", "neighbours"), [*enumerate(["add_remove", "replace"])])
-def test_cells_of_a_unit_that_are_added_up_together_cost_at_least_the_worst_unit(
-    seed: int, neighbours: str
-) -> None:
+def test_unit_cells_added_cost_at_least_the_worst_unit(seed: int, neighbours: str) -> None:
     for family in families(seed):
         for one, two in itertools.islice(
             itertools.combinations([made for made in family if made.limits is None], 2), 4
@@ -182,7 +180,7 @@ def facts(plan: Measurements) -> tuple[str, str]:
     return measurements_digest(plan), str(cost(plan))
 
 
-def test_costs_do_not_depend_on_what_was_computed_before() -> None:
+def test_cost_does_not_depend_on_earlier_calls() -> None:
     """Under replace pairs of rows are kept: in any order and from empty caches every cost is the same."""
     assert {one.__name__ for one in kept()} >= {"_apart"}
     rng = random.Random(0)
@@ -200,7 +198,7 @@ def test_costs_do_not_depend_on_what_was_computed_before() -> None:
     assert {place: facts(plans[place]) for place in order} == dict(enumerate(fresh))
 
 
-def test_what_differs_in_one_field_has_another_digest() -> None:
+def test_digest_covers_every_field() -> None:
     start = {"measure": "pay", "limits": LIMITS[1], "beside": Identity(2)}
     base = measured([block(**start)])
     unit = {"neighbours": "replace", "unit_column": "id", "max_rows": 2}

@@ -76,7 +76,7 @@ def test_cost_of_a_replaced_row_is_never_below_the_worst_change(data: st.DataObj
 
 @pytest.mark.parametrize(("most", "bound"), CASES[:3], ids=str)
 @pytest.mark.parametrize("scales", [(1, 2, 3, 1), (3, 1, 1, 2)])
-def test_cost_of_cells_and_of_contrasts_is_what_added_rows_can_do(
+def test_cost_of_cells_and_contrasts_is_exact(
     most: int, bound: PerCellBound, scales: tuple[int, ...]
 ) -> None:
     """The bound is attained on one attribute, for tables of cells and for all contrasts of two attributes, if none is far dearer."""
@@ -102,7 +102,7 @@ ALONG_THE_BOUND = {
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 @pytest.mark.parametrize("noise", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("operator", ALONG_THE_BOUND)
-def test_cost_of_rows_in_every_cell_is_the_worst_change(
+def test_cost_of_rows_in_every_cell_is_worst_change(
     most: int, bound: PerCellBound, neighbours: str, noise: Noise, operator: str
 ) -> None:
     """With and without another attribute, and with weights of the rows."""
@@ -124,7 +124,7 @@ def test_cost_of_prefixes_follows_the_number_of_cells(most: int, claim: int) -> 
     assert claimed(plan) == claim == pytest.approx(worst(plan))
 
 
-def test_cost_of_an_odd_number_of_rows_has_the_last_cell_in_part() -> None:
+def test_cost_of_odd_rows_splits_the_last_cell() -> None:
     plan = within([Block((Factor(("b",), Prefix(3)),), Fraction(1))], 3, PerCellBound(2, "b"))
     assert claimed(plan) == 22 == pytest.approx(worst(plan))
 
@@ -152,9 +152,7 @@ def test_cost_of_entries_beyond_exact_doubles_is_exact() -> None:
         ),  # all rows of a unit may be in one cell of the table
     ],
 )
-def test_what_a_bound_in_the_cells_of_a_table_is_worth(
-    noise: Noise, bound: PerCellBound | None, claim: int
-) -> None:
+def test_cell_bound_value_is_stated(noise: Noise, bound: PerCellBound | None, claim: int) -> None:
     """Of three rows of a unit; Laplace noise gains nothing."""
     plan = within([Block(cells("b"), Fraction(1))], 3, bound, noise)
     assert claimed(plan) == claim == pytest.approx(worst(plan))
@@ -186,7 +184,7 @@ def test_bounds_that_mean_nothing_are_refused(make: object, said: str) -> None:
     ("operator", "replace", "times"),
     [(Prefix(3), True, 1), (Dense([[1, -2]]), True, 2), (Dense([[1, -2]]), False, 1)],
 )
-def test_norms_are_doubled_only_where_columns_can_point_away_from_each_other(
+def test_norms_double_only_for_opposite_columns(
     operator: Operator, replace: bool, times: int
 ) -> None:
     factor = Factor(("a",), operator)

@@ -88,9 +88,7 @@ CELLS = {
 @pytest.mark.parametrize(
     ("of", "laplace", "gaussian"), [("units", 3, 1), ("units by a", 4, 2), ("units by a x b", 4, 2)]
 )
-def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_attributes_one(
-    of: str, laplace: int, gaussian: int
-) -> None:
+def test_rows_and_units_cost_the_sum(of: str, laplace: int, gaussian: int) -> None:
     """Two rows of a unit in tables of rows of the scale 1, and the units of each cell beside them: attained under Laplace noise."""
     tables = [
         Block(CELLS["a", "b"], Fraction(1)),
@@ -104,7 +102,7 @@ def test_rows_and_units_together_cost_the_sum_of_both_and_units_of_their_own_att
     assert claimed(alone) == worst(alone) == gaussian
 
 
-def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
+def test_separate_rows_may_share_a_coarser_cell() -> None:
     """A unit counts once in each of two cells of a x b, which are one cell of a: its bound there is that of all its attributes."""
     for noise, largest in ((Noise.DISCRETE_LAPLACE, 2), (Noise.DISCRETE_GAUSSIAN, 4)):
         plan = plan_of([Block(CELLS["a",], Fraction(1), "units by a x b")], noise, "add_remove", 2)
@@ -125,7 +123,7 @@ def test_rows_that_count_apart_may_share_a_cell_of_fewer_attributes() -> None:
         ({}, "got 'one of rows'"),
     ],
 )
-def test_what_would_not_be_counted_so_is_refused(change: dict[str, object], message: str) -> None:
+def test_uncountable_measurements_are_refused(change: dict[str, object], message: str) -> None:
     privacy = Privacy(PureDP(1), unit_column="id" if change else None)
     block = Block((), Fraction(1), "units", **change)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=message):
@@ -149,7 +147,7 @@ def in_periods(noise: Noise, neighbours: str, *blocks: Block, rows: int, most: i
 @pytest.mark.parametrize(
     ("measure", "along_a"), [("by t", False), ("by t x a", True), ("by t x a", False)]
 )
-def test_units_counted_in_each_period_cost_what_they_change(
+def test_units_by_period_cost_their_change(
     noise: Noise, neighbours: str, measure: str, along_a: bool
 ) -> None:
     """A unit has up to two rows in each of three periods, and counts once in each cell."""
@@ -167,7 +165,7 @@ def test_units_counted_in_each_period_cost_what_they_change(
 @pytest.mark.parametrize("measure", ["by t", "by t x a", "by a"])
 @settings(max_examples=10, deadline=None)
 @given(data=st.data())
-def test_units_counted_with_a_bound_in_periods_are_not_undercharged(
+def test_period_bounded_units_are_not_undercharged(
     neighbours: str, measure: str, data: st.DataObject
 ) -> None:
     noise = data.draw(st.sampled_from([Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN]))

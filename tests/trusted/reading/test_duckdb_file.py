@@ -28,7 +28,7 @@ def file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("table", ["visits", 's.vis"its', "main.visits"])
-def test_a_table_of_a_file_gives_the_release_of_its_relation(file, table):
+def test_file_table_equals_its_relation(file, table):
     there = ln.release(PLAN, DatabaseTable(table, "env:VISITS_DB"), seed=3)
     with duckdb.connect(file, read_only=True) as connection:
         here = ln.release(PLAN, connection.table("visits"), seed=3)
@@ -36,12 +36,12 @@ def test_a_table_of_a_file_gives_the_release_of_its_relation(file, table):
 
 
 @pytest.mark.parametrize("table", ["nowhere", "visits; DROP TABLE visits"])
-def test_a_table_that_is_not_there(file, table):
+def test_missing_table_is_refused(file, table):
     with refused("of DuckDB cannot be read. Check that env:VISITS_DB holds the path"):
         read(DatabaseTable(table, "env:VISITS_DB"), DOMAIN)
 
 
-def test_a_file_that_is_not_there_is_not_made(file, monkeypatch):
+def test_missing_database_file_is_not_created(file, monkeypatch):
     monkeypatch.setenv("VISITS_DB", f"duckdb://{file.parent / 'other.duckdb'}")
     with refused("the table 'visits' of DuckDB cannot be read"):
         read(DatabaseTable("visits", "env:VISITS_DB"), DOMAIN)

@@ -125,7 +125,7 @@ def test_edges_are_the_nearest_doubles(low, more, count):
     assert inner_edges(kind).tolist() == [float(edge) for edge in kind.edges[1:-1]]
 
 
-def test_multiples_beyond_whole_doubles_are_rounded_once():
+def test_multiples_beyond_doubles_round_once():
     """Numerators above 2^53: rounded themselves, a quotient of theirs would be rounded twice."""
     for first, step in (("0.12345678901234567", "0.1"), ("123456789.0123456789", "0.0000000001")):
         exact = [float(Fraction(first) + place * Fraction(step)) for place in range(100)]
@@ -209,7 +209,7 @@ def test_amounts_against_the_reference(values, unit):
     assert ((amounts >= -6) & (amounts <= 10)).all()
 
 
-def test_what_is_no_value_adds_nothing_and_is_not_counted():
+def test_non_value_adds_nothing():
     """An infinity is no number; a number beyond all doubles is beyond the bounds."""
     measure = Measure("m", 5, 10, reading=Reading(nulls=["8"]))
     column = Column([None, "x", float("nan"), "", 8, 7.4, 7.5, 8.5, "inf", -math.inf, "1e999", 0])
@@ -287,7 +287,7 @@ ENCODERS = {
 @pytest.mark.parametrize("name", ENCODERS)
 @given(st.lists(LISTS, min_size=1, max_size=3))
 @settings(max_examples=40, deadline=None)
-def test_a_row_becomes_what_it_would_become_alone(name, chunks):
+def test_row_is_encoded_independently(name, chunks):
     """Columns of mixed types, several chunks through one encoder: no row's cell depends on another row, before or beside it."""
     encode = ENCODERS[name]()
     for chunk in chunks:
@@ -316,7 +316,7 @@ def test_decimals_have_the_text_of_their_value(value, zeros):
         assert not (form.startswith("0") and form[1:2].isdigit())
 
 
-def test_whatever_libraries_write_for_nothing_is_null():
+def test_library_nulls_are_null():
     nothing = [
         None,
         pd.NA,
@@ -399,7 +399,7 @@ def test_the_text_of_a_value(name):
         (2**53 - 301, 2**53 - 1),
     ],
 )
-def test_stored_whole_numbers_are_encoded_as_their_texts(low, high, outside):
+def test_stored_integers_encode_as_their_texts(low, high, outside):
     kind = Integers(low, high, null="other", outside=outside)
     encode = cell_encoder(kind)
     for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint64):

@@ -281,7 +281,7 @@ TIMES_AS_NUMBERS = [
     ("excel", None), ("epoch_s", 1), ("epoch_ms", 1e3), ("epoch_us", 1e6)
 ])  # fmt: skip
 @pytest.mark.parametrize("held", ["integer", "double"])
-def test_sql_reads_times_that_are_numbers_as_rows_are_read(held, counted_in, factor, zone):
+def test_sql_reads_numeric_times_like_rows(held, counted_in, factor, zone):
     """Whole numbers and doubles, at midnight and before it, and beyond all days."""
     kind = ln.Dates(
         "2019-01-01", "2019-12-31", "hour_of_day", zone=zone, format=counted_in, null="other",
@@ -301,7 +301,7 @@ def test_sql_reads_times_that_are_numbers_as_rows_are_read(held, counted_in, fac
     assert cell_encoder(kind)(to_column(pa.array(texts))).tolist() == expected.tolist()
 
 
-def test_tables_and_sums_of_all_attributes_have_the_same_counts(engine):
+def test_engine_tables_and_sums_have_equal_counts(engine):
     domain = ln.Domain(
         {"n": KINDS[2], "x": KINDS[7], "t": KINDS[8], "b": KINDS[4]},
         measures={f"m{place}": measure for place, measure in enumerate([*MEASURES, *WEIGHTED])},
@@ -370,9 +370,7 @@ def kept_of(unit, most, key, every, limit):
     indirect=["engine"],
     ids=str,
 )
-def test_which_rows_of_a_unit_count_and_are_used_is_decided_by_the_key_alone(
-    engine, unit, most, bound, monkeypatch
-):
+def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch):
     """By hand; used are those that the domain keeps, which drops most rows, by one attribute or the other."""
     monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
     domain = ln.Domain(
@@ -517,7 +515,7 @@ def test_keys_that_have_no_sql_are_read(postgres, reading):
     assert _read.open_source(postgres).engine.keys(wish, bytes) is None
 
 
-def test_a_table_counted_for_one_plan_does_not_answer_another(postgres):
+def test_counted_table_serves_its_plan_only(postgres):
     domain = ln.Domain({"t": KINDS[8], "b": KINDS[4]}, measures={"m": MEASURES[1]})
     table = read(postgres, domain, wanted=ReadRequest(tables={None: [("t",)]}))
     for names, measure in ((("b",), None), (("t",), "m")):
@@ -547,7 +545,7 @@ ODD_BYTES = [
 ]  # fmt: skip
 
 
-def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monkeypatch):
+def test_spark_bytes_without_text_are_no_value(spark_session, monkeypatch):
     lines = ", ".join(
         f"({place}, CAST(X'{one.replace(' ', '')}' AS STRING))"
         for place, one in enumerate(ODD_BYTES)
@@ -572,7 +570,7 @@ def test_bytes_that_are_no_text_are_no_value_in_spark_either(spark_session, monk
     assert seen[0] == seen[1] == ([1, 0, 1, 0, 12], {"ab": 1, " ab": 1, "\u00a0ab": 1, "CA": 1})
 
 
-def test_what_spark_cannot_count_is_collected(spark_session):
+def test_uncountable_in_spark_is_collected(spark_session):
     lines = ", ".join(
         f"(TIMESTAMP {text}, TIMESTAMP_NTZ {text}, DATE {text}, ARRAY(1), CAST(1.50 AS "
         f"DECIMAL(20, 2)), {text} COLLATE UTF8_LCASE)"
@@ -603,9 +601,7 @@ def test_what_spark_cannot_count_is_collected(spark_session):
 @pytest.mark.parametrize(
     "python", [True, False], ids=["a partition at a time", "executors without Python"]
 )
-def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have_python(
-    spark, monkeypatch, python
-):
+def test_spark_collects_a_partition_at_a_time(spark, monkeypatch, python):
     held, whole = [], type(spark).toArrow
     monkeypatch.setattr(type(spark), "toArrow", lambda self: held.append(self) or whole(self))
     if not python:
@@ -624,7 +620,7 @@ def test_rows_that_are_collected_come_a_partition_at_a_time_where_executors_have
     assert next(columns_of_chunks(_read.open_source(spark.where("i < 0")), ["i"]), None) is None
 
 
-def test_columns_of_spark_without_a_rule_are_known_before_a_row_is_read(spark_session):
+def test_spark_columns_without_rule_fail_before_reading(spark_session):
     frame = spark_session.sql(
         "SELECT array(1) AS a, 1 AS n, INTERVAL '1' DAY AS i, 'x' AS t, timestamp'2024-05-01 "
         "00:00:00' AS z"
@@ -647,7 +643,7 @@ def test_a_failing_frame_says_nothing_of_a_row(spark_session):
 
 
 @pytest.mark.parametrize("setting", ["escapedStringLiterals", "quotedRegexColumnNames"])
-def test_texts_of_queries_that_mean_something_else_are_not_sent(spark_session, spark, setting):
+def test_ambiguous_query_texts_are_not_sent(spark_session, spark, setting):
     spark_session.conf.set(f"spark.sql.parser.{setting}", "true")
     try:
         assert _read.open_source(spark).engine is None
@@ -831,7 +827,7 @@ def test_a_server_that_cannot_be_reached(monkeypatch):
         ),
     ],
 )
-def test_a_table_and_the_variable_of_its_connection_are_named(table, connection, message):
+def test_table_and_connection_variable_are_named(table, connection, message):
     with refused(message):
         ln.DatabaseTable(table, connection)
 
@@ -849,9 +845,7 @@ marginals = { ways = 1 }
 """
 
 
-def test_a_spec_names_a_table_and_nothing_holds_the_password(
-    postgres, tmp_path, monkeypatch, capfd
-):
+def test_spec_names_table_and_hides_password(postgres, tmp_path, monkeypatch, capfd):
     spec = tmp_path / "visits.toml"
     spec.write_text(SPEC, encoding="utf-8")
     monkeypatch.setattr(

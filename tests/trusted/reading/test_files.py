@@ -225,7 +225,7 @@ def test_one_file_in_two_forms_is_refused(tmp_path, names):
             read(source, DOMAIN)
 
 
-def test_files_of_one_name_in_two_folders_are_two_files(tmp_path):
+def test_equal_names_in_two_folders_are_two_files(tmp_path):
     for name in ("2023/a.csv", "2024/a.tsv"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).write_text("sex\nF\n")

@@ -132,7 +132,7 @@ PAIRS = [
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(("one", "other"), PAIRS)
-def test_every_source_counts_what_pandas_merges(
+def test_join_counts_match_pandas_merge(
     one: str, other: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISITS_URL", f"duckdb://{tmp_path / 'x.duckdb'}")
@@ -161,7 +161,7 @@ def test_every_source_counts_what_pandas_merges(
     assert (used, used + unused) == (len(merged()), int(VISITS["patient"].notna().sum()))
 
 
-def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
+def test_public_table_serves_any_unit() -> None:
     whole = VISITS.assign(doctor=[number % 7 for number in range(len(VISITS))])
     joined = ln.Joined(whole, PATIENTS, on=ON, public=True)
     rows = cells(
@@ -174,7 +174,7 @@ def test_a_public_table_serves_any_unit_and_may_hold_the_unit() -> None:
     assert columns_of(homes.usage, Counted).tables[None, ("rows",)].sum() == 5 * 2
 
 
-def test_a_unit_named_like_the_second_key_is_the_first_tables_own_column() -> None:
+def test_unit_named_like_second_key_is_the_first_column() -> None:
     """Rows of one visit are of no patient's unit, though the patients' key has that name too."""
     visits = VISITS.assign(id=range(len(VISITS)))
     joined = ln.Joined(visits, PATIENTS, on=ON, columns=["sex", "year", "weight"])
@@ -183,7 +183,7 @@ def test_a_unit_named_like_the_second_key_is_the_first_tables_own_column() -> No
             reads(joined, domain, *(["sex"] if reads is read_keys else []), unit_column="id")
 
 
-def test_columns_of_the_second_table_alone_are_read_when_asked_for_and_only_then() -> None:
+def test_second_table_columns_are_read_on_request() -> None:
     both = VISITS.assign(sex="F")
     with pytest.raises(ln.InputError, match=r"must have one column 'sex'; it has 2 of that name"):
         read(ln.Joined(both, PATIENTS, on=ON), DOMAIN, unit_column="patient")
@@ -236,7 +236,7 @@ def test_keys_are_compared_as_units_are() -> None:
     assert found.tolist() == [0, 0, 7, 7, 1, 2, 3, 7, 7, 7]
 
 
-def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
+def test_unknown_second_keys_count_once_a_unit() -> None:
     domain = ln.Domain(sex=ln.Unknown(9))
     found = units_of(
         read_keys(
@@ -247,7 +247,7 @@ def test_unknown_keys_of_the_second_table_are_counted_once_a_unit() -> None:
 
 
 @pytest.mark.parametrize("unit", [None, "patient"])
-def test_keys_of_the_second_table_that_no_row_has_are_not_there(unit: str | None) -> None:
+def test_unused_second_keys_are_absent(unit: str | None) -> None:
     domain = ln.Domain(sex=ln.Unknown(9))
     for rows, want in (
         (VISITS[:0], {}),
@@ -351,9 +351,7 @@ def violations(most: int, bound: int | None = None) -> Any:
 
 
 @pytest.mark.parametrize(("most", "bound"), [(1, None), (2, None), (3, 1), (3, 2)])
-def test_a_unit_in_both_tables_changes_its_own_rows_and_at_most_so_many(
-    most: int, bound: int | None
-) -> None:
+def test_unit_in_both_tables_changes_bounded_rows(most: int, bound: int | None) -> None:
     assert list(violations(most, bound)) == []
 
 
@@ -380,7 +378,7 @@ def test_faults_are_seen(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(violations(2), None) is not None
 
 
-def test_without_the_rule_about_units_one_row_changes_those_of_several(
+def test_join_without_unit_rule_changes_several_units(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is refused: persons as units, and a private row of their household that all of them have."""
@@ -405,13 +403,13 @@ def test_without_the_rule_about_units_one_row_changes_those_of_several(
 # ------------------------------------------------------------------------------------------------------------------ refusals
 
 
-def test_of_the_values_outside_the_most_frequent_are_shown() -> None:
+def test_check_shows_most_frequent_outside_values() -> None:
     rows = pd.DataFrame({"sex": ["x"] * 3 + list("abcdefgh") + ["x"] * 3})
     (found,) = count_fit(rows, DOMAIN, attributes=["sex"], measures=[], values=1).attributes
     assert found.values == (("'x'", 6),)
 
 
-def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
+def test_join_partner_counts_cover_all_rows() -> None:
     visits = pd.DataFrame({"patient": [0, 1, 1, 7] * 2**16})
     patients = pd.DataFrame({"id": [0, 1, 1, 2], "sex": ["F", "M", "M", "F"]})
     joined = ln.Joined(visits, patients, on=ON, public=True)
@@ -421,7 +419,7 @@ def test_how_rows_find_partners_is_counted_over_all_that_is_read() -> None:
 
 @pytest.mark.parametrize("how", [read, read_keys, count_fit])
 @pytest.mark.parametrize("unit", [None, "doctor", "home"])
-def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str | None) -> None:
+def test_private_table_needs_its_key_as_unit(how: Any, unit: str | None) -> None:
     joined = ln.Joined(VISITS.assign(doctor=1), PATIENTS.assign(home=1), on=ON)
     domain = ln.Domain(sex=ln.Unknown(9)) if how is read_keys else DOMAIN
     more: dict[str, Any] = {"attributes": ["sex"], "measures": []} if how is count_fit else {}
@@ -451,7 +449,7 @@ def test_a_private_table_is_refused_for_any_unit_but_the_key(how: Any, unit: str
         ({"on": "k", "second": ln.Joined("a.csv", "b.csv", on="k")}, "got a join of a join"),
     ],
 )
-def test_what_cannot_be_joined(given: dict[str, Any], message: str) -> None:
+def test_invalid_join_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         ln.Joined("visits.csv", **{"second": "patients.csv", **given})
 
@@ -487,7 +485,7 @@ def test_what_cannot_be_joined(given: dict[str, Any], message: str) -> None:
         (VISITS, {"id": [1]}, {"on": ON}, r"got an object of type 'dict'"),
     ],
 )
-def test_tables_without_what_the_join_names(
+def test_join_names_missing_columns(
     first: Any, second: Any, how: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ln.InputError, match=message):
@@ -501,7 +499,7 @@ def test_nothing_shows_the_rows_of_tables() -> None:
     )
 
 
-def test_where_both_tables_are_is_kept() -> None:
+def test_join_keeps_both_locations() -> None:
     joined = ln.Joined(
         ln.CSV("/a/visits.csv", ";"), "/a/patients.parquet", on=ON, columns=["sex"], public=True
     )

@@ -96,7 +96,7 @@ BESIDE_TABLES = {None: [("t", "g", "y", "day")], "most": [("t", "g", "y", "day")
     ],
     indirect=["engine"],
 )
-def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, on, public):
+def test_engine_joins_and_counts_two_tables(engine, partners, on, public):
     """As numbers, as texts, and a text with a number whose form it is; everyone's table, and that of the units themselves."""
     (unit,) = on
     options = {} if public else {"unit_column": unit, "max_rows": ROWS}
@@ -112,7 +112,7 @@ def test_two_tables_of_an_engine_are_joined_and_counted_there(engine, partners, 
 
 
 @pytest.mark.parametrize("engine", ["postgres"], indirect=True)
-def test_a_unit_that_is_joined_is_bounded_where_it_is(engine, partners):
+def test_engine_bounds_a_joined_unit(engine, partners):
     rows = Counter(one for one in COLUMNS["u"] if one is not None)
     found = counts(
         ln.Joined(engine, partners, on={"u": "k"}),
@@ -153,9 +153,7 @@ def test_tables_that_one_query_cannot_have_are_read(engine, partners):
     assert [one is None for one in opened] == [True, True, False]
 
 
-def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_wanted_neither(
-    url, postgres, monkeypatch
-):
+def test_engine_reads_only_needed_columns(url, postgres, monkeypatch):
     make = [
         "CREATE TABLE partly (k bigint, g text, secret text)",
         "INSERT INTO partly VALUES (1, 'F', 'x'), (2, 'M', 'y')",
@@ -182,7 +180,7 @@ def test_columns_that_are_not_wanted_need_no_right_and_a_table_of_which_none_is_
         counts(beside, OF_G, {None: [("g",)]})
 
 
-def test_a_doubled_column_that_nobody_asks_for_does_no_harm_in_spark(spark_session, spark):
+def test_spark_ignores_unused_duplicate_columns(spark_session, spark):
     import pyspark.sql.functions as sql
 
     doubled = spark_session.createDataFrame(PARTNERS).select(

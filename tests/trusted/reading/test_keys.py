@@ -33,7 +33,7 @@ def test_which_values_are_keys() -> None:
     assert found == {"curl": 2, "wget": 1, "x" * 12: 1, "ünï": 1, "17": 2}
 
 
-def test_a_unit_counts_once_in_each_key_and_in_so_many_at_most() -> None:
+def test_unit_counts_once_per_key_up_to_a_limit() -> None:
     frame = pd.DataFrame(
         {
             "id": [1] * 6 + [2, 2, 3, None],
@@ -82,7 +82,7 @@ def test_no_row_and_no_key() -> None:
     assert counted(pd.DataFrame({"agent": [None], "id": [1]}), unit_column="id", max_rows=2) == {}
 
 
-def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
+def test_unknown_attribute_is_not_read() -> None:
     with pytest.raises(
         ln.InputError,
         match=r"categories of Unknown\(9.* are not known yet.*leastnoise.find_categories",
@@ -103,7 +103,7 @@ def test_an_attribute_that_is_not_known_yet_is_not_read() -> None:
         ({"levels": {"a": {"b": "c"}}}, "no levels"),
     ],
 )
-def test_what_is_said_of_unknown_categories_is_checked(said: dict[str, Any], message: str) -> None:
+def test_unknown_category_options_are_checked(said: dict[str, Any], message: str) -> None:
     with pytest.raises(ln.InputError, match=message):
         Unknown(**{"most": 9, **said})
 

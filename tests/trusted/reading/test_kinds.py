@@ -69,7 +69,7 @@ def test_dates_against_the_calendar(by, zone, outside, stamps):
         ]
 
 
-def test_both_sides_of_a_change_of_clocks_and_of_a_year():
+def test_clock_changes_and_year_ends_are_read():
     encode = cell_encoder(ln.Dates("2024-03-31", "2024-03-31", "hour", zone="Europe/Berlin"))
     around = [
         f"2024-03-{moment}Z" for moment in ("31T00:59:59", "31T01:00:00", "30T23:30", "31T22:00")
@@ -117,7 +117,7 @@ def test_single_dates(value, cell):
         pd.Timestamp("1960-05-01", tz="Asia/Tokyo"),
     ],
 )
-def test_a_time_stamp_has_one_cell_however_it_comes(stamp):
+def test_time_stamp_has_one_cell_in_any_form(stamp):
     """Near the ends of its range too."""
     encode = cell_encoder(ln.Dates("1900-01-01", "2024-12-31", "month", outside="clip"))
     values = [stamp, stamp.to_datetime64(), stamp.isoformat()]
@@ -350,7 +350,7 @@ def test_the_mark_of_utf_8_is_skipped(tmp_path):
 @pytest.mark.parametrize(
     "encoding", ["utf-16", "unicode-escape", "idna", "punycode", "zlib_codec", "undefined"]
 )
-def test_the_reader_itself_refuses_encodings_that_are_not_a_character_a_byte(tmp_path, encoding):
+def test_reader_refuses_multi_byte_encodings(tmp_path, encoding):
     (tmp_path / "x.csv").write_bytes(b"\\d77\n")
     source = CSV(tmp_path / "x.csv", header=["a"])
     object.__setattr__(source, "encoding", encoding)
@@ -456,7 +456,7 @@ def test_guards(make, message):
         make()
 
 
-def test_a_column_that_is_not_there_is_told_with_twenty_that_are():
+def test_missing_column_lists_twenty_existing():
     for count, end in ((20, "'c19'."), (21, "'c19', ...")):
         names = [f"c{place}" for place in range(count)]
         with refused(f"it has {str(names[:19])[1:-1]}, {end}"):

@@ -63,7 +63,7 @@ def at_once(content, delimiter, width, places):
 )
 @settings(max_examples=80, deadline=None)
 @pytest.mark.parametrize("delimiter", [b",", b"\\", b"]"])
-def test_blocks_of_lines_are_cut_as_each_line_by_itself(delimiter, content, width, block, longest):
+def test_line_blocks_split_like_single_lines(delimiter, content, width, block, longest):
     content = content.replace(b",", delimiter)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_files, "BLOCK", block)
@@ -90,7 +90,7 @@ HARD = [
 
 
 @pytest.mark.parametrize("first", HARD)
-def test_what_a_line_is_does_not_depend_on_the_lines_around_it(first):
+def test_line_does_not_depend_on_its_neighbours(first):
     """Of all ways to be quoted, rightly and wrongly."""
     for others in itertools.product(HARD, repeat=2):
         content = b"\n".join((first, *others, b""))
@@ -119,7 +119,7 @@ def test_fields(line, fields, delimiter):
     assert split_line(line.replace(b",", delimiter), delimiter) == expected
 
 
-def test_a_long_line_takes_time_in_proportion_to_its_length():
+def test_long_line_takes_linear_time():
     assert split_line(b'"' + b'""' * 999_999, b",") is None
     assert split_line(b'"' + b'""' * 999_998 + b'"', b",") == [b'"' * 999_998]
     assert split_line(b'""' + b"," * 10**6, b",", 5) is None
@@ -135,7 +135,7 @@ def test_a_long_line_takes_time_in_proportion_to_its_length():
         [],
     ],
 )
-def test_fields_are_told_apart_by_all_of_their_bytes(texts):
+def test_fields_are_compared_by_all_bytes(texts):
     text = np.frombuffer(b",".join(texts) + b"," * WORD, dtype=np.uint8)
     ends = np.cumsum([len(one) + 1 for one in texts], dtype=np.int64) - 1
     column = to_texts(text, ends - np.array([len(one) for one in texts], dtype=np.int64), ends)

@@ -17,7 +17,7 @@ PAIRS, FIRST = (
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_one_more_unit_changes_the_table_by_its_rows_alone(kind, tmp_path):
+def test_added_unit_changes_its_rows_only(kind, tmp_path):
     seen = np.count_nonzero([Pair(kind, FIRST + place, tmp_path).check() for place in range(PAIRS)])
     print(f"{kind}: {PAIRS} pairs, in {seen} of them the new unit is in the table")
     assert seen >= 2

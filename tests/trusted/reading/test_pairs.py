@@ -165,7 +165,7 @@ def test_intervals_are_read_by_their_text() -> None:
     assert cells(pd.DataFrame({"x": intervals}), kind) == [0, 1, 2]
 
 
-def test_an_interval_has_its_own_text_whatever_rows_stand_before_it() -> None:
+def test_interval_text_does_not_depend_on_earlier_rows() -> None:
     """-0.0 equals 0.0, and has another text: one row more must not change the others."""
     intervals = pd.Series(pd.arrays.IntervalArray.from_arrays([-0.0, 0.0, 0.0], [1.0, 1.0, 1.0]))
     kind = ln.Categories(["(-0.0, 1.0]", "(0.0, 1.0]"], null="other")
@@ -189,7 +189,7 @@ def test_types_of_pandas_without_a_form_are_refused(values) -> None:
         check_source(frame, ln.Domain(x=ln.Integers(1, 3)), ["x"], [], None)
 
 
-def test_objects_of_python_are_not_judged_by_their_values() -> None:
+def test_python_objects_are_not_judged_by_values() -> None:
     """Whether all of a column's objects are of one type is a fact of its rows."""
     for values in ([1, 2], ["F", "M"], [DAY, DAY], [True, False]):
         frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})

@@ -135,7 +135,7 @@ def test_every_source_has_the_same_cells(everything, domain, expected):
     assert sorted(columns_of(read(everything, domain)).codes[name].tolist()) == sorted(expected)
 
 
-def test_whole_numbers_beyond_doubles_are_told_apart(everything):
+def test_large_integers_are_distinguished(everything):
     if isinstance(everything, pd.DataFrame) and everything["big"].dtype == np.float64:
         # pandas itself has made floats of them
         everything = pd.DataFrame({"big": pd.Series(FRAME["big"].to_list(), dtype="Int64")})
@@ -468,9 +468,7 @@ def test_reading_a_file_needs_no_data_frame_library(tmp_path):
 @pytest.mark.parametrize(
     ("unit", "zone"), [("s", None), ("ms", "Europe/Berlin"), ("us", None), ("ns", "Europe/Berlin")]
 )
-def test_an_instant_has_one_text_whatever_holds_it_and_wherever_it_is_read(
-    tmp_path, monkeypatch, unit, zone
-):
+def test_instant_has_one_text_in_any_source(tmp_path, monkeypatch, unit, zone):
     array = pa.array([0, 1], pa.int64()).view(pa.timestamp(unit, zone))
     table = pa.table({"when": array})
     pq.write_table(table, tmp_path / "x.parquet")
@@ -530,7 +528,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_a_value_is_the_same_whatever_holds_it(name, tmp_path):
+def test_value_is_equal_in_any_container(name, tmp_path):
     array, others, answers = HELD[name]
     table = pa.table({"a": array})
     sources = [table, *(make(table) for make in others)]
@@ -549,7 +547,7 @@ class Foreign(pa.ExtensionType):
         return b""
 
 
-def test_nulls_of_foreign_types_are_nulls_and_their_values_outside():
+def test_foreign_nulls_are_null():
     stored = pa.ExtensionArray.from_storage(Foreign(), pa.array([1, None, 2]))
     assert rows_of(
         read(pa.table({"a": stored}), Domain(a=Categories(["F"], outside="drop", null="other")))
@@ -565,7 +563,7 @@ class Name(str):
 
 
 @pytest.mark.parametrize("further", [5, True, None, "\ud800"])
-def test_a_row_does_not_say_how_others_of_an_object_column_are_read(further):
+def test_row_does_not_affect_other_object_values(further):
     # pandas is asked for the type of such a column, and answers by its first hundred values
     rows = ["F"] * 100 + [Name("F"), float("nan"), np.str_("F"), b"F", bytearray(b"F")]
     domain = Domain(a=Categories(["F"], outside="other", null="drop"))
@@ -583,9 +581,7 @@ def test_columns_whose_names_have_dots(tmp_path):
         assert rows_of(read(source, Domain({"a.b": ["F", "M"]}))) == [(0,)]
 
 
-def test_a_column_of_nulls_of_duckdb_is_one_of_nulls_whatever_type_it_has_for_want_of_a_value() -> (
-    None
-):
+def test_duckdb_null_column_is_null() -> None:
     relation = duckdb.sql("SELECT NULL AS a")
     assert str(relation.types[0]) == '"NULL"'
     check_source(relation, Domain(a=Categories(["x"])), ["a"], [], None)

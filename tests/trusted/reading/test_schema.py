@@ -90,7 +90,7 @@ def test_numpy_columns_of_pandas_are_never_null():
     assert {field.name for field in schema(frame) if field.required} == {"n", "b"}
 
 
-def test_columns_declared_not_null_in_databases_are_required(tmp_path, monkeypatch):
+def test_not_null_database_columns_are_complete(tmp_path, monkeypatch):
     columns = "a INTEGER NOT NULL, b INTEGER, z TIMESTAMPTZ, t TEXT"
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         connection.execute(f"CREATE TABLE visits ({columns}, u UUID, h HUGEINT, d DECIMAL(9, 2))")
@@ -147,7 +147,7 @@ def test_folders_of_key_and_value_give_text_columns(tmp_path, ending):
     assert found == rows[:3]
 
 
-def test_a_column_of_the_file_stays_where_a_folder_has_its_name(tmp_path):
+def test_file_column_wins_over_folder_name(tmp_path):
     (tmp_path / "part" / "sex=X").mkdir(parents=True)
     (tmp_path / "part" / "sex=X" / "a.csv").write_text("sex\nF\n")
     assert rows_of(read(tmp_path / "part", ln.Domain(sex=["F", "X"]))) == [(0,)]
@@ -172,7 +172,7 @@ def test_a_unit_can_be_a_folder(tmp_path):
 # --- headers -----------------------------------------------------------------------------------------
 
 
-def test_delimiters_within_quoted_names_are_no_delimiters(tmp_path):
+def test_delimiter_in_quoted_name_is_kept(tmp_path):
     (tmp_path / "x.csv").write_text('"Umsatz, netto, brutto";"a ""b"", c"\n1;2\n')
     names = [field.name for field in schema(tmp_path / "x.csv")]
     assert names == ["Umsatz, netto, brutto", 'a "b", c']
@@ -188,13 +188,13 @@ def test_delimiters_within_quoted_names_are_no_delimiters(tmp_path):
         ("id\0,sex\n", "has control characters"),
     ],
 )
-def test_a_header_that_is_none_says_why_and_what_to_do(tmp_path, header, reason):
+def test_missing_header_states_reason_and_remedy(tmp_path, header, reason):
     (tmp_path / "x.csv").write_text(f"{header}1,F\n")
     with refused(reason):
         schema(tmp_path / "x.csv")
 
 
-def test_lines_before_the_names_are_a_reason_for_a_missing_column(tmp_path):
+def test_lines_before_header_explain_missing_column(tmp_path):
     (tmp_path / "x.csv").write_text("Report of 2024\n\nid,sex\n1,F\n")
     with refused("If lines stand before the names"):
         read(tmp_path / "x.csv", ln.Domain(age=["F"]))

@@ -180,7 +180,7 @@ def rows_of_units(source, texts, reading):
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
-def test_units_are_told_apart_as_the_page_says(source_of, title: str) -> None:
+def test_units_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
     groups = same_texts(texts, columns[title])
     units, rows = rows_of_units(source_of(texts), texts, KEYS[title])
@@ -188,7 +188,7 @@ def test_units_are_told_apart_as_the_page_says(source_of, title: str) -> None:
 
 
 @pytest.mark.parametrize("title", ABOUT_TEXTS)
-def test_categories_are_told_apart_as_the_page_says(source_of, title: str) -> None:
+def test_categories_are_distinguished_as_documented(source_of, title: str) -> None:
     texts, columns = table_of_page("Texts")
     source = source_of(texts)
     said = [

@@ -40,7 +40,7 @@ def cells(values, by="day", first="2019-01-01", last="2019-12-31", **how):
     return cell_encoder(ln.Dates(first, last, by, **how))(Column(values)).tolist()
 
 
-def test_a_clock_of_twelve_hours_is_read_as_python_reads_it():
+def test_twelve_hour_clock_matches_python():
     how = {"format": "%m/%d/%Y %I:%M %p", "by": "hour_of_day"}
     for hour, mark in itertools.product(range(14), ("AM", "pm", "P.M.", "a.m.", "xm", "")):
         text = f"01/15/2019 {hour:02}:30 {mark}"
@@ -109,7 +109,7 @@ def test_names_of_months_are_read_in_any_case(written_as, names, months):
     assert cells(wrong, **how) == [OUT] * len(wrong)
 
 
-def test_offsets_and_fractions_are_read_where_they_are_written():
+def test_offsets_and_fractions_are_read():
     how = {"by": "hour_of_day", "format": "%d/%b/%Y:%H:%M:%S.%f %z"}
     texts = [
         "15/Jan/2019:23:30:00.999999 +0100",

@@ -68,7 +68,7 @@ def runs_of(values):
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_dictionaries_and_runs_have_the_values_of_their_type(name):
+def test_dictionary_and_run_types_have_their_values(name):
     values = ARROW[name]
     places = [len(values) - 1, 0, None, *range(len(values)), 0]
     held = pa.DictionaryArray.from_arrays(pa.array(places, pa.int16()), values)
@@ -109,7 +109,7 @@ class Broken(pd.arrays.IntegerArray):
         raise RuntimeError("MARK")
 
 
-def test_a_value_that_cannot_be_had_is_outside_and_the_others_are_what_they_are():
+def test_unavailable_value_is_outside():
     held = Broken(np.array([0, 1, 2, 0]), np.array([False, False, False, True]))
     frame = pd.DataFrame({"a": pd.Series(held), "b": [5, 6, 7, 8]})
     domain = Domain(a=Categories([0, 1, 2], null="drop", outside="other"), b=Integers(5, 8))
@@ -167,7 +167,7 @@ NO_RULE = (
 
 
 @pytest.mark.parametrize("name", sorted({*SOURCES} - OTHERS))
-def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
+def test_types_without_a_rule_are_reported(name):
     """They cannot be units or keys, which is refused before a row is read."""
     opened = open_source(SOURCES[name]())
     found = [
@@ -184,7 +184,7 @@ def test_types_are_said_to_have_no_rule_where_no_value_has_one(name):
 
 
 @pytest.mark.parametrize("unicode", [True, False])
-def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
+def test_postgresql_types_are_counted_as_documented(unicode):
     """Text only where the server's is Unicode: else some would fail to be converted."""
     held = dict.fromkeys(["smallint", "integer", "bigint"], "integer") | dict.fromkeys(
         ["double precision", "numeric"], "double"
@@ -203,7 +203,7 @@ def test_which_types_of_postgresql_are_counted_and_as_what(unicode):
     assert {kind: value.held for kind, value in values.items()} == held | (texts if unicode else {})
 
 
-def test_booleans_of_eight_bits_are_what_their_bytes_say():
+def test_eight_bit_booleans_follow_their_bytes():
     truth = Categories(["true", "false"], null="other", outside="other")
     array = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1, None, -7], pa.int8()))
     assert columns_of(read(pa.table({"a": array}), Domain(a=truth))).codes["a"].tolist() == [
@@ -224,7 +224,7 @@ def test_rows_are_counted_where_no_column_is_read():
 
 
 @pytest.mark.parametrize("kind", [pa.string_view(), pa.json_(pa.string_view())], ids=str)
-def test_values_of_a_dictionary_that_cannot_be_taken_from_are_found_by_their_codes(kind):
+def test_dictionary_values_are_found_by_codes(kind):
     texts = pa.array(["F", None, "M"], pa.string_view())
     values = texts if kind == texts.type else pa.ExtensionArray.from_storage(kind, texts)
     column = to_column(pa.DictionaryArray.from_arrays(pa.array([2, 0, None, 1], pa.int8()), values))

@@ -38,7 +38,7 @@ CELLS = Domain(v=Coded(2), w=Coded(2), measures=COUNTS)
     ],
     ids=str,
 )
-def test_a_unit_less_changes_at_most_k_rows_m_in_a_cell_and_1_in_each_count_of_units(most, bound):
+def test_removed_unit_changes_bounded_counts(most, bound):
     """Tables of up to 5 rows over units {a, b, none} and values {0, 1, outside}; what others keep stays, row by row, with their keys."""
     generator = np.random.default_rng(4)
     largest, fullest = 0, 0
@@ -123,7 +123,7 @@ def cut_by_hand(cells, most, bound):
 @pytest.mark.parametrize(
     ("most", "bound"), [(1, None), (2, None), (3, None), (2, 1), (3, 1), (3, 2)]
 )
-def test_rows_cut_are_at_most_three_for_each_that_is_kept_and_of_each_unit_by_itself(most, bound):
+def test_cut_rows_are_at_most_three_per_kept_row(most, bound):
     """Every unit of up to 9 rows in three cells, one of which is outside, beside another unit and rows of none."""
     reached = 0
     for rows in range(10):
@@ -175,7 +175,7 @@ def test_rows_without_a_unit_are_dropped():
 
 
 @pytest.mark.parametrize(("form", "most"), [("numbers", 1), ("texts", 3)])
-def test_the_bound_holds_for_every_one_of_more_units_than_16_bits_can_number(form, most):
+def test_bound_holds_beyond_16_bit_units(form, most):
     """70,000 units of 1 to 5 rows each, in two chunks: each keeps its own rows up to the bound, whatever its number."""
     generator = np.random.default_rng(7)
     unit = generator.permutation(np.repeat(np.arange(70_000), np.arange(70_000) % 5 + 1))
@@ -280,7 +280,7 @@ OF_UNITS = (
         (["w"], ["units by v"], {"unit_column": "id"}, OF_UNITS),
     ],
 )
-def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures, options, message):
+def test_bounds_on_unread_columns_are_refused(attributes, measures, options, message):
     with pytest.raises(InputError, match=message):
         read(
             pl.DataFrame({"id": ["a"], "v": [0], "w": [0]}),
@@ -290,7 +290,7 @@ def test_bounds_and_counts_of_what_is_not_read_are_refused(attributes, measures,
         )
 
 
-def test_one_person_with_two_spellings_of_an_id_is_one_unit(tmp_path):
+def test_two_spellings_of_an_id_are_one_unit(tmp_path):
     """Without it, a person of two spellings would keep twice `max_rows` rows."""
     (tmp_path / "january.csv").write_text("id,dx\n17.0,A\n18.0,A\n,B\n19.0,B\n")
     (tmp_path / "march.csv").write_text("id,dx\n17,A\n18,A\n19,B\n20,B\n")

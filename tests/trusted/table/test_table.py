@@ -13,7 +13,7 @@ from leastnoise._trusted.table import Columns, Table, columns_of
 from trusted.table.reach import reachable
 
 
-def test_counts_say_what_was_read():
+def test_counts_repr_states_what_was_read():
     domain = Domain(sex=["F", "M"], age=Integers(0, 1), measures={"pay": Measure("pay", 0, 9)})
     counts = {(None, ("sex",)): np.array([1, 2]), ("pay", ("sex",)): np.array([3, 4])}
     table = Table.counted(domain, ["sex"], ["pay"], counts, unit_column="id", max_rows=3)
@@ -25,7 +25,7 @@ def test_counts_say_what_was_read():
     )
 
 
-def test_counted_refuses_negative_counts_of_rows_and_takes_negative_sums():
+def test_counts_of_rows_are_non_negative_sums_are_not():
     domain = Domain(sex=["F", "M"], measures={"pay": Measure("pay", -9, 9)})
     sums = {("pay", ("sex",)): np.array([-3, 4])}
     assert Table.counted(domain, ["sex"], ["pay"], sums).measures == ("pay",)
@@ -35,7 +35,7 @@ def test_counted_refuses_negative_counts_of_rows_and_takes_negative_sums():
             Table.counted(domain, ["sex"], ["pay"], {**sums, **rows})
 
 
-def test_keys_say_for_which_unit_they_were_counted():
+def test_key_counts_name_their_unit():
     table = Table.keyed(
         Domain(agent=Unknown(9)), "agent", ["curl"], np.array([3]), unit_column="id", max_rows=12
     )
