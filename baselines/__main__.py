@@ -31,12 +31,15 @@ def random_ranges(shape: Sequence[int], seed: int = 5) -> Ranges:
     generator = np.random.default_rng(seed)
     sides = [np.sort(generator.integers(0, side, (2, QUERIES)), axis=0) for side in shape]
     low, high = (np.stack([side[end] + end for side in sides], axis=1) for end in (0, 1))
-    return Ranges(low[:, 0], high[:, 0]) if len(shape) == 1 else Ranges(low, high)
+    if len(shape) == 1:
+        return Ranges(low[:, 0], high[:, 0])
+    return Ranges(low, high)
 
 
 def errors(one: Baseline, x: Wholes, epsilon: str, ranges: Ranges, trials: int, seed: int) -> Reals:
     """Mean absolute error over the ranges of each trial, in records; (trials,)."""
-    entropy, truth = SeededEntropy(seed), ranges.answers(x)
+    entropy = SeededEntropy(seed)
+    truth = ranges.answers(x)
     return np.array(
         [
             np.abs(ranges.answers(one.run(x, epsilon, entropy, ranges)) - truth).mean()
@@ -55,7 +58,8 @@ def table(
         flush=True,
     )
     ranges: dict[tuple[int, ...], Ranges] = {}  # one object a shape: strategies are fitted once
-    spread, seconds = [], np.zeros(len(baselines))
+    spread = []
+    seconds = np.zeros(len(baselines))
     for place, (name, x) in enumerate(data.items()):
         asked = ranges.setdefault(x.shape, random_ranges(x.shape))
         row = []

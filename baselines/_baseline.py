@@ -112,7 +112,9 @@ class Baseline:
     @property
     def label(self) -> str:
         """The name; with a warning if it is not private. What tables print."""
-        return self.name if self.private else f"{self.name} (not private, for comparison)"
+        if self.private:
+            return self.name
+        return f"{self.name} (not private, for comparison)"
 
     def run(
         self, x: Wholes, epsilon: Exact, entropy: Entropy, ranges: Ranges | None = None
@@ -142,11 +144,10 @@ class Baseline:
             and 1 <= x.size <= self.most_cells
         )
         if not shaped:
-            got = (
-                f"{x.dtype} array of shape {x.shape}"
-                if isinstance(x, np.ndarray)
-                else type(x).__name__
-            )
+            if isinstance(x, np.ndarray):
+                got = f"{x.dtype} array of shape {x.shape}"
+            else:
+                got = type(x).__name__
             raise refuse(
                 "The counts",
                 got,

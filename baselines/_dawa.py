@@ -60,7 +60,8 @@ def _dawa(partition: Callable[[Wholes, Fraction, Fraction, Entropy], Wholes]) ->
     """A quarter of the budget for a partition, the rest for GreedyH on its buckets."""
 
     def mechanism(x: Wholes, epsilon: Fraction, entropy: Entropy, ranges: Ranges | None) -> Reals:
-        first, second = epsilon * FIRST_SHARE, epsilon * (1 - FIRST_SHARE)
+        first = epsilon * FIRST_SHARE
+        second = epsilon * (1 - FIRST_SHARE)
         return second_stage(x, partition(x, first, second, entropy), second, entropy, ranges)
 
     return mechanism

@@ -90,7 +90,8 @@ def tails(cosines: Wholes, sines: Wholes, size: int) -> Wholes:
     >>> tails(*coefficients(np.array([3, 1])), 2).tolist()  # 16 times the square root of 2, and nothing
     [22, 0]
     """
-    energy, found = 0, []
+    energy = 0
+    found = []
     for twice, c, s in zip(
         *(part.tolist()[::-1] for part in (multiplicities(size), cosines, sines)), strict=True
     ):
@@ -107,7 +108,9 @@ def inverse(cosines: Reals, sines: Reals, size: int) -> Reals:
     """
     spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     spectrum[: len(cosines)] = cosines - 1j * sines
-    return np.asarray(np.fft.irfft(spectrum, size)) if size > 1 else np.array([float(cosines[0])])
+    if size > 1:
+        return np.asarray(np.fft.irfft(spectrum, size))
+    return np.array([float(cosines[0])])
 
 
 def efpa(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:

@@ -93,8 +93,10 @@ def fit_greedy_h(gram: Gram) -> ScaledTree:
     shares: list[Reals] = []
     for level, width in enumerate(widths[1:], start=1):
         product = gram.block_products(vector, width)
-        k, m = run_sums(vector, width), run_sums(vector * product, width)
-        error, children = run_sums(error, 2), run_sums(inside, 2)
+        k = run_sums(vector, width)
+        m = run_sums(vector * product, width)
+        error = run_sums(error, 2)
+        children = run_sums(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         share = _best_shares(error, k, damping * (m - children) + children)
         share[error <= _NOTHING * error.max()] = (
@@ -136,14 +138,17 @@ def as_released(gram: Reals) -> Hierarchy:
     )
     widths = full_chain(size, 2)
     vector = np.ones(size)
-    error, inside = squared.diagonal(), squared.diagonal()
+    error = squared.diagonal()
+    inside = squared.diagonal()
     shares: list[Reals] = []
     grid = np.arange(_GRID) / _GRID
     for level, width in enumerate(widths[1:], start=1):
         starts = np.arange(0, size, width)
         product = squared.block_products(vector, width)
-        mass, joint = sums_of_blocks(vector, width), sums_of_blocks(vector * product, width)
-        error, children = sums_of_blocks(error, 2), sums_of_blocks(inside, 2)
+        mass = sums_of_blocks(vector, width)
+        joint = sums_of_blocks(vector * product, width)
+        error = sums_of_blocks(error, 2)
+        children = sums_of_blocks(inside, 2)
         damping = 2 ** (-(len(widths) - 1 - level) / 2)
         cross = damping * (joint - children) + children
         damped = damping * grid**2
@@ -163,7 +168,8 @@ def as_released(gram: Reals) -> Hierarchy:
         )  # no unlike neighbours inside: measured as one, uniform below
         share = np.where(alike, 1.0, share)
         corner = squared.diagonal()[starts]
-        error, inside = np.where(alike, corner, error), np.where(alike, corner, inside)
+        error = np.where(alike, corner, error)
+        inside = np.where(alike, corner, inside)
         vector = np.where(
             np.repeat(alike, width)[:size], 1 / np.repeat(ends - starts, width)[:size], vector
         )

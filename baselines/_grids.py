@@ -14,7 +14,9 @@ from leastnoise._trusted.kernel import Entropy
 
 TOTAL_SHARE = Fraction(1, 20)
 FIRST_SHARE = Fraction(1, 2)  # of what is left, for the coarse grid of AGrid
-GUIDE, SECOND_GUIDE = 10, 5  # the papers' constants c and c2
+# the papers' constants c and c2
+GUIDE = 10
+SECOND_GUIDE = 5
 _LARGEST_SQUARE = 2**24
 
 
@@ -46,7 +48,8 @@ def boxes(rows: Wholes, columns: Wholes) -> Wholes:
     [[0, 0, 2, 1], [0, 1, 2, 3]]
     """
     down, across = np.meshgrid(np.arange(len(rows) - 1), np.arange(len(columns) - 1), indexing="ij")
-    i, j = down.reshape(-1), across.reshape(-1)
+    i = down.reshape(-1)
+    j = across.reshape(-1)
     return np.stack([rows[i], columns[j], rows[i + 1], columns[j + 1]], axis=1)
 
 
@@ -103,13 +106,15 @@ def finer(box: Wholes, counts: Reals, epsilon: float) -> tuple[Wholes, Wholes]:
 def adaptive_grid(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | None) -> Reals:
     """A coarse grid with half the budget, each part of it cut by its noisy count, both put together by least squares."""
     total, left = noisy_total(x, epsilon, entropy)
-    first, second = left * FIRST_SHARE, left * (1 - FIRST_SHARE)
+    first = left * FIRST_SHARE
+    second = left * (1 - FIRST_SHARE)
     parts = max(10, math.ceil(math.sqrt(total * float(left) / GUIDE) / 4))
     coarse = boxes(edges(0, x.shape[0], parts), edges(0, x.shape[1], parts))
     counts = laplace(box_sums(x, coarse), first, entropy).astype(np.float64)
     fine, owner = finer(coarse, counts, float(second))
     values = laplace(box_sums(x, fine), second, entropy).astype(np.float64)
-    number, below = np.bincount(owner), np.bincount(owner, weights=values)
+    number = np.bincount(owner)
+    below = np.bincount(owner, weights=values)
     share = number / float(second) ** 2 / (number / float(second) ** 2 + 1 / float(first) ** 2)
     values += (share * (counts - below) / number)[owner]
     return spread(values, fine, x.shape)

@@ -74,9 +74,11 @@ def height(size: int, branching: int) -> int:
     >>> height(125, 5), height(126, 5), height(1, 2)
     (3, 4, 0)
     """
-    levels, reach = 0, 1
+    levels = 0
+    reach = 1
     while reach < size:
-        levels, reach = levels + 1, reach * branching
+        levels = levels + 1
+        reach = reach * branching
     return levels
 
 

@@ -92,7 +92,8 @@ def choose(scores: Wholes, rate: Fraction, entropy: Entropy) -> int:
     shift = 0
     while rate * 2**shift < 2 ** (_BITS - 1):
         shift += 1
-    numerator, denominator = int(rate * 2**shift), 2**shift
+    numerator = int(rate * 2**shift)
+    denominator = 2**shift
     behind = np.minimum(scores.max() - scores, _FURTHEST * denominator // numerator + 1) * numerator
     whole, rest = np.divmod(np.minimum(behind, _FURTHEST * denominator), denominator)
     count = len(scores)

@@ -56,7 +56,8 @@ class _Halves:
         self.bits = max(1, int(len(self.values) - 1).bit_length())
         self.zeros: list[Ranks] = []
         self.sums: list[IntArray] = []
-        cells, ranks = x, rank.reshape(-1).astype(np.int32)
+        cells = x
+        ranks = rank.reshape(-1).astype(np.int32)
         for bit in range(self.bits - 1, -1, -1):
             low = (ranks >> bit) & 1 == 0
             zeros = np.zeros(len(x) + 1, dtype=np.int32)
@@ -65,10 +66,8 @@ class _Halves:
             np.cumsum(np.where(low, cells, 0), out=sums[1:])
             self.zeros.append(zeros)
             self.sums.append(sums)
-            cells, ranks = (
-                np.concatenate([cells[low], cells[~low]]),
-                np.concatenate([ranks[low], ranks[~low]]),
-            )
+            cells = np.concatenate([cells[low], cells[~low]])
+            ranks = np.concatenate([ranks[low], ranks[~low]])
 
     def below(
         self, start: int, stop: int, length: int, bound: IntArray
@@ -81,16 +80,16 @@ class _Halves:
         number = np.zeros(stop - start, dtype=np.int64)
         total = np.zeros(stop - start, dtype=np.int64)
         for level, bit in enumerate(range(self.bits - 1, -1, -1)):
-            zeros, sums = self.zeros[level], self.sums[level]
-            low, high = zeros[left].astype(np.int64), zeros[right].astype(np.int64)
+            zeros = self.zeros[level]
+            sums = self.sums[level]
+            low = zeros[left].astype(np.int64)
+            high = zeros[right].astype(np.int64)
             taken = (limit >> bit) & 1 == 1
             number += np.where(taken, high - low, 0)
             total += np.where(taken, sums[right] - sums[left], 0)
             front = int(zeros[-1])
-            left, right = (
-                np.where(taken, front + left - low, low),
-                np.where(taken, front + right - high, high),
-            )
+            left = np.where(taken, front + left - low, low)
+            right = np.where(taken, front + right - high, high)
         # A limit beyond the last rank has no bits of its own at all: every cell of the window is
         # below.
         return np.where(everything, length, number), np.where(everything, -1, total)
@@ -182,7 +181,8 @@ def noisy_costs(x: IntArray, epsilon: Fraction, entropy: Entropy, penalty: Fract
     """
     cells = read_plane(x)[0]
     n = len(cells)
-    fixed, levels = read_penalty(penalty, n), on_powers(cells)
+    fixed = read_penalty(penalty, n)
+    levels = on_powers(cells)
     longest = grid_sensitivity(2 ** (len(levels) - 1))
     if longest == 0:  # one cell: there is nothing to choose
         return np.zeros(1, dtype=np.int64)
@@ -222,7 +222,8 @@ def cheapest_of_powers(costs: list[IntArray]) -> IntArray:
         total = best[stop - lengths[:fitting]] + ending[stop, :fitting]
         choice[stop] = total.argmin()  # Q2: the first of equals
         best[stop] = total[choice[stop]]
-    starts, stop = [], n
+    starts = []
+    stop = n
     while stop:
         stop -= int(lengths[choice[stop]])
         starts.append(stop)

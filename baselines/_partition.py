@@ -16,7 +16,9 @@ _CHUNK = 64
 MOST_CUTS = (
     512  # places where StructureFirst may cut; its table of costs has half the square of this
 )
-AHP_SHARE, AHP_CUTOFF = Fraction(17, 20), 0.35  # the paper's rho and eta
+# the paper's rho and eta
+AHP_SHARE = Fraction(17, 20)
+AHP_CUTOFF = 0.35
 
 
 def deviations(x: Wholes, stops: Wholes) -> Wholes:
@@ -29,8 +31,10 @@ def deviations(x: Wholes, stops: Wholes) -> Wholes:
     found = np.empty(len(stops), dtype=np.int64)
     for first in range(0, len(stops), _CHUNK):
         part = slice(first, first + _CHUNK)
-        stop, total = stops[part, None], sums[part, None]
-        least, most = int(stop.min()), int(stop.max())
+        stop = stops[part, None]
+        total = sums[part, None]
+        least = int(stop.min())
+        most = int(stop.max())
         cost = np.abs(x[:least] * stop - total).sum(axis=1)
         rest = np.abs(x[least:most] * stop - total)
         cost += np.where(np.arange(least, most) < stop, rest, 0).sum(axis=1)
@@ -130,7 +134,8 @@ def structure(
     best = [costs[0]]
     for _ in range(buckets - 2):
         best.append(np.minimum((best[-1][:, None] + costs).min(axis=0), 2**60))
-    stop, starts = len(edges) - 1, []
+    stop = len(edges) - 1
+    starts = []
     for number in range(buckets - 1, 0, -1):  # buckets to the left of the cut
         scores = -(best[number - 1][number:stop] + costs[number:stop, stop])
         stop = number + choose(
@@ -145,11 +150,10 @@ def structure_first(x: Wholes, epsilon: Fraction, entropy: Entropy, _: Ranges | 
     width = -(-len(x) // MOST_CUTS)
     edges = np.minimum(np.arange(0, len(x) + width, width), len(x))
     buckets = -(-(len(edges) - 1) // 10)
-    starts = (
-        structure(cut_counts(x), edges, buckets, epsilon / 2, entropy)
-        if buckets > 1
-        else np.zeros(1, dtype=np.int64)
-    )
+    if buckets > 1:
+        starts = structure(cut_counts(x), edges, buckets, epsilon / 2, entropy)
+    else:
+        starts = np.zeros(1, dtype=np.int64)
     parts = []
     for start, stop in zip(starts, np.append(starts[1:], len(x)), strict=True):
         widths = chain(int(stop - start), 2, root=True)
@@ -171,15 +175,22 @@ def greedy_clusters(values: Reals, noise: float) -> Wholes:
     >>> greedy_clusters(np.array([9.0, 9.0, 0.0, 0.0]), 1.0).tolist()
     [0, 2]
     """
-    starts, number, total, squares = [0], 0, 0.0, 0.0
+    starts = [0]
+    number = 0
+    total = 0.0
+    squares = 0.0
     for place, value in enumerate(values.tolist()):
         if number:
             apart = squares - total**2 / number + noise / number + noise
             joined = squares + value**2 - (total + value) ** 2 / (number + 1) + noise / (number + 1)
             if joined > apart:
                 starts.append(place)
-                number, total, squares = 0, 0.0, 0.0
-        number, total, squares = number + 1, total + value, squares + value**2
+                number = 0
+                total = 0.0
+                squares = 0.0
+        number = number + 1
+        total = total + value
+        squares = squares + value**2
     return np.array(starts, dtype=np.int64)
 
 

@@ -86,11 +86,13 @@ def measured(
     """
     if min(int(level.min()) for level in weights) < 0 or spent_weight(weights, widths) > UNIT:
         raise InternalError("A hierarchy spends more than its budget; please report it.")
-    values, variances = [], []
+    values = []
+    variances = []
     for level, width in zip(weights, widths, strict=True):
         sums = sums_of_blocks(x, width)
         known = np.flatnonzero(level)
-        value, precision = np.zeros(len(level)), np.zeros(len(level))
+        value = np.zeros(len(level))
+        precision = np.zeros(len(level))
         value[known] = weighted_laplace(sums[known], level[known], UNIT, epsilon, entropy)
         precision[known] = (level[known] / UNIT * float(epsilon)) ** 2 / 2
         values.append(value)
@@ -113,10 +115,12 @@ def least_squares(
     """
     estimates = [np.where(precisions[0] > 0, values[0], 0.0)]
     spreads = [1 / np.maximum(precisions[0], 1 / _UNKNOWN)]
-    sums, widest = [], []
+    sums = []
+    widest = []
     for level in range(1, len(widths)):
         ratio = widths[level] // widths[level - 1]
-        below, spread = sums_of_blocks(estimates[-1], ratio), sums_of_blocks(spreads[-1], ratio)
+        below = sums_of_blocks(estimates[-1], ratio)
+        spread = sums_of_blocks(spreads[-1], ratio)
         share = precisions[level] * spread / (1 + precisions[level] * spread)
         sums.append(below)
         widest.append(spread)
@@ -124,7 +128,8 @@ def least_squares(
         spreads.append(spread / (1 + precisions[level] * spread))
     final = estimates[-1]
     for level in range(len(widths) - 1, 0, -1):
-        ratio, count = widths[level] // widths[level - 1], len(estimates[level - 1])
+        ratio = widths[level] // widths[level - 1]
+        count = len(estimates[level - 1])
         rate = (final - sums[level - 1]) / widest[level - 1]
         final = estimates[level - 1] + np.repeat(rate, ratio)[:count] * spreads[level - 1]
     return np.asarray(final)

@@ -113,12 +113,16 @@ def one(case: dict[str, Any], strategy: str, seconds: float) -> dict[str, Any]:
     from leastnoise._trusted.check import InputError
 
     workload, budget = asked(case)
-    search, start = Search(strategy, seconds), time.process_time()
+    search = Search(strategy, seconds)
+    start = time.process_time()
     try:
         plan, tried = choose_plan(workload, Privacy(budget), search)
     except InputError as error:
         return {"reason": str(error)[:200]}
-    named = {} if strategy != "auto" else tables_with_high_error(plan, search)
+    if strategy != "auto":
+        named = {}
+    else:
+        named = tables_with_high_error(plan, search)
     apart = {
         one.strategy for one in tried if one.ended or one.more or one.reason.startswith(NOT_TRIED)
     }
@@ -145,7 +149,8 @@ def longest_step(case: dict[str, Any], name: str, norm: int) -> dict[str, Any]:
     from leastnoise._trusted.accounting import Privacy
 
     workload, budget = asked(case)
-    privacy, looks = Privacy(budget), list[float]()
+    privacy = Privacy(budget)
+    looks = list[float]()
     noise = next(noise for noise in noise_kinds(privacy) if noise.norm == norm)
     lower_bound(workload, privacy, noise)  # once for all strategies, and here for none of them
 
@@ -196,7 +201,10 @@ def steps(seconds: float) -> None:
         measured = apart(10 * seconds, longest_step, case, name, PLANNERS[name].norms[-1])[
             "seconds"
         ]
-        near = "yes" if 1 / 1.5 <= measured / estimate <= 1.5 else "no"
+        if 1 / 1.5 <= measured / estimate <= 1.5:
+            near = "yes"
+        else:
+            near = "no"
         what = " and ".join(
             {"identity": "cells", "prefix": "prefix sums", "ranges": "given ranges"}[kind]
             for kind in kinds
@@ -227,7 +235,10 @@ def run(case: dict[str, Any], seconds: float, known: dict[str, dict[str, Any]]) 
         if "error" in own and own.get("seconds", 0.0) <= seconds
     }
     best = min(within, key=lambda name: within[name], default=None)
-    ratio = None if best is None or "error" not in auto else math.sqrt(auto["error"] / within[best])
+    if best is None or "error" not in auto:
+        ratio = None
+    else:
+        ratio = math.sqrt(auto["error"] / within[best])
     kept = {name: own for name, own in named.items() if name not in auto.get("whole", ())}
     return {
         **case,
@@ -258,12 +269,18 @@ def table(known: list[dict[str, Any]]) -> None:
             for entry in case["entries"]
         ]
         cells = " x ".join(f"{size:,}" for size in case["sizes"].values())
-        auto, ratio = case["auto"], "-" if case["ratio"] is None else f"{case['ratio']:.4f}"
-        taken, ended = (
-            f"{auto['seconds']:.1f}" if "seconds" in auto else "-",
-            ", ".join(auto.get("ended", ())),
-        )
-        asked_for, taking = f"{cells}: {', '.join(words)}", f"`{auto.get('strategy', '-')}`"
+        auto = case["auto"]
+        if case["ratio"] is None:
+            ratio = "-"
+        else:
+            ratio = f"{case['ratio']:.4f}"
+        if "seconds" in auto:
+            taken = f"{auto['seconds']:.1f}"
+        else:
+            taken = "-"
+        ended = ", ".join(auto.get("ended", ()))
+        asked_for = f"{cells}: {', '.join(words)}"
+        taking = f"`{auto.get('strategy', '-')}`"
         rows.append(
             [
                 str(case["seed"]),
@@ -288,7 +305,9 @@ def table(known: list[dict[str, Any]]) -> None:
 def _word(along: Any) -> str:
     if isinstance(along, str):
         return {"identity": "cells", "all_ranges": "all ranges"}.get(along, along)
-    return "level" if "level" in along else f"{len(along['ranges'])} ranges"
+    if "level" in along:
+        return "level"
+    return f"{len(along['ranges'])} ranges"
 
 
 def main() -> None:
@@ -300,11 +319,10 @@ def main() -> None:
     options.add_argument("--table", action="store_true")
     options.add_argument("--steps", action="store_true")
     given = options.parse_args()
-    known = (
-        {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())}
-        if given.out.exists()
-        else {}
-    )
+    if given.out.exists():
+        known = {case["seed"]: case for case in map(json.loads, given.out.read_text().splitlines())}
+    else:
+        known = {}
     if given.table:
         table(list(known.values()))
         return

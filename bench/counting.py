@@ -54,9 +54,13 @@ def main() -> None:
         "CREATE TABLE people AS SELECT "  # noqa: S608
         f"{', '.join(f'{name}::{kind} AS {name}' for name in names)} FROM rows"
     )  # noqa: RUF100, S608
-    step = max(1, len(wanted) // options.duckdb_tables) if options.duckdb_tables else 1
+    if options.duckdb_tables:
+        step = max(1, len(wanted) // options.duckdb_tables)
+    else:
+        step = 1
     chosen = wanted[::step]
-    ours, theirs = [], []
+    ours = []
+    theirs = []
     for _ in range(options.rounds):
         start = time.perf_counter()
         checksum = {

@@ -64,9 +64,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = (
-            Path(sys.executable).with_name("leastnoise") if options.here else installed(folder)
-        )
+        if options.here:
+            program = Path(sys.executable).with_name("leastnoise")
+        else:
+            program = installed(folder)
         for case, (sizes, asked) in CASES.items():
             if options.only not in case:
                 continue

@@ -100,10 +100,8 @@ def peers(only: str) -> Iterator[str]:
         started = time.perf_counter()
         design = covering_design(closure, coefficient)
         seconds = time.perf_counter() - started
-        ours, ours_gaussian = (
-            math.sqrt(design.error / cells),
-            math.sqrt(residual_noise(closure, coefficient)[1] / cells),
-        )
+        ours = math.sqrt(design.error / cells)
+        ours_gaussian = math.sqrt(residual_noise(closure, coefficient)[1] / cells)
         yield (
             f"{name:17} pure ours/hdmm {ours / pure:.3f} ({ours:.3f})  Gaussian ours/hdmm "
             f"{ours_gaussian / gaussian:.3f} "
@@ -115,7 +113,8 @@ def peers(only: str) -> Iterator[str]:
 def growth(counts: Iterable[int]) -> Iterator[str]:
     """Plan all marginals up to 3-way of attributes of ten values; the reference is the best set of weights inside the workload."""
     for count in counts:
-        shape, targets = (10,) * count, ways(count, 0, 1, 2, 3)
+        shape = (10,) * count
+        targets = ways(count, 0, 1, 2, 3)
         started = time.perf_counter()
         closure = downward_closure(shape, targets)
         coefficient = coefficients(closure, dict.fromkeys(targets, 1.0))

@@ -44,7 +44,8 @@ from leastnoise._workload import (
 
 # At these budgets scales are in the hundreds or more, so that the discreteness of the noise does
 # not matter.
-_EPSILON, _RHO = "1/1000", "1/2000000"
+_EPSILON = "1/1000"
+_RHO = "1/2000000"
 _SCHEMAS = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas"
 
 
@@ -193,9 +194,15 @@ def one_attribute() -> Iterator[Case]:
     """The cases with one attribute."""
     for power, table in ((1, PURE), (2, GAUSSIAN)):
         for size, numbers in table.items():
-            slow = ("p_identity",) if power == 1 else ("gaussian_optimum",)
+            if power == 1:
+                slow = ("p_identity",)
+            else:
+                slow = ("gaussian_optimum",)
             for kind, theirs in numbers.items():
-                source = "8.2, 12.1" if power == 1 else "7.1, 8.1, 12.2"
+                if power == 1:
+                    source = "8.2, 12.1"
+                else:
+                    source = "7.1, 8.1, 12.2"
                 named = slow if size > 1024 else ()
                 if kind == "idtotal":
                     yield Case(
@@ -242,7 +249,10 @@ def several(name: str, schemas: Path) -> Workload:
     if " x " in name.split(",", maxsplit=1)[0]:
         size = int(name.rsplit(" ", 1)[1])
         plane = Domain(x=Integers(0, size - 1), y=Integers(0, size - 1)).as_complete()
-        asked = prefix() if name.startswith("prefix") else all_ranges()
+        if name.startswith("prefix"):
+            asked = prefix()
+        else:
+            asked = all_ranges()
         return queries(plane, x=asked, y=asked)
     if name.startswith("Adult"):
         people = Domain(
@@ -334,7 +344,10 @@ def census(schemas: Path, *, with_states: bool) -> Workload:
 def unit_rmse(plan: Plan, asked: Workload, power: int) -> float:
     """Root mean square error at unit budget, weights aside."""
     total = plan.expected_error().total_squared_error / asked.rows
-    budget = float(PureDP(_EPSILON).epsilon) ** 2 / 2 if power == 1 else 2 * float(ZCDP(_RHO).rho)
+    if power == 1:
+        budget = float(PureDP(_EPSILON).epsilon) ** 2 / 2
+    else:
+        budget = 2 * float(ZCDP(_RHO).rho)
     return math.sqrt(total * budget)
 
 
@@ -352,11 +365,10 @@ def run(case: Case) -> tuple[float, str, float, float]:
     best = min(plans, key=lambda plan: plan.expected_error().total_squared_error)
     errors = unit_rmse(best, asked, case.power)
     promise = best.expected_error()
-    bound = (
-        errors * math.sqrt(promise.lower_bound / promise.total_squared_error)
-        if promise.lower_bound > 0
-        else math.nan
-    )
+    if promise.lower_bound > 0:
+        bound = errors * math.sqrt(promise.lower_bound / promise.total_squared_error)
+    else:
+        bound = math.nan
     return errors, best.strategy, bound, seconds
 
 
@@ -429,7 +441,8 @@ def main(arguments: Sequence[str] | None = None) -> list[tuple[str, int, float]]
         prefix_release(chosen.prefix_release)
         return []
     most = 256 if chosen.quick else chosen.most_cells
-    found, rows = [], []
+    found = []
+    rows = []
     for case in [*one_attribute(), *several_attributes(chosen.data)]:
         if case.cells > most or chosen.only not in case.name:
             continue
@@ -506,7 +519,8 @@ def prefix_release(size: int) -> None:
         estimate.marginal(("x",))
         marks.append(time.process_time())
         found = estimate.estimate(asked.products[0])
-        answers, variances = found.values, found.noise_std**2
+        answers = found.values
+        variances = found.noise_std**2
         marks.append(time.process_time())
         measured = plan.measured()
         (block,) = measured.blocks
@@ -521,17 +535,18 @@ def prefix_release(size: int) -> None:
         noise = time.process_time() - begun
         parts = dict(zip(("plan", "measure", "estimate", "answers"), np.diff(marks), strict=True))
         whole = sum(parts.values())
-        goal = " (wanted: below 10)" if strategy == "level_tree" else ""
+        if strategy == "level_tree":
+            goal = " (wanted: below 10)"
+        else:
+            goal = ""
         print(
             f"{strategy:<10} n = {size}: {whole:.3f} s "
             f"({', '.join(f'{name} {value:.3f}' for name, value in parts.items())}); "
             f"noise {noise:.3f} s for {block.rows} rows; {whole / noise:.1f} times{goal}",
             flush=True,
         )
-        root, error = (
-            math.sqrt(float(variances.mean())),
-            math.sqrt(float(np.mean((answers - truth) ** 2))),
-        )
+        root = math.sqrt(float(variances.mean()))
+        error = math.sqrt(float(np.mean((answers - truth) ** 2)))
         print(
             f"           promised rmse {root:.3f}, found in this one release {error:.3f}",
             flush=True,

@@ -73,7 +73,10 @@ def cases(*, quick: bool) -> Iterator[tuple[str, Callable[[], ln.Workload], str,
     for kind, published in FORTY.items():
         for size, figure in zip(SIZES, published, strict=True):
             if not (quick and kind == "all_ranges" and size > SIZES[1]):
-                strategy = "residual" if kind == "identity" else "tilted"
+                if kind == "identity":
+                    strategy = "residual"
+                else:
+                    strategy = "tilted"
                 yield (
                     f"{size}^40 1+2 {kind:10}",
                     partial(workload, (size,) * 40, 40, (1, 2), kind),

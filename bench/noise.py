@@ -58,7 +58,10 @@ def reference(name: str, scale: float, draws: int) -> Callable[[], object] | Non
     except ImportError:
         return None
     dp.enable_features("contrib")
-    make = dp.m.make_laplace if name == "discrete_laplace" else dp.m.make_gaussian
+    if name == "discrete_laplace":
+        make = dp.m.make_laplace
+    else:
+        make = dp.m.make_gaussian
     space = (
         dp.vector_domain(dp.atom_domain(T="i64")),
         dp.l1_distance(T="i64") if name == "discrete_laplace" else dp.l2_distance(T=float),

@@ -42,7 +42,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=None)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        parquet, csv = Path(folder, "rows.parquet"), Path(folder, "rows.csv")
+        parquet = Path(folder, "rows.parquet")
+        csv = Path(folder, "rows.csv")
         connection = duckdb.connect()
         listed = ", ".join(
             f"(hash(i * 8 + {place}) % {size})::INTEGER AS {name}"
@@ -102,7 +103,8 @@ def compare(
     least: dict[str, tuple[float, float]] = {}
     for _ in range(rounds):
         for name, function in {"leastnoise": ours, **theirs}.items():
-            start, used = time.perf_counter(), time.process_time()
+            start = time.perf_counter()
+            used = time.process_time()
             function()
             taken = time.perf_counter() - start, time.process_time() - used
             least[name] = tuple(map(min, taken, least.get(name, taken)))  # type: ignore[assignment]

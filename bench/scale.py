@@ -76,11 +76,10 @@ def planning(counts: Sequence[int], budgets: Sequence[str]) -> Iterator[str]:
         for budget in budgets:
             own = run(count, budget)
             known = RESIDUAL_PLANNER.get(count)
-            over = (
-                f"  / ResidualPlanner {own['rmse'] / known:.4f}"
-                if known and budget == "gaussian"
-                else ""
-            )
+            if known and budget == "gaussian":
+                over = f"  / ResidualPlanner {own['rmse'] / known:.4f}"
+            else:
+                over = ""
             yield (
                 f"{_asked(count, budget, own)}, plan {own['plan_seconds']:5.1f} s "
                 f"({own['plan_clock']:.1f} by the clock)  "

@@ -51,11 +51,9 @@ def planned(
 def published(plan: Plan, values: Sequence[tuple[np.ndarray, ...]]) -> pd.DataFrame:
     """The answers of the release up to what was drawn."""
     part = truncate_plan(plan, len(values))
-    return (
-        pd.DataFrame()
-        if part is None
-        else build_release(build_outcome_through(plan, part, values, "")).answers
-    )
+    if part is None:
+        return pd.DataFrame()
+    return build_release(build_outcome_through(plan, part, values, "")).answers
 
 
 def errors(periods: Sequence[int]) -> None:
@@ -86,7 +84,8 @@ def errors(periods: Sequence[int]) -> None:
 
 def coverage(days: int, seeds: int) -> None:
     """How many intervals hold the truth, in the release of each period."""
-    rng, groups = np.random.default_rng(1), 50
+    rng = np.random.default_rng(1)
+    groups = 50
     frame = pd.DataFrame(
         {"day": pd.Timestamp(START) + pd.to_timedelta(rng.integers(days, size=20_000), "D")}
     )
@@ -99,13 +98,12 @@ def coverage(days: int, seeds: int) -> None:
             .to_numpy()
             .T
         )
-        table, covered = read_table(plan, frame), np.zeros(days)
+        table = read_table(plan, frame)
+        covered = np.zeros(days)
         with tempfile.TemporaryDirectory() as folder:
             for seed in range(seeds):
-                series, values = (
-                    UnpaidSeries(release_contract(plan), table, SeededEntropy(seed)),
-                    [],
-                )
+                series = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed))
+                values = []
                 for period in range(days):
                     values.append(series.period(Path(folder, str(seed))))
                     answers = published(plan, values)
@@ -128,22 +126,21 @@ def against_brute_force(months: int) -> None:
     ):
         rng = np.random.default_rng(number)
         plan = planned(workload(months, ("identity",), 3), ln.ZCDP(2000), late)
-        rows, counted, most = (
-            pd.DataFrame({"day": [], "group": []}),
-            np.zeros((months, 3), int),
-            np.zeros((months, 3), int),
-        )
+        rows = pd.DataFrame({"day": [], "group": []})
+        counted = np.zeros((months, 3), int)
+        most = np.zeros((months, 3), int)
         with tempfile.TemporaryDirectory() as folder:
-            book, state, terms = (
-                ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy),
-                Path(folder, "private"),
-                release_contract(plan),
-            )
+            book = ln.Ledger.create(Path(folder, "x.ledger"), "x", plan.privacy)
+            state = Path(folder, "private")
+            terms = release_contract(plan)
             values: list[tuple[np.ndarray, ...]] = []
             with book.running(2**20) as run:
                 Series.paid(terms, None, book, output="nowhere", run=run)
             for month in range(months):
-                fresh = 0 if empty and month % 5 == 3 else int(rng.integers(5, 40))
+                if empty and month % 5 == 3:
+                    fresh = 0
+                else:
+                    fresh = int(rng.integers(5, 40))
                 dates = np.concatenate(
                     [np.full(fresh, month), rng.integers(0, month + 1, size=rng.integers(0, 8))]
                 )

@@ -57,14 +57,12 @@ def main() -> None:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         spark = builder.getOrCreate()
         java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - no public way
-        before, start = seconds(java), time.perf_counter()
+        before = seconds(java)
+        start = time.perf_counter()
         unit, most = ("unit", 2) if options.unit else (None, 1)
         frame = spark.read.parquet(str(file))
-        frame = (
-            frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float"))
-            if options.collected
-            else frame
-        )
+        if options.collected:
+            frame = frame.withColumn(NAMES[0], frame[NAMES[0]].cast("float"))
         table = read(
             frame, domain, wanted=ReadRequest(tables={None: PAIRS}), unit_column=unit, max_rows=most
         )

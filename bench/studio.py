@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 from leastnoise._studio import Studio
 
-SHAPE, RICH = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15), 4
+SHAPE = (101, 101, 101, 101, 3, 8, 36, 6, 51, 4, 5, 15)
+RICH = 4
 SIZES = ("0.9", "0.6", "2", "1/3", "5", "0.1", "7", "0.01")
 
 
@@ -90,7 +91,8 @@ def measured(address: str) -> None:
         f"{len(rows)} tables; the first plan took {time.perf_counter() - start:.1f} s "
         f"{seen['error']}"
     )
-    times, view = [], seen
+    times = []
+    view = seen
     for size in SIZES:
         start = time.perf_counter()
         view = ask("/change", {"version": view["version"], "changes": {"size": size}})

@@ -48,7 +48,8 @@ def levels(
     leaves: int, depth: int, most: int, rng: np.random.Generator
 ) -> dict[str, dict[int, int]]:
     """The group of every leaf on each of some levels; groups have a number of those below them that a Zipf law draws."""
-    groups, found = np.arange(leaves), {}
+    groups = np.arange(leaves)
+    found = {}
     for level in range(1, depth):
         below = int(groups[-1]) + 1
         ends = np.cumsum(
@@ -95,7 +96,8 @@ def asked(shape: str) -> Any:
             names = [f"groups of {width}" for width in widths]
         else:
             given = levels(10_000, int(size), 2_000, rng)
-            place, names = ln.Coded(10_000, levels=given), [*given]
+            place = ln.Coded(10_000, levels=given)
+            names = [*given]
         domain = ln.Domain(place=place, sex=ln.Coded(2), age=ln.Coded(18)).as_complete()
         others = [dict.fromkeys(along, "identity") for along in ([], ["sex"], ["sex", "age"])]
         along = ["total", "identity", *(ln.level(name) for name in names)]
@@ -111,7 +113,8 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
     privacy = ln.Privacy(ln.ZCDP("1/2") if budget == "rho" else ln.PureDP(1))
     start = time.process_time()
     made = ln.plan(workload, privacy, strategy=strategy, seconds=seconds)
-    taken, error = time.process_time() - start, made.expected_error().total_squared_error
+    taken = time.process_time() - start
+    error = made.expected_error().total_squared_error
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     least = LEAST.get((budget, shape)) or (made.lower_bound() if budget == "rho" else None)
     ratio = f"{error / least:.3f}" if least else ""
@@ -130,7 +133,8 @@ def plan(shape: str, budget: str, strategy: str, seconds: float) -> str:
 
 def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Path:
     """A file of rows, the list of its codes, and the spec that asks for all levels of them."""
-    rng, places = np.random.default_rng(1), 16**digits
+    rng = np.random.default_rng(1)
+    places = 16**digits
     codes = pa.array([f"{place:0{digits}x}" for place in range(places)])
     share = rng.permutation(1 / np.arange(1, places + 1) ** 0.8)
     place = pa.DictionaryArray.from_arrays(
@@ -156,11 +160,10 @@ def made_up(digits: int, rows: int, folder: Path, source: str = "parquet") -> Pa
     ]
     others = ["", 'sex = "identity"', 'sex = "identity", age = "identity"']
     asked = [", ".join(filter(None, (one, other))) for other in others for one in along]
-    data = (
-        'table = "people"\nconnection = "env:PEOPLE"'
-        if source == "duckdb"
-        else 'path = "people.parquet"'
-    )
+    if source == "duckdb":
+        data = 'table = "people"\nconnection = "env:PEOPLE"'
+    else:
+        data = 'path = "people.parquet"'
     spec = [
         f"[source]\n{data}",
         (
@@ -185,7 +188,8 @@ def released(digits: int, rows: int, source: str) -> str:
     """A row of the table of releases."""
     with tempfile.TemporaryDirectory() as name:
         spec = made_up(digits, rows, Path(name), source)
-        start, before = time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        start = time.time()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [
             sys.executable,
             "-c",
@@ -195,11 +199,10 @@ def released(digits: int, rows: int, source: str) -> str:
             "--out",
             f"{name}/out",
         ]
-        command = (
-            [sys.executable, __file__, "--spark", name]
-            if source == "spark"
-            else [*command, "--ledger", f"{name}/people.ledger"]
-        )
+        if source == "spark":
+            command = [sys.executable, __file__, "--spark", name]
+        else:
+            command = [*command, "--ledger", f"{name}/people.ledger"]
         settings = {
             **os.environ,
             "PEOPLE": f"duckdb://{name}/people.duckdb",
@@ -213,7 +216,8 @@ def released(digits: int, rows: int, source: str) -> str:
             stderr=subprocess.DEVNULL,
             text=True,
         ).stdout  # noqa: RUF100, S603
-        seconds, used = time.time() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = time.time() - start
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime
         begun, query = (
             time.process_time(),

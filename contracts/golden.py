@@ -35,7 +35,9 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
 ROOT = Path(__file__).parents[1]
 RECORDS = Path(__file__).parent / "golden"
-TOLERANCE, QUICK = 1e-9, 2.0  # relative; CPU seconds, with the import
+# relative; CPU seconds, with the import
+TOLERANCE = 1e-9
+QUICK = 2.0
 _SECONDS = "cpu"  # of what is planned: recorded to compare in all, not one by one
 
 
@@ -54,10 +56,8 @@ def _shapes(ln: Any) -> dict[str, Any]:
     small = ln.Domain(
         a=ln.Coded(3), b=ln.Integers(0, 7), measures={"pay": ln.Measure("pay", 0, 9)}
     ).as_complete()
-    line, long = (
-        ln.Domain(x=ln.Integers(0, 63)).as_complete(),
-        ln.Domain(x=ln.Integers(0, 599)).as_complete(),
-    )
+    line = ln.Domain(x=ln.Integers(0, 63)).as_complete()
+    long = ln.Domain(x=ln.Integers(0, 599)).as_complete()
     plane = ln.Domain(x=ln.Integers(0, 15), y=ln.Integers(0, 11), z=ln.Coded(4)).as_complete()
     several = ln.Domain(
         **{f"a{number}": ln.Coded(size) for number, size in enumerate((2, 3, 4, 5, 6))}
@@ -141,7 +141,8 @@ def release() -> Iterator[tuple[str, Any]]:
     from leastnoise._cli._main import program
 
     with tempfile.TemporaryDirectory() as made:
-        folder, before = Path(made), Path.cwd()
+        folder = Path(made)
+        before = Path.cwd()
         write_survey(generate_survey(20_000), folder / "people.parquet")
         os.chdir(folder)
         try:
@@ -280,8 +281,12 @@ def main(arguments: list[str]) -> int:
     ]
     differing = 0
     for part in parts:
-        made, before = dict(PARTS[part]()), _read(part)
-        texts = [] if renew else list(differences(before, made, part))
+        made = dict(PARTS[part]())
+        before = _read(part)
+        if renew:
+            texts = []
+        else:
+            texts = list(differences(before, made, part))
         if renew:
             _write(part, made)
         differing += len(texts)
@@ -302,7 +307,9 @@ def _seconds(before: dict[str, Any], made: dict[str, Any]) -> str:
         sum(value.get(_SECONDS, 0.0) for value in values.values() if isinstance(value, dict))
         for values in (before, made)
     ]
-    return f"; CPU seconds {sums[1]:.1f}, recorded {sums[0]:.1f}" if sums[1] else ""
+    if sums[1]:
+        return f"; CPU seconds {sums[1]:.1f}, recorded {sums[0]:.1f}"
+    return ""
 
 
 if __name__ == "__main__":

@@ -63,7 +63,10 @@ def _listed(page: Path) -> Iterator[Proved]:
     """Give the files in the table of a page."""
     for row in _ROW.finditer(page.read_text(encoding="utf-8")):
         functions = row["functions"].strip()
-        named = () if functions == "all" else tuple(re.findall(r"`([\w.]+)`", functions))
+        if functions == "all":
+            named = ()
+        else:
+            named = tuple(re.findall(r"`([\w.]+)`", functions))
         if functions != "all" and not named:
             raise ValueError(
                 f"{page.name}: the row of {row['file']} must say `all` or name functions"

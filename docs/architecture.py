@@ -19,7 +19,10 @@ SOURCE = ROOT / "src" / "leastnoise"
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
 PRIVATE = ("_trusted/reading", "_trusted/kernel", "_trusted/table")
-WIDTH, BOX, HEIGHT, STEP = 900, 130, 34, 74
+WIDTH = 900
+BOX = 130
+HEIGHT = 34
+STEP = 74
 STYLE = {
     "private": ("#f6d5d0", "#b03a2e"),
     "trusted": ("#fdf0cf", "#b9770e"),
@@ -76,7 +79,11 @@ def imports() -> set[tuple[str, str]]:
 
 def kind(package: str) -> str:
     """Whether a package holds private rows, is trusted with what it computes, or neither."""
-    return "private" if package in PRIVATE else "trusted" if package in TRUSTED else "public"
+    if package in PRIVATE:
+        return "private"
+    if package in TRUSTED:
+        return "trusted"
+    return "public"
 
 
 def picture() -> str:
@@ -139,7 +146,10 @@ def folders() -> Iterator[tuple[str, str]]:
     for name in (name for layer in layers() for name in layer):
         for path in sorted((SOURCE / name).rglob("__init__.py")) or [SOURCE / f"{name}.py"]:
             text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-            room = path.parent if path.name == "__init__.py" else path
+            if path.name == "__init__.py":
+                room = path.parent
+            else:
+                room = path
             yield room.relative_to(SOURCE).as_posix(), text.split("\n\n")[0].replace("\n", " ")
 
 

@@ -48,7 +48,10 @@ def arguments(description: str | None, **options: dict[str, Any]) -> dict[str, A
 
 def simulated(plan: Plan, table: Table, seed: int | SeededEntropy) -> Outcome:
     """Carry a plan out with noise from a seed; nothing is paid, and nothing is private."""
-    entropy = SeededEntropy(seed) if isinstance(seed, int) else seed
+    if isinstance(seed, int):
+        entropy = SeededEntropy(seed)
+    else:
+        entropy = seed
     return mechanism_of(plan).prepare(plan)(UnpaidSeries(release_contract(plan), table, entropy))
 
 
@@ -59,7 +62,9 @@ def geometric_mean(values: Iterable[float]) -> float:
 
 def standard_error(values: Sequence[float]) -> float:
     """The standard error of the mean of several values; NaN for one value."""
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    if len(values) > 1:
+        return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return math.nan
 
 
 def pyplot() -> Any:

@@ -35,7 +35,9 @@ BUDGETS: dict[str, Budget] = {
     "epsilon, delta": ApproxDP(1, "1e-6"),
 }
 ALL = ("dawa", "dawa_levels")
-_DOUBTFUL, _AGAIN = 0.92, 32  # share below which a data set is drawn again, and how often
+# share below which a data set is drawn again, and how often
+_DOUBTFUL = 0.92
+_AGAIN = 32
 
 
 def run(
@@ -71,7 +73,10 @@ def run(
 
 def planned(*, quick: bool, seed: int) -> list[Row]:
     """The part that does not look at the data."""
-    names = ("identity", "hierarchy", "residual") if quick else None
+    if quick:
+        names = ("identity", "hierarchy", "residual")
+    else:
+        names = None
     rows = list(planners(BUDGETS, 8 if quick else 25, seed, names))
     return [
         *rows,
@@ -321,7 +326,13 @@ def _summary(rows: Iterable[Row]) -> str:
     own = list(rows)
     often = [row for row in own if row["releases"] >= 6]
     releases = sum(row["releases"] for row in own)
-    worst = min(often, key=lambda row: float(row["coverage"])) if often else None
-    told = f"{worst['coverage']:.2f} ({worst['data']}, {worst['queries']})" if worst else "-"
+    if often:
+        worst = min(often, key=lambda row: float(row["coverage"]))
+    else:
+        worst = None
+    if worst:
+        told = f"{worst['coverage']:.2f} ({worst['data']}, {worst['queries']})"
+    else:
+        told = "-"
     width = geometric_mean(row["width"] for row in own)
     return f"{_mean(own):.3f} | {told} | {sum(row['below'] for row in own)} of {releases} | {width:.1f}"

@@ -65,10 +65,8 @@ def covered(outcome: Outcome, truth: Sequence[Reals]) -> Iterator[tuple[str, flo
     ):
         known = np.isfinite(table.low) & np.isfinite(table.high)
         inside = (table.low <= exact + 1e-9) & (exact <= table.high + 1e-9)
-        half, error = (
-            (table.high - table.low)[known].mean() / 2,
-            np.abs(table.answer - exact)[known].mean(),
-        )
+        half = (table.high - table.low)[known].mean() / 2
+        error = np.abs(table.answer - exact)[known].mean()
         yield table.name, float(inside[known].mean()), float(half / max(error, 0.5))
 
 
@@ -98,7 +96,8 @@ def plan_by(strategy: str, workload: Workload, privacy: Privacy) -> Plan:
 @lru_cache(maxsize=64)
 def plan_along(size: int, budget: Budget, strategy: str) -> Plan:
     """A plan on one attribute, with a quick way out; its own intervals are exact and are studied elsewhere."""
-    workload, privacy = asked_along(size)[0], Privacy(budget)
+    workload = asked_along(size)[0]
+    privacy = Privacy(budget)
     tree = plan_by("level_tree", queries(workload.domain, cell="prefix"), privacy)
     reference = evaluate_plan(workload, rescale_noise(tree.measured(), privacy), tree.strategy)
     return plan_dawa(workload, privacy, strategy, reference=reference)
@@ -126,10 +125,8 @@ def along(case: Case, seed: int) -> Iterator[Row]:
 @lru_cache(maxsize=16)
 def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
     """A plan on two attributes, and the ranges asked for along each."""
-    domain, generator = (
-        Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete(),
-        np.random.default_rng(5),
-    )
+    domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
+    generator = np.random.default_rng(5)
     ends = [
         np.unique(np.sort(generator.integers(0, side, (20, 2)), axis=1), axis=0) for _ in range(2)
     ]
@@ -148,7 +145,8 @@ def plan_on(side: int, budget: Budget) -> tuple[Plan, Wholes, Wholes]:
 def plan_of_few(side: int, budget: Budget) -> Plan:
     """A plan on two attributes for each cell and each square of 2 x 2."""
     domain = Domain(row=Integers(0, side - 1), column=Integers(0, side - 1)).as_complete()
-    pairs, privacy = ranges([(first, first + 1) for first in range(side - 1)]), Privacy(budget)
+    pairs = ranges([(first, first + 1) for first in range(side - 1)])
+    privacy = Privacy(budget)
     workload = queries(domain, row="identity", column="identity") + queries(
         domain, row=pairs, column=pairs
     )
@@ -158,10 +156,12 @@ def plan_of_few(side: int, budget: Budget) -> Plan:
 def on_plane(case: Case, seed: int) -> Iterator[Row]:
     """Rows of two attributes."""
     for place, (name, x) in enumerate(case.data.items()):
-        side, cells = len(x), x.astype(np.float64)
+        side = len(x)
+        cells = x.astype(np.float64)
         kinds: tuple[str, ...]
         if case.few:
-            made, kinds = plan_of_few(side, case.budget), ("cells", "squares of 2 x 2")
+            made = plan_of_few(side, case.budget)
+            kinds = ("cells", "squares of 2 x 2")
             strips = cells[1:] + cells[:-1]
             truth = [cells, strips[:, 1:] + strips[:, :-1]]
         else:

@@ -116,7 +116,8 @@ def _shares(plan: Plan, people: People, trials: int, seed: int) -> Row:
 
 def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator[Row]:
     """The biased columns: how often a true answer lies within the published half width of them; for nnls also within its own errors."""
-    people, asked = People(seed), marginals(DOMAIN, upto=2)
+    people = People(seed)
+    asked = marginals(DOMAIN, upto=2)
     for budget, what in budgets.items():
         plan = make(asked, what, strategy="marginals")
         found: dict[str, list[float]] = {}
@@ -129,7 +130,8 @@ def estimates(budgets: Mapping[str, Budget], trials: int, seed: int) -> Iterator
                 ),
             )
             for table in release.tables:
-                truth, half = people.answers(table.product), (table.high - table.low) / 2
+                truth = people.answers(table.product)
+                half = (table.high - table.low) / 2
                 columns = {
                     "non-negative": (table.non_negative, half),
                     "integer": (table.integer, half),
@@ -167,7 +169,8 @@ def functions(
         {one.measure: people.answers(one) for one in asked}[name]
         for name in (None, "count of pay", "pay")
     )
-    share, at = prefix / prefix[-1], (0.25, 0.5, 0.75)
+    share = prefix / prefix[-1]
+    at = (0.25, 0.5, 0.75)
     exact = [int(np.searchsorted(share, one)) for one in at]
     for budget, what in budgets.items():
         plan = make(asked, what, strategy="hierarchy")

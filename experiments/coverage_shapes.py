@@ -18,7 +18,8 @@ def histograms(size: int, records: int, seed: int) -> dict[str, Wholes]:
     >>> {name: int(x.sum()) for name, x in histograms(64, 100, 1).items()}["empty"]
     0
     """
-    r, t = np.random.default_rng(seed), np.arange(size) / size
+    r = np.random.default_rng(seed)
+    t = np.arange(size) / size
     few = np.zeros(size)
     few[r.integers(0, size, max(3, size // 50))] = r.exponential(1, max(3, size // 50))
     spikes = np.full(size, 0.05)
@@ -53,7 +54,8 @@ def tables(side: int, records: int, seed: int) -> dict[str, Wholes]:
     >>> tables(8, 100, 1)["even"].shape
     (8, 8)
     """
-    r, t = np.random.default_rng(seed), np.arange(side) / side
+    r = np.random.default_rng(seed)
+    t = np.arange(side) / side
     bell = np.exp(-(((t - 0.4) / 0.15) ** 2) / 2)
     few = np.zeros((side, side))
     few[tuple(r.integers(0, side, (2, max(3, side**2 // 100))))] = r.exponential(

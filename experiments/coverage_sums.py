@@ -20,7 +20,8 @@ from leastnoise._trusted.table import Table
 from leastnoise._workload import queries
 
 KINDS = ("prefix sums", "cells")
-CELLS, MOST = 64, 64_000
+CELLS = 64
+MOST = 64_000
 PAY = Domain(
     pay=Bins(0, MOST, CELLS, closed="right"), measures={"pay": Measure("pay", 0, MOST)}
 ).as_complete()
@@ -185,10 +186,8 @@ def of_groups(case: Case, seed: int) -> Iterator[Row]:
         def truth(outcome: Outcome, values: Wholes, group: Wholes) -> list[Reals]:
             return [cut_sums(outcome, values, group, GROUPS)]
 
-        table, exact = (
-            Table(GROUPED, {"group": group, "pay": cells_of(values)}, {"pay": values}),
-            partial(truth, values=values, group=group),
-        )
+        table = Table(GROUPED, {"group": group, "pay": cells_of(values)}, {"pay": values})
+        exact = partial(truth, values=values, group=group)
         yield from releases(
             case, name, made.strategy, made, table, exact, ("groups",), [seed, 79, number]
         )

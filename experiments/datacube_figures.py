@@ -44,7 +44,8 @@ def draw_relative_errors(rows: Sequence[Row], data: str, stem: Path) -> None:
     for panel, workload in zip(axes.flat, workloads, strict=True):
         for name in strategies:
             own = [row for row in rows if (row["workload"], row["strategy"]) == (workload, name)]
-            x, y = [row["epsilon"] for row in own], [row["relative error"] for row in own]
+            x = [row["epsilon"] for row in own]
+            y = [row["relative error"] for row in own]
             panel.plot(
                 x,
                 y,
@@ -137,10 +138,8 @@ def draw_growth(rows: Sequence[Row], stem: Path) -> None:
                     linewidth=1.1,
                 )
         lower = [row for row in rows if (row["k"], row["strategy"]) == (k, "lower bound")]
-        d, style = (
-            [row["d"] for row in lower],
-            {"color": "#aa0000", "linestyle": "-.", "linewidth": 1.2},
-        )
+        d = [row["d"] for row in lower]
+        style = {"color": "#aa0000", "linestyle": "-.", "linewidth": 1.2}
         panel.plot(d, [row["bound"] for row in lower], label=_LABELS["lower bound"], **style)
         top = max(row["measured"] for row in rows if row["k"] == k and row["strategy"] == "Q")
         panel.set_yscale("log")

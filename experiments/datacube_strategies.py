@@ -145,8 +145,12 @@ def _base_counts(shape: Sequence[int], targets: Sequence[AttributeSet], *, even:
 
 
 def _asked(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: bool) -> Method:
-    sizes, ones = table_sizes(shape, targets), np.ones(len(targets))
-    theta = ones / len(targets) if even else grouped_budgets(sizes, ones, 1).theta
+    sizes = table_sizes(shape, targets)
+    ones = np.ones(len(targets))
+    if even:
+        theta = ones / len(targets)
+    else:
+        theta = grouped_budgets(sizes, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
         return least_squares(_noise(rng, shape, targets, theta), ones, targets)
@@ -201,7 +205,10 @@ def _cuboids(shape: Sequence[int], targets: Sequence[AttributeSet], *, even: boo
     cover = greedy_cover(shape, targets)
     errors_of = cover_errors(shape, dict.fromkeys(targets, 1.0), cover)
     ones = np.ones(len(cover.tables))
-    theta = ones / len(ones) if even else grouped_budgets(errors_of, ones, 1).theta
+    if even:
+        theta = ones / len(ones)
+    else:
+        theta = grouped_budgets(errors_of, ones, 1).theta
 
     def draw(rng: np.random.Generator) -> Errors:
         noise = _noise(rng, shape, cover.tables, theta)

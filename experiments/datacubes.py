@@ -140,7 +140,9 @@ def _workload(
     cells = float(table_sizes(shape, targets).sum())
     mean = {target: float(counts.mean()) for target, counts in _counts(table, targets)}
     head: Row = {"data": data_set.name, "workload": f"Q{workload}"}
-    expected, relative, seconds = [], [], []
+    expected = []
+    relative = []
+    seconds = []
     for name in STRATEGIES:
         times = [time.process_time()]
         ready = method(name, shape, targets)
@@ -239,7 +241,8 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
     def add(claim: str, paper: str, here: str, comes_out: bool) -> None:  # noqa: FBT001
         rows.append({"claim": claim, "paper": paper, "here": here, "comes out": comes_out})
 
-    gain, after = less("Adult", "Q1*", "Q"), less("Adult", "Q1*", "Q", relative)
+    gain = less("Adult", "Q1*", "Q")
+    after = less("Adult", "Q1*", "Q", relative)
     add(
         "Adult Q1*: error of Q+ below Q",
         "20-25%",
@@ -247,7 +250,8 @@ def claims(tables: Mapping[str, list[Row]]) -> list[Row]:
         0.2 <= gain <= 0.25,
     )
     for workload in ("Q1*", "Q2*"):
-        gain, after = less("NLTCS", workload, "F"), less("NLTCS", workload, "F", relative)
+        gain = less("NLTCS", workload, "F")
+        after = less("NLTCS", workload, "F", relative)
         add(
             f"NLTCS {workload}: error of F+ below F",
             "30-35%, within 5",
@@ -339,7 +343,8 @@ def growth(*, quick: bool) -> list[Row]:
     rows: list[Row] = []
     for k, counts in GROWTH.items():
         for d in counts[:3] if quick else counts:
-            targets, number = ways(d, k), float(math.comb(d, k))
+            targets = ways(d, k)
+            number = float(math.comb(d, k))
             cells = 2.0**k * number
             best = k * math.sqrt(number * math.comb(d + k, k))
             bounds = {
@@ -350,7 +355,10 @@ def growth(*, quick: bool) -> list[Row]:
                 OURS: best,
             }
             for name, bound in bounds.items():
-                total = number * 2.0**d if name == "I" else method(name, (2,) * d, targets).error
+                if name == "I":
+                    total = number * 2.0**d
+                else:
+                    total = method(name, (2,) * d, targets).error
                 rows.append(_growth("pure", k, d, name, 2 * total / cells, bound))
             rows.append(_growth("pure", k, d, "lower bound", math.nan, math.sqrt(number)))
             rows.append(

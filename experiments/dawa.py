@@ -117,13 +117,14 @@ def run(
         fixed = data_independent_errors(len(next(iter(histograms.values()))), epsilon, what, seed)
         for number, (name, x) in enumerate(histograms.items()):
             for scale in what.scales:
-                scaled = (
-                    x
-                    if scale is None
-                    else np.random.default_rng([seed, number])
-                    .multinomial(scale, x / x.sum())
-                    .astype(np.int64)
-                )
+                if scale is None:
+                    scaled = x
+                else:
+                    scaled = (
+                        np.random.default_rng([seed, number])
+                        .multinomial(scale, x / x.sum())
+                        .astype(np.int64)
+                    )
                 found = errors(scaled, epsilon, what, [seed, number, scale or 0])
                 rows += summary(
                     {"data": name, "records": int(scaled.sum()), "epsilon": epsilon},
@@ -175,22 +176,19 @@ def best_fixed(cells: int, asked: str) -> Plan:
 @lru_cache(maxsize=64)
 def planned(cells: int, asked: str, epsilon: str, strategy: str) -> Plan:
     """Our plan, which measures D where looking at the data does not help."""
-    privacy, workload = (
-        Privacy(PureDP(epsilon)),
-        queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked),
-    )
+    privacy = Privacy(PureDP(epsilon))
+    workload = queries(Domain(cell=Integers(0, cells - 1)).as_complete(), cell=asked)
     reference = evaluate_plan(workload, rescale_noise(best_fixed(cells, asked).measured(), privacy))
     return plan_dawa(workload, privacy, strategy, reference=reference)
 
 
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
     """The errors of all mechanisms that look at the data."""
-    cells, found = len(x), Errors()
+    cells = len(x)
+    found = Errors()
     domain = Domain(cell=Integers(0, cells - 1)).as_complete()
-    table, product = (
-        Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)}),
-        queries(domain, cell="identity").products[0],
-    )
+    table = Table(domain, {"cell": np.repeat(np.arange(cells, dtype=np.int16), x)})
+    product = queries(domain, cell="identity").products[0]
     for draw in range(what.draws):
         asked = {workload: ranges_of(workload, cells, [*seed, draw]) for workload in WORKLOADS}
         for trial in range(what.trials):
@@ -212,7 +210,8 @@ def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> Errors:
 
 def data_independent_errors(cells: int, epsilon: str, what: Size, seed: int) -> Errors:
     """The errors of D and of the mechanisms whose errors do not depend on the data: on no records at all."""
-    found, empty = Errors(), np.zeros(cells, dtype=np.int64)
+    found = Errors()
+    empty = np.zeros(cells, dtype=np.int64)
     table = Table(
         Domain(cell=Integers(0, cells - 1)).as_complete(), {"cell": np.zeros(0, dtype=np.int16)}
     )
@@ -255,10 +254,16 @@ def _run(
     if baseline.most_cells < len(x):
         return
     entropy = _entropy(seed)
-    common = None if baseline.aware else baseline.run(x, epsilon, entropy)
+    if baseline.aware:
+        common = None
+    else:
+        common = baseline.run(x, epsilon, entropy)
     for workload, ranges in asked.items():
         try:
-            estimate = baseline.run(x, epsilon, entropy, ranges) if common is None else common
+            if common is None:
+                estimate = baseline.run(x, epsilon, entropy, ranges)
+            else:
+                estimate = common
         except (
             ValueError
         ):  # GreedyH where hardly anybody asks: its greedy leaves cells without any budget

@@ -197,10 +197,8 @@ def asked_along(workload: str, side: int) -> QuerySet:
 @lru_cache(maxsize=64)
 def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
     """Our plan for every workload; for rectangles of more queries than a release takes that for prefix sums, with D as its way out."""
-    domain, privacy = (
-        Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete(),
-        Privacy(PureDP(epsilon)),
-    )
+    domain = Domain(row=Integers(0, shape[0] - 1), column=Integers(0, shape[1] - 1)).as_complete()
+    privacy = Privacy(PureDP(epsilon))
     prefixes = queries(domain, row="prefix", column="prefix")
     whole = plan_dawa(
         prefixes,
@@ -221,15 +219,14 @@ def planned(shape: tuple[int, int], epsilon: str) -> dict[str, Plan]:
 def errors(x: Wholes, epsilon: str, what: Size, seed: Sequence[int]) -> tuple[Errors, str]:
     """The errors of all mechanisms, and how often each regime of ours was taken."""
     shape = x.shape[0], x.shape[1]
-    plans, fixed = (
-        planned(shape, epsilon),
-        rescale_noise(best_fixed(shape).measured(), Privacy(PureDP(epsilon))),
-    )
+    plans = planned(shape, epsilon)
+    fixed = rescale_noise(best_fixed(shape).measured(), Privacy(PureDP(epsilon)))
     rows, columns = np.repeat(
         np.indices(shape, dtype=np.int16).reshape(2, -1), x.reshape(-1), axis=1
     )
     table = Table(plans["cells"].domain, {"row": rows, "column": columns})
-    found, regimes = Errors(), list[str]()
+    found = Errors()
+    regimes = list[str]()
     for trial in range(max(what.trials, what.releases)):
         asked = {workload: rectangles_of(workload, shape, [*seed, trial]) for workload in WORKLOADS}
         entropy = SeededEntropy(int(np.random.default_rng([*seed, trial]).integers(2**32)))

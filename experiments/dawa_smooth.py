@@ -99,7 +99,10 @@ def run(
         One row for each number of cells, question, budget and histogram.
     """
     if quick:
-        cells, asked, epsilons, trials = (256,), ("prefix",), ("0.1",), 1
+        cells = (256,)
+        asked = ("prefix",)
+        epsilons = ("0.1",)
+        trials = 1
     rows: list[Row] = []
     for size, what, epsilon in product(cells, asked, epsilons):
         plan = best_fixed(size, what)
@@ -110,10 +113,8 @@ def run(
                 {**head, "data": name, "over least squares": round(ratio, 3)}
                 for name, ratio in gains.items()
             ]
-            mean, worst = (
-                geometric_mean(np.maximum([*gains.values()], 0.01)),
-                max(gains, key=lambda name: gains[name]),
-            )
+            mean = geometric_mean(np.maximum([*gains.values()], 0.01))
+            worst = max(gains, key=lambda name: gains[name])
             report(
                 f"{size} cells, {what}, epsilon {epsilon}, {group}: {mean:.3f}, at most "
                 f"{gains[worst]:.3f} ({worst})"

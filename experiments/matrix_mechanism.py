@@ -103,7 +103,10 @@ def made(name: str, asked: Workload, budget: str, privacy: Privacy) -> tuple[Mea
         "wavelet": Haar(size),
     }
     block = Block((Factor(("x",), operators[name]),), Fraction(1))
-    mechanism = Noise.DISCRETE_LAPLACE if budget == "pure" else Noise.DISCRETE_GAUSSIAN
+    if budget == "pure":
+        mechanism = Noise.DISCRETE_LAPLACE
+    else:
+        mechanism = Noise.DISCRETE_GAUSSIAN
     return fit_noise_scales(asked.domain, privacy, mechanism, [(block, 1.0)]), name
 
 
@@ -116,7 +119,10 @@ def total_squared_error(asked: Workload, plan: Measurements) -> float:
 def unit(total: float, asked: Workload, privacy: Privacy) -> float:
     """Root mean square error at unit budget, rounded: epsilon = 1 without the factor 2, or a Gaussian of standard deviation 1."""
     budget = privacy.budget
-    share = 2 * float(budget.rho) if isinstance(budget, ZCDP) else float(budget.epsilon) ** 2 / 2
+    if isinstance(budget, ZCDP):
+        share = 2 * float(budget.rho)
+    else:
+        share = float(budget.epsilon) ** 2 / 2
     return round(math.sqrt(total / asked.rows * share), 4)
 
 

@@ -158,7 +158,10 @@ def made_up(name: str, rows: int = 20_000, attributes: int = 8, cells: int = 10)
                 .clip(max=cells - 1)
             )
         elif name == "chain":
-            before = codes[:, place - 1] if place else random.integers(0, cells, rows)
+            if place:
+                before = codes[:, place - 1]
+            else:
+                before = random.integers(0, cells, rows)
             codes[:, place] = np.where(
                 random.random(rows) < 0.6,
                 before,
@@ -180,10 +183,8 @@ def _of_many_codes(
 ) -> People:
     """Codes in random order, of Zipf's law, whose hidden group decides how five attributes of ten cells are distributed."""
     shares = 1 / np.arange(1, many + 1) ** 1.1
-    codes, group = (
-        random.choice(many, rows, p=random.permutation(shares / shares.sum())),
-        random.integers(0, groups, many),
-    )
+    codes = random.choice(many, rows, p=random.permutation(shares / shares.sum()))
+    group = random.integers(0, groups, many)
     parts = [
         np.cumsum(random.dirichlet(np.full(10, 0.5), groups), axis=1)[group[codes]]
         for _ in range(others)
@@ -338,7 +339,11 @@ def run(
         seeds: releases of each.
     """
     if quick:
-        names, epsilons, noises, ways, seeds = ("kinds",), ("1",), ("delta",), (2,), 1
+        names = ("kinds",)
+        epsilons = ("1",)
+        noises = ("delta",)
+        ways = (2,)
+        seeds = 1
     out.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     for name in names:

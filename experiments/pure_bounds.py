@@ -20,10 +20,8 @@ def asked(name: str, size: int) -> FloatArray:
     >>> asked("prefix", 2).tolist(), asked("ranges", 2).tolist()
     ([[2.0, 1.0], [1.0, 1.0]], [[2.0, 1.0], [1.0, 2.0]])
     """
-    first, last = (
-        np.minimum.outer(np.arange(size), np.arange(size)),
-        np.maximum.outer(np.arange(size), np.arange(size)),
-    )
+    first = np.minimum.outer(np.arange(size), np.arange(size))
+    last = np.maximum.outer(np.arange(size), np.arange(size))
     return (size - last) * (1.0 if name == "prefix" else first + 1.0)
 
 

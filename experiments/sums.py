@@ -316,7 +316,8 @@ def findings(rows: Sequence[Row], reading: str = "records") -> list[str]:
         ours = picked(rows, algorithm="optimum", threshold="tail", **common)
         theirs = picked(rows, algorithm="tamm", threshold="svt", **common)
         if ours and theirs:
-            one, other = ours["mean relative error"], theirs["mean relative error"]
+            one = ours["mean relative error"]
+            other = theirs["mean relative error"]
             lines.append(
                 f"epsilon = {epsilon:g}: ours {one:.4g}, TaMM with SVT {other:.4g}, ratio "
                 f"{one / other:.2f}"

@@ -35,11 +35,9 @@ _THRESHOLDS = {
 
 
 def _label(algorithm: str, kind: str) -> str:
-    return (
-        "ours"
-        if (algorithm, kind) == ("optimum", "tail")
-        else f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
-    )
+    if (algorithm, kind) == ("optimum", "tail"):
+        return "ours"
+    return f"{_NAMES[algorithm]}, {_THRESHOLDS[kind]}"
 
 
 def _curves(
@@ -53,10 +51,8 @@ def _curves(
             if (row["algorithm"], row["threshold"], row["post-processing"])
             == (algorithm, kind, step)
         ]
-        across, ends = (
-            [row["up to"] / 1000 for row in own],
-            [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")],
-        )
+        across = [row["up to"] / 1000 for row in own]
+        ends = [[row[f"{what} {end}"] for row in own] for end in ("5%", "95%")]
         colour = _COLOURS[algorithm, kind]
         panel.fill_between(across, *ends, color=colour, alpha=0.13, linewidth=0)
         panel.plot(

@@ -109,7 +109,8 @@ def noisy_counts(
     setting: SumsSetting, shape: Shape, epsilon: Fraction, random: np.random.Generator
 ) -> Callable[[], Reals]:
     """Counts of the tail, drawn anew each time."""
-    places, cells = setting.candidates, np.searchsorted(setting.edges, shape.values)
+    places = setting.candidates
+    cells = np.searchsorted(setting.edges, shape.values)
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:]
     return lambda: counts + random.laplace(0, 1 / float(epsilon * TAIL_SHARE), len(counts))
 
@@ -123,12 +124,11 @@ def buckets(
     random: np.random.Generator,
 ) -> Iterator[float]:
     """Errors of releases by group."""
-    groups, thresholds = setting.plan.workload.products[0].rows, measurable_thresholds(setting)
+    groups = setting.plan.workload.products[0].rows
+    thresholds = measurable_thresholds(setting)
     choose = group_chooser(setting, thresholds)
-    cells, drawn = (
-        np.searchsorted(setting.edges, shape.values),
-        noisy_counts(setting, shape, epsilon, random),
-    )
+    cells = np.searchsorted(setting.edges, shape.values)
+    drawn = noisy_counts(setting, shape, epsilon, random)
     truth = np.bincount(owner, shape.values, groups)
     for _ in range(trials):
         threshold = choose(drawn()).threshold
@@ -168,7 +168,8 @@ def errors(
         else [np.nan]
     ]
     for one in made:
-        choose, drawn = threshold_chooser(one), noisy_counts(one, shape, epsilon, random)
+        choose = threshold_chooser(one)
+        drawn = noisy_counts(one, shape, epsilon, random)
         found.append([cut(choose(drawn()).threshold) for _ in range(trials)])
     found.extend(list(buckets(one, shape, owner, epsilon, trials, random)) for one in made)
     return min(cut(int(edge)) for one in made for edge in one.edges), [
@@ -181,7 +182,9 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
     ways = ("TaMM + SVT", "threshold, equal cells", "growing", "buckets, equal cells", "growing")
     yield f"| amounts | public maximum | epsilon | {' | '.join(ways)} |"
     yield f"|---|--:|---|{'--:|' * len(ways)}"
-    random, means, roots = np.random.default_rng(seed), [], []
+    random = np.random.default_rng(seed)
+    means = []
+    roots = []
     for whole in other_shapes() if others else shapes(seed):
         shape, owner = grouped(whole, groups, sizes, random)
         for epsilon in EPSILONS:
@@ -193,7 +196,8 @@ def lines(groups: int, trials: int, sizes: str, *, others: bool, seed: int = 0) 
         ("mean over releases", means),
         ("root of the mean square over releases", roots),
     ):
-        middle, worst = np.exp(np.nanmean(np.log(scores), axis=0)), np.nanmax(scores, axis=0)
+        middle = np.exp(np.nanmean(np.log(scores), axis=0))
+        worst = np.nanmax(scores, axis=0)
         shown = " | ".join(
             f"{one:.2f}, {other:.2f}" for one, other in zip(middle, worst, strict=True)
         )

@@ -125,7 +125,8 @@ def chosen_threshold(cells: Wholes, sums: PrefixSums, epsilon: Fraction, entropy
     first = epsilon * TAIL_SHARE
     counts = np.bincount(np.searchsorted(places, cells), minlength=len(places))[1:].astype(np.int64)
     noisy = counts + discrete_laplace(first.denominator, first.numerator, len(counts), entropy)
-    noise, sure = 2**0.5 / float(epsilon - first), SURE * 2**0.5 / float(first)
+    noise = 2**0.5 / float(epsilon - first)
+    sure = SURE * 2**0.5 / float(first)
     found = choose_threshold(
         sums.gram(),
         sums.edges,
@@ -255,7 +256,10 @@ def single_queries(
     edges = sums.edges[sums.last]
     thresholds = np.full(len(edges), MOST, dtype=np.int64)
     if threshold != "none":
-        search = svt_threshold if threshold == "svt" else recursive_threshold
+        if threshold == "svt":
+            search = svt_threshold
+        else:
+            search = recursive_threshold
         thresholds = np.array([search(column, first, entropy) for _ in edges], dtype=np.int64)
     limits = np.minimum(edges, thresholds)
     upper = (column.cells + 1) * WIDTH
@@ -286,7 +290,8 @@ def bucketed(sums: PrefixSums) -> tuple[SumBuckets, WholeRows]:
     asked = queries(domain, pay={"matrix": upto.astype(int).tolist()}, sum="wages")
     found = SumBuckets.of(asked, "pay", sums.edges)
     factor = found.factor(1)
-    whole, weights = dense(factor.operator)[:, found.starts], factor.weights.astype(float)
+    whole = dense(factor.operator)[:, found.starts]
+    weights = factor.weights.astype(float)
     weighted = whole * weights[:, None]
     cost = float((np.abs(weighted) * found.limits[found.stops - 1]).sum(axis=0).max()) * (1 + 1e-12)
     return found, WholeRows(
@@ -310,7 +315,8 @@ def bucketed_answers(
     groups = np.add.reduceat(cut, found.starts)
     covariance = 2 * (rows.cost / float(epsilon)) ** 2 * (rows.recover @ rows.recover.T)
     upto = found.starts <= sums.last[:, None]
-    choices, answers = found.choices(covariance), []
+    choices = found.choices(covariance)
+    answers = []
     given: dict[tuple[int, int], ConstrainedLeastSquares] = {}
     for noisy in rows.draw(groups, epsilon, trials, entropy):
         kept = choices.kept(noisy)

@@ -76,13 +76,13 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
             own = float(matrix[start, start])
             return _Node(own, np.ones(1), own, (np.array([start]), np.array([stop]), np.ones(1)))
         middle = start + (stop - start) // 2
-        left, right = node(start, middle, depth + 1), node(middle, stop, depth + 1)
+        left = node(start, middle, depth + 1)
+        right = node(middle, stop, depth + 1)
         vector = np.concatenate([left.vector, right.vector])
-        mass, error = float(vector.sum()), left.error + right.error
-        joint, children = (
-            float(vector @ matrix[start:stop, start:stop] @ vector),
-            left.inside + right.inside,
-        )
+        mass = float(vector.sum())
+        error = left.error + right.error
+        joint = float(vector @ matrix[start:stop, start:stop] @ vector)
+        children = left.inside + right.inside
         damping = 2 ** (-depth / 2)
         squares = shares**2 * (damping if released else 1.0)
         cross = damping * (joint - children) + children
@@ -92,21 +92,18 @@ def fit_halved_tree(gram: Gram, *, released: bool = False) -> HalvedTree:
         best = int(np.argmin(objective))
         share = float(shares[best])
         divisor = (1 - share) ** 2 + mass * share**2
-        kept = (
-            float(objective[best])
-            if released
-            else (error - share**2 / divisor * joint) / (1 - share) ** 2
-        )
+        if released:
+            kept = float(objective[best])
+        else:
+            kept = (error - share**2 / divisor * joint) / (1 - share) ** 2
         starts, stops, scales = (
             np.concatenate([a, b]) for a, b in zip(left.rows, right.rows, strict=True)
         )
         scales = scales * (1 - share)
         if share > 0:
-            starts, stops, scales = (
-                np.append(starts, start),
-                np.append(stops, stop),
-                np.append(scales, share),
-            )
+            starts = np.append(starts, start)
+            stops = np.append(stops, stop)
+            scales = np.append(scales, share)
         return _Node(kept, vector / divisor, joint / divisor**2, (starts, stops, scales))
 
     starts, stops, scales = node(0, gram.size, 0).rows

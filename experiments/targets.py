@@ -57,11 +57,10 @@ class Asked:
     def workload(self, domain: ln.Domain) -> ln.Workload:
         """The table alone, with its target."""
         how = {name: "prefix" if name == self.along else "identity" for name in self.names}
-        made = (
-            ln.queries(domain, **how)
-            if self.measure is None
-            else ln.queries(domain, sum=self.measure, **how)
-        )
+        if self.measure is None:
+            made = ln.queries(domain, **how)
+        else:
+            made = ln.queries(domain, sum=self.measure, **how)
         return made.within(**self.target)
 
     def truth(self, rows: pd.DataFrame, domain: ln.Domain) -> FloatArray:
@@ -98,7 +97,10 @@ def drawn(generator: np.random.Generator) -> tuple[ln.Domain, list[Asked]]:
     tables = []
     for place in places.tolist():
         chosen = every[place]
-        along = str(generator.choice(chosen)) if generator.random() < 0.4 else None
+        if generator.random() < 0.4:
+            along = str(generator.choice(chosen))
+        else:
+            along = None
         measure = "pay" if generator.random() < 0.25 else None
         unit = 1 if measure is None else pay.high
         target = {
@@ -208,11 +210,10 @@ def held(kind: str, errors: FloatArray, limit: float, level: float) -> tuple[flo
     >>> shrink_bucket_totals("margin", np.arange(20.0).reshape(20, 1), 14, 0.8)[:2]
     (0.75, 0.8)
     """
-    own = (
-        (np.abs(errors) <= limit * (1 + 1e-12)).astype(float)
-        if kind == "margin"
-        else (errors / limit) ** 2
-    )
+    if kind == "margin":
+        own = (np.abs(errors) <= limit * (1 + 1e-12)).astype(float)
+    else:
+        own = (errors / limit) ** 2
     batches = np.array([part.mean() for part in np.array_split(own, _BATCHES)])
     spread = float(batches.std(ddof=1)) / math.sqrt(_BATCHES)
     if kind == "margin":
@@ -231,7 +232,8 @@ def table(rows: Sequence[Row]) -> list[str]:
     lines.append("|--:|--:|---|---|---|--:|--:|--:|")
     for number in dict.fromkeys(row["workload"] for row in rows):
         own = [row for row in rows if row["workload"] == number]
-        first, largest = own[0], max(row["promised"] for row in own)
+        first = own[0]
+        largest = max(row["promised"] for row in own)
         lines.append(
             f"| {number} | {len(own)} | {first['strategy']} | {first['budget']} | "
             f"{first['neighbours']} | {largest:.4f} "

@@ -20,7 +20,9 @@ from leastnoise._trusted.kernel._noise import discrete_laplace
 _MOST_STEPS = 2**22
 _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256
 _LARGEST_SCALE = 2**50
-_STEP, _MARGIN = Fraction(2, 5), 0.5  # the paper's beta, a multiple of epsilon, and mu
+# the paper's beta, a multiple of epsilon, and mu
+_STEP = Fraction(2, 5)
+_MARGIN = 0.5
 
 
 def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]:
@@ -29,7 +31,9 @@ def geometric_candidates(start: int, ratio: Exact, most: int) -> tuple[int, ...]
     >>> geometric_candidates(50_000, "1.2", 100_000)
     (50000, 60000, 72000, 86400, 100000)
     """
-    limits, last, step = [start], Fraction(start), exact("ratio", ratio)
+    limits = [start]
+    last = Fraction(start)
+    step = exact("ratio", ratio)
     while (last := last * step) < most:
         last = last.limit_denominator(2**32)
         limits.append(math.ceil(last))
@@ -150,7 +154,8 @@ def recursive(values: IntArray, epsilon: Fraction, entropy: Entropy, start: int,
     >>> recursive(values, Fraction(1, 10), SeededEntropy(1), start=20, most=1000)
     80
     """
-    beta, room = float(_STEP * epsilon), math.log(most / start)
+    beta = float(_STEP * epsilon)
+    room = math.log(most / start)
     if not room <= beta * _MOST_STEPS:
         raise refuse(
             "epsilon",

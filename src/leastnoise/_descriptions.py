@@ -98,9 +98,10 @@ class DescribedColumn:
         Values are clipped to the bounds. The unit is the coarsest one of which both bounds are
         multiples; for numbers in a narrow range, such as shares, it is a hundredth of that.
         """
-        ends = (
-            _exact_bounds(self.low, self.high) if self.value_type in {"whole", "number"} else None
-        )
+        if self.value_type in {"whole", "number"}:
+            ends = _exact_bounds(self.low, self.high)
+        else:
+            ends = None
         if ends is None:
             return None
         unit = Fraction(1, math.lcm(*(end.denominator for end in ends)))
@@ -138,7 +139,8 @@ def _exact_bounds(low: Any, high: Any) -> tuple[Fraction, Fraction] | None:
     """
     if low is None or high is None:
         return None
-    first, last = exact("a lower bound", low), exact("an upper bound", high)
+    first = exact("a lower bound", low)
+    last = exact("an upper bound", high)
     return (first, last) if first < last else None
 
 
@@ -169,7 +171,10 @@ _CSVW_VALUE_TYPES = {
 
 def from_csvw(value: Any) -> Description | None:
     """Read CSVW-EO: an object with a table schema."""
-    schema = value.get("tableSchema") if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        schema = value.get("tableSchema")
+    else:
+        schema = None
     if not (isinstance(schema, Mapping) and isinstance(schema.get("columns"), list)):
         return None
     columns = [_read_csvw_column(column, value.get("privacyUnit")) for column in schema["columns"]]
@@ -199,7 +204,10 @@ def _read_csvw_column(column: Mapping[str, Any], unit: object) -> DescribedColum
     declared_type = column.get("datatype", "string")
     if column.get("privacyId") is True or (unit is not None and name == unit):
         return DescribedColumn(name=name, left_out=_PERSON_REASON)
-    type_facts = declared_type if isinstance(declared_type, Mapping) else {}
+    if isinstance(declared_type, Mapping):
+        type_facts = declared_type
+    else:
+        type_facts = {}
     datatype = str(type_facts.get("base", "string") if type_facts else declared_type)
     low, high = (column.get(key, type_facts.get(key)) for key in ("minimum", "maximum"))
     predicates = [
@@ -269,11 +277,9 @@ def from_opendp(value: Any) -> Description | None:
         "The unit and the budget of an OpenDP context are not in its domain: write [privacy] anew."
     )
     columns = [*_find_calls(value, "series_domain")]
-    return (
-        _make_description("OpenDP", map(_read_opendp_column, columns), notes=(note,))
-        if columns
-        else None
-    )
+    if columns:
+        return _make_description("OpenDP", map(_read_opendp_column, columns), notes=(note,))
+    return None
 
 
 def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
@@ -287,7 +293,10 @@ def _read_opendp_column(column: Mapping[str, Any]) -> DescribedColumn:
     for call in _find_calls(element, "atom_domain"):
         rust_type = str(call.get("T"))
         bounds = call.get("bounds")
-        pair = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
+        if isinstance(bounds, Mapping):
+            pair = bounds.get("__tuple__")
+        else:
+            pair = bounds
         low, high = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
         if rust_type[:1] in "iu" and rust_type[1:].isdecimal():
             value_type = "whole"
@@ -350,7 +359,8 @@ def from_smartnoise(value: Any) -> Description | None:
         ),
         None,
     )
-    most_rows, listed_columns = table.get("max_ids", BLANK), []
+    most_rows = table.get("max_ids", BLANK)
+    listed_columns = []
     for name, column in columns.items():
         facts: dict[str, Any] = {
             "value_type": _SMARTNOISE_VALUE_TYPES.get(str(column["type"]), ""),

@@ -36,7 +36,10 @@ def is_on(switch: str) -> bool:
         return True
     if value.lower() in _OFF:
         return False
-    advice = f" The folder of plans is {CACHE_FOLDER}." if switch == CACHE else ""
+    if switch == CACHE:
+        advice = f" The folder of plans is {CACHE_FOLDER}."
+    else:
+        advice = ""
     allowed = "on, off, 1, 0, true, false, yes or no"
     raise refuse(switch, value, allowed, f"Change it or unset it.{advice}")
 

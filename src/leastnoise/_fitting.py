@@ -43,7 +43,8 @@ from leastnoise._trusted.measurements import Block, Measurements, cost
 # A scale is rounded to this many leading bits. Times the row weights (20 bits) and the grid, the
 # terms of a cost then stay below 2^56.
 _SCALE_BITS = 24
-_FINE_BITS, _EPSILON_BITS = 44, 34
+_FINE_BITS = 44
+_EPSILON_BITS = 34
 _LEAST_GAUSSIAN_SCALE = 2**7
 _GRAIN = 2**40  # a pure share of rho is a root, rounded down to a multiple of 1 / _GRAIN
 OFTEN = 0.95
@@ -67,7 +68,8 @@ def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
     Rounded down: ``gaussian_is_private`` is true of the result.
     """
     # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-    eps, limit = exact("epsilon", epsilon), exact("delta", delta)
+    eps = exact("epsilon", epsilon)
+    limit = exact("delta", delta)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     if not Fraction(1, 10**1000) <= limit < 1:
@@ -110,11 +112,9 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
     """Return the mu squared that Gaussian noise may have within a budget."""
     if isinstance(budget, PureDP):
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
-    return (
-        2 * budget.rho
-        if isinstance(budget, ZCDP)
-        else gaussian_mu_squared(budget.epsilon, budget.delta)
-    )
+    if isinstance(budget, ZCDP):
+        return 2 * budget.rho
+    return gaussian_mu_squared(budget.epsilon, budget.delta)
 
 
 def allowed_epsilon(budget: Budget) -> float:
@@ -122,7 +122,9 @@ def allowed_epsilon(budget: Budget) -> float:
 
     In a rho budget, pure epsilon costs rho = epsilon^2 / 2.
     """
-    return math.sqrt(2 * float(budget.rho)) if isinstance(budget, ZCDP) else float(budget.epsilon)
+    if isinstance(budget, ZCDP):
+        return math.sqrt(2 * float(budget.rho))
+    return float(budget.epsilon)
 
 
 def pure_share(budget: Budget, part: Fraction) -> Fraction:
@@ -193,7 +195,8 @@ def fit_noise_scales(
     plan = Measurements(domain=domain, privacy=privacy, noise=noise, blocks=relative)
     # These relative scales have some cost. Noise larger by ``factor`` makes that cost the budget;
     # the grid has no influence on it.
-    spent, budget = cost(plan), privacy.budget
+    spent = cost(plan)
+    budget = privacy.budget
     if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
         factor = spent.epsilon / budget.epsilon
     else:
@@ -274,7 +277,8 @@ def zcdp_epsilon(rho: Exact, delta: Exact) -> Fraction:
     """
     # Source: as `zcdp_delta`; the search begins at ``rho + 2 sqrt(rho log(1/delta))`` (Bun and
     #     Steinke, TCC 2016).
-    cost, limit = exact_positive("rho", rho), exact("delta", delta)
+    cost = exact_positive("rho", rho)
+    limit = exact("delta", delta)
     if not 0 < limit < 1:
         raise refuse("delta", delta, "a number above 0 and below 1")
     return _least_epsilon(cost, limit)
@@ -348,18 +352,22 @@ def _least_threshold(rule: KeyRule, privacy: Privacy) -> KeyRule | None:
     `keys_are_private` is true of it. None if the threshold would exceed 2^40.
     """
     budget = privacy.budget
-    chance = float(budget.delta) / privacy.max_rows if isinstance(budget, ApproxDP) else 0.0
+    if isinstance(budget, ApproxDP):
+        chance = float(budget.delta) / privacy.max_rows
+    else:
+        chance = 0.0
     chance = min(
         0.5, max(1e-300, chance)
     )  # the search begins at a guess, which may be wrong: floats cannot hold smaller chances
-    far = (
-        -math.log(2 * chance)
-        if rule.noise is Noise.DISCRETE_LAPLACE
-        else -NormalDist().inv_cdf(chance)
-    )
-    low, high = 1, max(2, math.ceil(1 + far * float(rule.scale)))
+    if rule.noise is Noise.DISCRETE_LAPLACE:
+        far = -math.log(2 * chance)
+    else:
+        far = -NormalDist().inv_cdf(chance)
+    low = 1
+    high = max(2, math.ceil(1 + far * float(rule.scale)))
     while high <= _FARTHEST and not keys_are_private(replace(rule, threshold=high), privacy):
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     if high > _FARTHEST:
         return None
     while high - low > 1:
@@ -377,4 +385,6 @@ def _short(scale: Fraction) -> Fraction:
 
     The scale itself, or one rounded up to 40 leading bits.
     """
-    return scale if max(scale.numerator, scale.denominator) < 2**50 else round_up(scale, 40)
+    if max(scale.numerator, scale.denominator) < 2**50:
+        return scale
+    return round_up(scale, 40)

@@ -53,9 +53,9 @@ def to_frame(columns: Columns, library: str | None = None) -> Any:
         column: values.tolist() if values.dtype == object else values
         for column, values in columns.items()
     }
-    return (
-        module.DataFrame(lists_and_arrays) if name == "polars" else module.table(lists_and_arrays)
-    )
+    if name == "polars":
+        return module.DataFrame(lists_and_arrays)
+    return module.table(lists_and_arrays)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,8 @@ class TabularMixin:
         return to_frame(self.columns(), library or self.library)
 
     def __repr__(self) -> str:
-        columns, values_of = [], self.columns()
+        columns = []
+        values_of = self.columns()
         rows = len(next(iter(values_of.values())))
         for texts, values in zip(self._display_columns(), values_of.values(), strict=True):
             width = max(map(len, texts))
@@ -146,11 +147,10 @@ class TabularMixin:
                     for text in texts
                 ]
             )
-        more = (
-            [f"... {rows - _MOST_SHOWN_ROWS:,} more; .frame() has all"]
-            if rows > _MOST_SHOWN_ROWS
-            else []
-        )
+        if rows > _MOST_SHOWN_ROWS:
+            more = [f"... {rows - _MOST_SHOWN_ROWS:,} more; .frame() has all"]
+        else:
+            more = []
         return "\n".join(
             [
                 *filter(None, [self.title]),
@@ -195,7 +195,10 @@ def grouped_columns(
 ) -> Columns:
     """Return a column for each key and each array, in row-major order."""
     shape = tuple(map(len, labels))
-    indices = np.unravel_index(np.arange(int(np.prod(shape))), shape) if shape else ()
+    if shape:
+        indices = np.unravel_index(np.arange(int(np.prod(shape))), shape)
+    else:
+        indices = ()
     keys = [label_array(along)[index] for along, index in zip(labels, indices, strict=True)]
     named = dict(zip(name_key_columns(by, tuple(numbers)), keys, strict=True))
     return {

@@ -25,7 +25,10 @@ def describe_error(error: BaseException) -> tuple[str, bool]:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryException":
         return "There is not enough memory.", False
     if isinstance(error, OSError) and error.strerror:
-        where = f" {error.filename}" if isinstance(error.filename, str) else ""
+        if isinstance(error.filename, str):
+            where = f" {error.filename}"
+        else:
+            where = ""
         return f"The file system refused{where}: {error.strerror.lower()}.", False
     # An error of DuckDB, which writes the answers.
     if type(error).__name__ == "IOException" or _FULL.search(str(error)):
@@ -33,7 +36,10 @@ def describe_error(error: BaseException) -> tuple[str, bool]:
     # The type of the fault and where it happened, without its text.
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "leastnoise" in Path(frame.filename).parts] or list(frames)
-    where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+    if ours:
+        where = f" at {Path(ours[-1].filename).name}:{ours[-1].lineno}"
+    else:
+        where = ""
     sentence = (
         f"A fault of the program, not of yours ({type(error).__name__}{where}); please report this "
         "line and the version."

@@ -77,7 +77,8 @@ class Progress(ProgressLine):
 
         A share of 0 means that it is unknown.
         """
-        self._text, self._share = text, share
+        self._text = text
+        self._share = share
 
     def trying(self, name: str) -> None:
         """Show the name of the strategy that is being planned."""

@@ -79,11 +79,10 @@ class BoundedThreadPool:
     def __init__(self) -> None:
         from concurrent.futures import ThreadPoolExecutor  # slow to import, and few commands write
 
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        if hasattr(os, "sched_getaffinity"):
+            cores = len(os.sched_getaffinity(0))
+        else:
+            cores = os.cpu_count() or 1
         self._workers = min(_MOST_WORKERS, cores)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="leastnoise")
         self._pending: deque[Future[Any]] = deque()

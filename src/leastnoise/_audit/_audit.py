@@ -59,9 +59,13 @@ from leastnoise._trusted.kernel import KeySearch, LeastCost, ReleaseContract, Se
 from leastnoise._trusted.linop import block_tree, interval_tree
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
-_MOST_ROWS, _MOST_ROWS_OF_A_CHOICE = 2**22, 2**17
-_MOST_UNITS, _MOST_UNITS_OF_KEYS = 1000, 100
-_CHOICES, _KEYS = 2**6, 2**17  # drawn at a time
+_MOST_ROWS = 2**22
+_MOST_ROWS_OF_A_CHOICE = 2**17
+_MOST_UNITS = 1000
+_MOST_UNITS_OF_KEYS = 100
+# drawn at a time
+_CHOICES = 2**6
+_KEYS = 2**17
 _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
@@ -75,7 +79,10 @@ class LeastCostDistribution:
     def __init__(self, plan: Plan, selection: LeastCost, held: UnitRows) -> None:
         sizes = [plan.domain.kind(name).size for name in selection.attributes]
         (row, self._rows), privacy = held[0], plan.privacy
-        tree = block_tree(*sizes) if len(sizes) == 2 else interval_tree(*sizes)
+        if len(sizes) == 2:
+            tree = block_tree(*sizes)
+        else:
+            tree = interval_tree(*sizes)
         cell = int(np.ravel_multi_index([row[name] for name in selection.attributes], sizes))
         position = int(np.flatnonzero(tree.order == cell)[0])
         path = [
@@ -131,7 +138,8 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
 
     The functions over the cells have one step, few, many, and one at each cell.
     """
-    terms, run = release_contract(plan), mechanism_of(plan).prepare(plan)
+    terms = release_contract(plan)
+    run = mechanism_of(plan).prepare(plan)
     sizes = [plan.domain.kind(name).size for name in terms.attributes]
     size = math.prod(sizes)
     noise = plan.privacy.distance / allowed_epsilon(
@@ -303,8 +311,10 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     A key's text cannot be published from a table without it, so the event has probability 0 there.
     The number of units is the one that certifies the largest bound.
     """
-    tail, delta = noise_tail(plan.rule.noise, float(plan.rule.scale)), float(_budget(plan).delta)
-    highest, keys = plan.threshold + math.ceil(2 * float(plan.rule.scale)), plan.privacy.max_rows
+    tail = noise_tail(plan.rule.noise, float(plan.rule.scale))
+    delta = float(_budget(plan).delta)
+    highest = plan.threshold + math.ceil(2 * float(plan.rule.scale))
+    keys = plan.privacy.max_rows
 
     chances = {
         int(units): 1 - (1 - float(tail(np.array(plan.threshold - units)))) ** keys
@@ -333,7 +343,8 @@ def audit_unique_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
 
 def audit_shared_keys(plan: CategoryPlan, effort: Effort) -> AuditResult:
     """Test the noisy numbers of units of keys that many others have too."""
-    privacy, scale = plan.privacy, float(plan.rule.scale)
+    privacy = plan.privacy
+    scale = float(plan.rule.scale)
     norm = 2 if plan.rule.noise is Noise.ROUNDED_GAUSSIAN else 1
     units = max(1, min(_MOST_UNITS_OF_KEYS, math.floor(4 * scale / privacy.distance ** (1 / norm))))
     base = plan.threshold + math.ceil(40 * scale)
@@ -373,12 +384,12 @@ def audit_threshold_key(plan: CategoryPlan, effort: Effort) -> AuditResult:
     The numbers of units are slightly above and below the threshold; the published numbers must
     follow the distribution of the noise.
     """
-    noise, scale, threshold = plan.rule.noise, float(plan.rule.scale), plan.threshold
+    noise = plan.rule.noise
+    scale = float(plan.rule.scale)
+    threshold = plan.threshold
     step = max(1, round(scale))
-    unit_counts, half = (
-        (threshold + step, max(1, threshold - step)),
-        replace(effort, seconds=effort.seconds / 2),
-    )
+    unit_counts = (threshold + step, max(1, threshold - step))
+    half = replace(effort, seconds=effort.seconds / 2)
     drawn = [
         np.concatenate([noisy[0] for noisy in _draw_key_counts(plan, [units], half)])
         for units in unit_counts
@@ -503,7 +514,10 @@ def audit_plan(
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    measurements = None if isinstance(plan, CategoryPlan) else plan.measurements
+    if isinstance(plan, CategoryPlan):
+        measurements = None
+    else:
+        measurements = plan.measurements
     loss_measure = next(iter(parameters(plan.privacy.budget)))
     if measurements is not None:
         loss_measure = {

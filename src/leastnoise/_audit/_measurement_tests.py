@@ -68,8 +68,12 @@ class Effort:
 
     def batches(self, most: int) -> Iterator[int]:
         """Yield batch sizes of at most ``most`` until there are enough trials."""
-        end, finished = time.monotonic() + self.seconds, 0
-        trial_limit = math.inf if self.trials is None else self.trials
+        end = time.monotonic() + self.seconds
+        finished = 0
+        if self.trials is None:
+            trial_limit = math.inf
+        else:
+            trial_limit = self.trials
         while finished < trial_limit and (
             self.trials is not None or finished < LEAST_TRIALS or time.monotonic() < end
         ):
@@ -164,7 +168,9 @@ def _factors(thresholds: FloatArray, low: FloatArray, high: FloatArray, tails: T
         allowed = (np.maximum(more_often, more) >= low - _ROUNDING) & (
             np.minimum(less_often, less) <= high + _ROUNDING
         )
-        least_allowed, more_often, less_often = np.where(allowed, factor, least_allowed), more, less
+        least_allowed = np.where(allowed, factor, least_allowed)
+        more_often = more
+        less_often = less
     return least_allowed
 
 
@@ -186,7 +192,9 @@ def gaussian_mu_bound(low: float, high: float) -> float:
     """Return the least Gaussian mu that allows an event's probabilities."""
     from scipy.special import ndtri
 
-    return max(0.0, float(ndtri(low) - ndtri(high))) if low > 0 and high < 1 else 0.0
+    if low > 0 and high < 1:
+        return max(0.0, float(ndtri(low) - ndtri(high)))
+    return 0.0
 
 
 def divergence(low: float, high: float) -> float:
@@ -222,7 +230,8 @@ def largest_satisfying(holds: Callable[[float], bool], end: float) -> float:
 
     The condition is monotone. Rounded down; 0.0 if it holds nowhere.
     """
-    low, high = 0.0, min(1.0, end)
+    low = 0.0
+    high = min(1.0, end)
     if not holds(low):
         return 0.0
     while high < end and holds(high):
@@ -253,10 +262,8 @@ def rehearse(
     )  # longer than every attribute's name, so none of them
     kinds = {name: measurements.domain.kind(name) for name in measurements.domain.names}
     domain = Domain({**kinds, trial: Coded(count)}, measures=measurements.domain.measures)
-    each, privacy = (
-        Factor((trial,), Identity(count)),
-        replace(measurements.privacy, neighbours="add_remove"),
-    )
+    each = Factor((trial,), Identity(count))
+    privacy = replace(measurements.privacy, neighbours="add_remove")
     blocks = tuple(replace(block, factors=(*block.factors, each)) for block in measurements.blocks)
     rows = len(next(iter(codes.values()), ()))
     # that the measurements cost no more than they declare is asked before they are changed
@@ -314,7 +321,9 @@ class Pair:
 
         Up to a constant.
         """
-        noisy, shifts, scales = drawn.astype(np.float64), self.shifts[:, None], self.scales[:, None]
+        noisy = drawn.astype(np.float64)
+        shifts = self.shifts[:, None]
+        scales = self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
         return np.asarray(
@@ -380,7 +389,10 @@ class Pairs:
             ]
             return float(scaled_shifts.max(initial=0.0))
 
-        best = self._best(unseen) if len(differing_blocks) < len(ends) else pair
+        if len(differing_blocks) < len(ends):
+            best = self._best(unseen)
+        else:
+            best = pair
         return best if unseen(best) > 0 else None
 
     def _best(self, distance: Callable[[Pair], float]) -> Pair:
@@ -413,7 +425,8 @@ def pairs_of_units(
     The rows of a unit are equal or, unless ``equal`` is true, also spread over as many cells as
     allowed.
     """
-    bound, rows = privacy.max_per_cell, list(candidates(domain))
+    bound = privacy.max_per_cell
+    rows = list(candidates(domain))
     for row in rows:
         yield unit_with_equal_rows(row, privacy), ()
         if bound is not None and not equal:
@@ -433,7 +446,9 @@ def _unit_with_spread_rows(domain: Domain, privacy: Privacy, row: Row) -> UnitRo
 
     Each cell has as many rows as allowed; the first one is the cell of ``row``.
     """
-    bound, rows_left, rows = privacy.max_per_cell, privacy.max_rows, list[tuple[Row, int]]()
+    bound = privacy.max_per_cell
+    rows_left = privacy.max_rows
+    rows = list[tuple[Row, int]]()
     if bound is None:
         return unit_with_equal_rows(row, privacy)
     sizes = [domain.kind(name).size for name in bound.attributes]
@@ -522,7 +537,8 @@ def _added(domain: Domain, block: Block, row: Row) -> tuple[int, ...]:
     """
     if block.measure is None:
         return (1,)
-    value, measure = row[block.measure], domain.measure(block.measure)
+    value = row[block.measure]
+    measure = domain.measure(block.measure)
     if block.ends:
         return value - measure.low_units, measure.high_units - value
     if block.limits is None:
@@ -574,7 +590,8 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
     A query of the blocks in which the pair does not differ is tested too.
     """
     pairs = Pairs(measured)
-    pair, norm = pairs.worst(), measured.noise.norm
+    pair = pairs.worst()
+    norm = measured.noise.norm
     draws = _draws(measured, pair, effort)
     joint_loss = {
         Noise.DISCRETE_LAPLACE: log_ratio,
@@ -635,7 +652,8 @@ def _test_single_query(
     worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
     sign = 1 if pair.shifts[worst] > 0 else -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
-    shift, scale = float(abs(pair.shifts[worst])), float(pair.scales[worst])
+    shift = float(abs(pair.shifts[worst]))
+    scale = float(pair.scales[worst])
     factor = sharpness(first, second, effort.risk, _tails(measured.noise, shift, scale))
     claim = shift / scale / pair.units
     return AuditResult(
@@ -651,13 +669,11 @@ def epsilon_from_mu(measured: Measurements, mu: float) -> float | None:
     budget = measured.privacy.budget
     if not (isinstance(budget, ApproxDP) and measured.noise is Noise.ROUNDED_GAUSSIAN):
         return None
-    return (
-        largest_satisfying(
+    if mu > 0:
+        return largest_satisfying(
             lambda epsilon: not gaussian_is_private(epsilon, mu**2, budget.delta), 2**20
         )
-        if mu > 0
-        else 0.0
-    )
+    return 0.0
 
 
 def _tails(noise: Noise, shift: float, scale: float) -> Tails:

@@ -181,11 +181,14 @@ def _dot_axis_ends(rows: Sequence[tuple[str, str, float, float, float]]) -> tupl
     narrowest_first = sorted(intervals, key=lambda ends: ends[1] - ends[0])
     half_count = (len(intervals) + 1) // 2
     numbers = [*values, *chain.from_iterable(narrowest_first[:half_count])]
-    axis_low, axis_high = min(numbers, default=0.0), max(numbers, default=1.0)
+    axis_low = min(numbers, default=0.0)
+    axis_high = max(numbers, default=1.0)
     for low, high in narrowest_first[half_count:] * 2:  # again, as the axis may have become longer
-        start, end = min(low, axis_low), max(high, axis_high)
+        start = min(low, axis_low)
+        end = max(high, axis_high)
         if end - start <= _LARGEST_STRETCH * (axis_high - axis_low) or axis_high == axis_low:
-            axis_low, axis_high = start, end
+            axis_low = start
+            axis_high = end
     return axis_low, axis_high
 
 

@@ -62,7 +62,10 @@ def draw_lines(picture: Picture) -> Spec:
         number for number, axis in enumerate(picture.axes) if axis.kind in ("up_to", "times")
     )
     axis = picture.axes[position]
-    groups = picture.axes[1 - position] if len(picture.axes) == 2 else None
+    if len(picture.axes) == 2:
+        groups = picture.axes[1 - position]
+    else:
+        groups = None
     names = ("",) if groups is None else groups.labels
     hidden = groups_with_wide_bands(picture)
     drawn_groups = [index for index, name in enumerate(names) if name not in hidden]
@@ -338,4 +341,6 @@ def _groups_and_inner(picture: Picture) -> tuple[Axis, Axis]:
     rank = [
         (axis.kind == "cells" and axis.size >= _FEWEST_STEPS, axis.size) for axis in (first, second)
     ]
-    return (first, second) if rank[1] >= rank[0] else (second, first)
+    if rank[1] >= rank[0]:
+        return (first, second)
+    return (second, first)

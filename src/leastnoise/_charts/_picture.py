@@ -107,7 +107,9 @@ class Picture:
 
     def axis_title(self, axis: Axis) -> str:
         """Return the title of an axis."""
-        return f"{axis.name}, {self.up_to}" if axis.kind == "up_to" else axis.name
+        if axis.kind == "up_to":
+            return f"{axis.name}, {self.up_to}"
+        return axis.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,4 +47,6 @@ def draw_chart(picture: Picture, most_cells: float = math.inf) -> Spec | None:
     None if no chart suits.
     """
     chart = choose_chart(picture, most_cells)
-    return None if chart is None else complete_spec(chart.draw(picture))
+    if chart is None:
+        return None
+    return complete_spec(chart.draw(picture))

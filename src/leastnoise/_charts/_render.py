@@ -50,7 +50,10 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
             spec_json = self.to_dict()
             key = f"c{crc32(json.dumps(spec_json).encode()):08x}"
             (picture,) = render_svg([spec_json], [(key, title, "")])
-            pictures = {} if picture is None else {"image/svg+xml": picture}
+            if picture is None:
+                pictures = {}
+            else:
+                pictures = {"image/svg+xml": picture}
             version = spec_json["$schema"].rsplit("/", 1)[1].partition(".")[0]
             return {
                 f"application/vnd.vegalite.{version}+json": spec_json,
@@ -119,7 +122,8 @@ def draw_for_parent() -> None:
     """
     import vl_convert
 
-    request, pictures = json.loads(sys.stdin.buffer.read()), list[str | None]()
+    request = json.loads(sys.stdin.buffer.read())
+    pictures = list[str | None]()
     for spec in request["specs"]:
         try:
             pictures.append(

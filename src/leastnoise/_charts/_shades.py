@@ -15,12 +15,13 @@ from leastnoise._charts._picture import (
     tooltip_encoding,
 )
 
-_MOST_NAMED_ROWS, _MOST_NAMED_COLUMNS, _MOST_NAMED_CELLS = (
-    40,
-    100,
-    1200,
-)  # cells where an axis has names, which must be read
-_MOST_SIDE_CELLS, _MOST_CELLS = 128, 10_000  # where all cells have neighbours
+# cells where an axis has names, which must be read
+_MOST_NAMED_ROWS = 40
+_MOST_NAMED_COLUMNS = 100
+_MOST_NAMED_CELLS = 1200
+# where all cells have neighbours
+_MOST_SIDE_CELLS = 128
+_MOST_CELLS = 10_000
 _MOST_COLUMNS_WITH_DIGITS = 9  # cells across in which digits fit
 
 

@@ -39,8 +39,10 @@ REGIONS = (
     "North", "North East", "East", "South East", "South", "South West", "West", "North West", "Centre", "Capital", "Coast", "Islands",
 )  # fmt: skip
 DEGREES = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master or more")
-LOW_AGE, HIGH_AGE = 18, 97
-TOP_INCOME, INCOME_BINS = 250_000, 500
+LOW_AGE = 18
+HIGH_AGE = 97
+TOP_INCOME = 250_000
+INCOME_BINS = 500
 _SURVEY_SECONDS = 0.5  # to generate the survey, on one core of 2026
 _TRUTH_SECONDS = 0.3  # to compute its true answers
 
@@ -253,11 +255,10 @@ def true_answers(product: Product, people: Mapping[str, IntArray]) -> IntArray:
         "income": np.minimum(income * INCOME_BINS // TOP_INCOME, INCOME_BINS - 1),
     }
     shape = [operator.size for operator in product.operators]
-    cell_numbers = (
-        np.ravel_multi_index([codes[name] for name in product.attributes], shape)
-        if shape
-        else np.zeros(len(income), dtype=np.int64)
-    )
+    if shape:
+        cell_numbers = np.ravel_multi_index([codes[name] for name in product.attributes], shape)
+    else:
+        cell_numbers = np.zeros(len(income), dtype=np.int64)
     weights = None if product.measure is None else income
     answers = (
         np.bincount(cell_numbers, weights, minlength=int(np.prod(shape, dtype=np.int64)))

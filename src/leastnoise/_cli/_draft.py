@@ -269,7 +269,9 @@ def draft_from_description(
 
 
 def _toml_key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _toml_value(name)
+    if _BARE_KEY.fullmatch(name):
+        return name
+    return _toml_value(name)
 
 
 def _toml_value(value: Any) -> str:

@@ -273,7 +273,10 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     release = _read_with_progress(directory)
     level = release.level if level is None else level
     heading, rows = _answer_options(release, level, options)
-    notes = [] if release.private else ["NOT PRIVATE: the noise of this release came from a seed."]
+    if release.private:
+        notes = []
+    else:
+        notes = ["NOT PRIVATE: the noise of this release came from a seed."]
     notes += list_answer_notices(release)
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
@@ -305,7 +308,10 @@ def _format_column(values: Sequence[Any]) -> list[str]:
         format_value = "{:,.0f}".format
     texts = []
     for value in values:
-        text = format_value(value) if isinstance(value, float) else str(value or "")
+        if isinstance(value, float):
+            text = format_value(value)
+        else:
+            text = str(value or "")
         if len(text) > _CELL_WIDTH:
             text = f"{text[: _CELL_WIDTH // 2]} ... {text[-_CELL_WIDTH // 3 :]}"
         texts.append(text)
@@ -536,7 +542,10 @@ def _split_name(domain: Domain, option: str, text: str, syntax: str) -> tuple[st
     )
     if name is None:
         typed_name = text.partition("=")[0]
-        suggestion = "" if typed_name in domain.names else did_you_mean(typed_name, domain.names)
+        if typed_name in domain.names:
+            suggestion = ""
+        else:
+            suggestion = did_you_mean(typed_name, domain.names)
         raise InputError(
             f"{option} must be {syntax} with one of {', '.join(domain.names)}; got {text!r}."
             + (f" {suggestion}" if suggestion else "")

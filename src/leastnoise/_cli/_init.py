@@ -86,7 +86,10 @@ def init(
         spec_path = out or data_path.with_name(data_path.name.split(".")[0] + ".toml")
         draft = _draft_from_file(data_path, spec_path, layout)
     write_new_file(spec_path, draft, "Edit that file, or choose another with --out.")
-    blanks = f"Replace every {BLANK!r} in it, then run" if draft.count(f'"{BLANK}"') > 1 else "Run"
+    if draft.count(f'"{BLANK}"') > 1:
+        blanks = f"Replace every {BLANK!r} in it, then run"
+    else:
+        blanks = "Run"
     click.echo(
         f"The draft is in {display_path(spec_path)}. {blanks}: leastnoise plan {display_path(spec_path)}"
     )

@@ -288,7 +288,8 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         ("left", format_amounts(budget, ledger.left(), up=False)),
     ]
     if implied_epsilons is not None:
-        of_budget, of_spent = implied_epsilons["budget"], implied_epsilons["spent"]
+        of_budget = implied_epsilons["budget"]
+        of_spent = implied_epsilons["spent"]
         epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
         facts.append(("implies", f"{epsilons}, at delta = {delta}"))
     print_facts(facts)
@@ -331,8 +332,13 @@ def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
 def _describe_state(ledger: Ledger, entry: Entry) -> str:
     """Describe the state of an entry; for a series, its periods."""
     state = _entry_state(ledger, entry)
-    series = period_state(ledger, entry) if state == "resumable" else None
-    return _STATES[state] if series is None else f"paid; {describe_drawn_periods(series)}"
+    if state == "resumable":
+        series = period_state(ledger, entry)
+    else:
+        series = None
+    if series is None:
+        return _STATES[state]
+    return f"paid; {describe_drawn_periods(series)}"
 
 
 def _entry_subject(entry: Entry) -> str:
@@ -342,7 +348,9 @@ def _entry_subject(entry: Entry) -> str:
     output = entry.output
     if output.startswith("/"):
         output = display_path(Path(output))
-    return f"{output} (share {entry.share})" if entry.share else output
+    if entry.share:
+        return f"{output} (share {entry.share})"
+    return output
 
 
 def _entry_state(ledger: Ledger, entry: Entry) -> str:

@@ -124,7 +124,8 @@ def _print_help_with_glossary(
     """Print the help and, below it, explanations of its words in the glossary."""
     if not is_requested or context.resilient_parsing:
         return
-    text, formatter = context.get_help(), context.make_formatter()
+    text = context.get_help()
+    formatter = context.make_formatter()
     glossary = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
     explanations = [
         (word, sentence)
@@ -261,7 +262,9 @@ def _report_error(error: BaseException, first_run: int) -> int:
     if is_fault and is_debugging:
         _print_frames(error)
     if state not in {"nothing", "guard"}:
-        return AFTERWARDS if state in {"whole", "entered"} else UNFINISHED
+        if state in {"whole", "entered"}:
+            return AFTERWARDS
+        return UNFINISHED
     return FAULT if is_fault else BAD_INPUT
 
 
@@ -274,7 +277,10 @@ def _report_usage_error(error: click.ClickException) -> int:
         return 0 if is_program else BAD_INPUT
     description = error.format_message().strip().rstrip(".?").replace("\n", " ")
     context = getattr(error, "ctx", None)
-    command = "leastnoise" if context is None else context.command_path
+    if context is None:
+        command = "leastnoise"
+    else:
+        command = context.command_path
     _print_error(f"{description[:1].lower()}{description[1:]}. See `{command} --help`.")
     return BAD_INPUT
 

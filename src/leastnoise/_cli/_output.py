@@ -81,11 +81,9 @@ def read_command_spec(path: Path, categories: Mapping[str, FoundCategories] | No
             if spec_path is None
             else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
         )
-    return (
-        read_spec(path, categories or {})
-        if spec_path is None
-        else read_spec(spec_path, categories or {}, path)
-    )
+    if spec_path is None:
+        return read_spec(path, categories or {})
+    return read_spec(spec_path, categories or {}, path)
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
@@ -100,7 +98,9 @@ def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
 
 def format_number(value: float) -> str:
     """Format a number with four significant digits."""
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
+    if 1000 <= abs(value) < 1e9:
+        return f"{value:,.0f}"
+    return f"{value:#.4g}"
 
 
 def format_noise(mechanism: str) -> str:
@@ -222,11 +222,9 @@ def display_path(path: Path) -> str:
     Otherwise the absolute path.
     """
     whole_path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() follows links, and would show another name than the user typed
-    return (
-        str(whole_path.relative_to(Path.cwd()))
-        if whole_path.is_relative_to(Path.cwd())
-        else str(whole_path)
-    )
+    if whole_path.is_relative_to(Path.cwd()):
+        return str(whole_path.relative_to(Path.cwd()))
+    return str(whole_path)
 
 
 def check_new_file(path: Path, advice: str) -> None:

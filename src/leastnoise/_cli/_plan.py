@@ -297,8 +297,14 @@ def _comparison_plans(
     Returns:
         The plan for each limit of rows per unit; the plan at each budget; the price of each table.
     """
-    plans_by_max_rows = {} if max_rows is None else _plan_for_max_rows(spec, max_rows)
-    plans_by_budget = {} if budgets is None else _rescale_to_budgets(plan, budgets)
+    if max_rows is None:
+        plans_by_max_rows = {}
+    else:
+        plans_by_max_rows = _plan_for_max_rows(spec, max_rows)
+    if budgets is None:
+        plans_by_budget = {}
+    else:
+        plans_by_budget = _rescale_to_budgets(plan, budgets)
     table_prices = _price_tables(plan, spec) if prices else ()
     return plans_by_max_rows, plans_by_budget, table_prices
 
@@ -470,7 +476,10 @@ def _data_aware_facts(
     """
     if not explanation.steps:
         return {}
-    reference = None if explanation.reference is None else explanation.reference.to_json()
+    if explanation.reference is None:
+        reference = None
+    else:
+        reference = explanation.reference.to_json()
     if reference is not None:
         names = (table["name"] for table in tables)
         reference["rmse"] = dict(zip(names, reference["rmse"], strict=True))
@@ -607,7 +616,9 @@ def _format_ratio(value: float | None) -> str:
     """Format a ratio with three decimals; "-" if there is none."""
     if value is None:
         return "-"
-    return f"{value:.3f}" if value < 1000 else format_number(value)
+    if value < 1000:
+        return f"{value:.3f}"
+    return format_number(value)
 
 
 def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
@@ -619,7 +630,10 @@ def _print_statistics(statistics: Sequence[Mapping[str, Any]]) -> None:
         for statistic in statistics
     ]
     columns = [("made of the tables", "fold"), ("known beforehand", "fold"), ("target", "left")]
-    column_count = 3 if any("target" in statistic for statistic in statistics) else 2
+    if any("target" in statistic for statistic in statistics):
+        column_count = 3
+    else:
+        column_count = 2
     print_table("", columns[:column_count], [row[:column_count] for row in rows])
 
 
@@ -642,12 +656,18 @@ def _describe_mean_error(mean: Mapping[str, Any]) -> str:
     is_weighted = mean["size_is"] == "weights"
     if mean["std_error"] is None:
         size = "sum of the weights" if is_weighted else "rows"
-        remark = ", about their sum of weights," if is_weighted else ""
+        if is_weighted:
+            remark = ", about their sum of weights,"
+        else:
+            remark = ""
         return (
             f"depends on the {size} of a group; state a public size{remark} for the error of a mean"
         )
     size = format_number(mean["size"])
-    group = f"with weights of {size} in all" if is_weighted else f"of {size} rows"
+    if is_weighted:
+        group = f"with weights of {size} in all"
+    else:
+        group = f"of {size} rows"
     std_error = format_number(mean["std_error"])
     return f"standard error at most {std_error} in a group {group} (delta method)"
 
@@ -729,7 +749,10 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
     total = sum(costs.values())
     shares = []
     for measure, measure_cost in costs.items():
-        name = measure if measure in unit_measures else "rows and sums"
+        if measure in unit_measures:
+            name = measure
+        else:
+            name = "rows and sums"
         shares.append(f"{name} {measure_cost / total:.0%}")
     return [("of which for", ", ".join(shares))]
 

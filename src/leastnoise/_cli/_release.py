@@ -165,7 +165,10 @@ def release(
             "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
             "then plan again."
         )
-    plan = None if plan_path is None else read_plan(plan_path, spec)
+    if plan_path is None:
+        plan = None
+    else:
+        plan = read_plan(plan_path, spec)
     warn_of_bias(spec)
     spec, ledger_path = _add_payment("release", spec, **payment)
     if spec.series is None and through is not None:
@@ -182,7 +185,10 @@ def release(
         )
         return
     target = check_target(out)
-    earlier_ids = settle_earlier_releases(ledger_path) if seed is None else frozenset[str]()
+    if seed is None:
+        earlier_ids = settle_earlier_releases(ledger_path)
+    else:
+        earlier_ids = frozenset[str]()
     check_before_planning(ledger_path if seed is None else None, spec, target.parent)
     print_warnings(spec_warnings(spec))
     if seed is not None:
@@ -434,8 +440,14 @@ def print_release(
     entry = next(entry for entry in ledger.entries() if entry.id == release.observation.receipt)
     spent = format_amounts(ledger.privacy.budget, entry.charge, up=True)
     guard_number = release.receipt.get("guard_number")
-    guard_note = "" if guard_number is None else f" (its guard is {guard_number})"
-    ledger_note = ", new, with the budget of this plan" if is_new_ledger else ""
+    if guard_number is None:
+        guard_note = ""
+    else:
+        guard_note = f" (its guard is {guard_number})"
+    if is_new_ledger:
+        ledger_note = ", new, with the budget of this plan"
+    else:
+        ledger_note = ""
     print_facts(
         [
             *facts,
@@ -479,7 +491,8 @@ def _publish_due_periods(
         publication = publish_due_periods(
             spec, data, out, ledger_path, make_plan, through=through, progress=progress
         )
-    ledger, entry = Ledger.open(ledger_path), publication.entry
+    ledger = Ledger.open(ledger_path)
+    entry = publication.entry
     facts = [("release", display_path(directory)) for directory in publication.releases]
     if not facts:
         facts.append(("release", "none: no new period is due"))
@@ -635,8 +648,12 @@ def _finish_release(
             raise
         click.echo(f"Release {number} was not finished: {error}", err=True)
         if isinstance(error, PaidError):
-            return AFTERWARDS if error.state == "whole" else UNFINISHED
-        return FAULT if isinstance(error, InternalError) else BAD_INPUT
+            if error.state == "whole":
+                return AFTERWARDS
+            return UNFINISHED
+        if isinstance(error, InternalError):
+            return FAULT
+        return BAD_INPUT
     where = "in no directory, because it was requested without one"
     if finished.out is not None:
         where = f"in {display_path(finished.out)}"

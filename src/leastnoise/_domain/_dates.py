@@ -132,10 +132,8 @@ class Dates(Kind):
     months: Any = ()
 
     def __post_init__(self) -> None:
-        first, last = (
-            _day("the first day of dates", self.start),
-            _day("the last day of dates", self.end),
-        )
+        first = _day("the first day of dates", self.start)
+        last = _day("the last day of dates", self.end)
         if not first <= last:
             raise InputError(
                 message(
@@ -242,7 +240,9 @@ def period_of(hour: Any, by: str) -> Any:
     """
     day = hour // 24
     if by in ("week", "weekday"):
-        return (day + _MONDAY) // 7 if by == "week" else (day + _MONDAY) % 7
+        if by == "week":
+            return (day + _MONDAY) // 7
+        return (day + _MONDAY) % 7
     if by in ("hour", "hour_of_day"):
         return hour if by == "hour" else hour % 24
     if by == "day":
@@ -306,7 +306,10 @@ def _day(name: str, value: object) -> dt.date:
 
 def _month_names(months: object) -> tuple[str, ...]:
     """Check the names of months: none, or twelve that differ."""
-    names = tuple(months) if isinstance(months, (list, tuple)) else (months,)
+    if isinstance(months, (list, tuple)):
+        names = tuple(months)
+    else:
+        names = (months,)
     if not names:
         return ()
     texts = {name.lower() for name in names if isinstance(name, str) and name.strip()}

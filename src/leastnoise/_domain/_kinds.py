@@ -86,7 +86,9 @@ from leastnoise._trusted.domain import (
 )
 
 _TWICE = "categories must differ from each other; got {value!r} twice. Values are compared by their string form."
-_MOST_KEYS, _LONGEST, _USUAL = 10**6, 1000, 200
+_MOST_KEYS = 10**6
+_LONGEST = 1000
+_USUAL = 200
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -192,7 +194,8 @@ def _spellings(
     )
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", spelling_map, "a mapping from a category to a list of texts")
-    category_texts, spellings = {*map(str, values)} if pairs else set(), []
+    category_texts = {*map(str, values)} if pairs else set()
+    spellings = []
     for value, category_spellings in pairs:
         category = str(_category(value))
         if category not in category_texts:
@@ -202,9 +205,10 @@ def _spellings(
                 "one of the categories",
                 did_you_mean(category, category_texts),
             )
-        texts = (
-            tuple(category_spellings) if isinstance(category_spellings, (list, tuple)) else (None,)
-        )
+        if isinstance(category_spellings, (list, tuple)):
+            texts = tuple(category_spellings)
+        else:
+            texts = (None,)
         if not all(isinstance(text, str) and text for text in texts):
             raise refuse(
                 f"spellings of {category!r}",
@@ -278,7 +282,8 @@ class Integers(Kind):
     rounding: str | None = None
 
     def __post_init__(self) -> None:
-        low, high = whole("low", self.low, -MOST, MOST), whole("high", self.high, -MOST, MOST)
+        low = whole("low", self.low, -MOST, MOST)
+        high = whole("high", self.high, -MOST, MOST)
         check_rising(low, high)
         if self.rounding is not None:
             one_of("rounding", self.rounding, ("down", "nearest", "up"))
@@ -358,7 +363,8 @@ class Coded(Kind):
 
 def _intervals(kind: Any) -> tuple[Label, ...]:
     """Return the bins as intervals."""
-    texts, left = [*map(number_text, kind.edges)], kind.closed == "left"
+    texts = [*map(number_text, kind.edges)]
+    left = kind.closed == "left"
     return tuple(
         f"{'[' if left or cell == 0 else '('}{texts[cell]}, "
         f"{texts[cell + 1]}{']' if not left or cell == kind.regular - 1 else ')'}"
@@ -403,7 +409,8 @@ class Bins(Kind):
     closed: str = "left"
 
     def __post_init__(self) -> None:
-        low, high = check_bound("low", self.low), check_bound("high", self.high)
+        low = check_bound("low", self.low)
+        high = check_bound("high", self.high)
         check_rising(low, high)
         bins = whole("count", self.count, 1, MOST_CELLS)
         one_of("closed", self.closed, ("left", "right"))
@@ -507,11 +514,9 @@ class Decimals(Kind):
     step: Any
 
     def __post_init__(self) -> None:
-        low, high, step = (
-            check_bound("low", self.low),
-            check_bound("high", self.high),
-            check_bound("step", self.step),
-        )
+        low = check_bound("low", self.low)
+        high = check_bound("high", self.high)
+        step = check_bound("step", self.step)
         check_rising(low, high)
         if not step > 0:
             raise refuse("step", self.step, "a number above 0")
@@ -581,10 +586,8 @@ class Unknown(Kind):
     longest: int = _USUAL
 
     def __post_init__(self) -> None:
-        most, longest = (
-            whole("most", self.most, 1, _MOST_KEYS),
-            whole("longest", self.longest, 1, _LONGEST),
-        )
+        most = whole("most", self.most, 1, _MOST_KEYS)
+        longest = whole("longest", self.longest, 1, _LONGEST)
         if self.levels:
             raise InputError(
                 "unknown categories have no levels: find them first, then map what was found."
@@ -680,10 +683,8 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
     """Read a kind with its name."""
     all_fields = sorted({name for kind in _KINDS.values() for name in _fields(kind)})
     table = known_keys("an attribute in JSON", value, ["name", "kind", *all_fields])
-    name, word = (
-        attribute_name("'name' of an attribute in JSON", table.pop("name", None)),
-        table.pop("kind", None),
-    )
+    name = attribute_name("'name' of an attribute in JSON", table.pop("name", None))
+    word = table.pop("kind", None)
     if not isinstance(word, str) or word not in _KINDS:
         raise refuse(
             f"'kind' of the attribute {name!r}",
@@ -742,21 +743,18 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
             for key in ("of", "weighted_by")
         )
         return name, Weighted(measured, weight)
-    keys = (
-        ["name", "column", "low", "high", "unit"]
-        if {*value} - {"name", "column", "reading"}
-        else ["name", "column"]
-    )
+    if {*value} - {"name", "column", "reading"}:
+        keys = ["name", "column", "low", "high", "unit"]
+    else:
+        keys = ["name", "column"]
     arguments: dict[str, Any] = known_keys("a measure in JSON", value, [*keys, "reading"])
     if missing := [key for key in keys if key not in arguments]:
         raise InputError(f"a measure in JSON must have {missing[0]!r}.")
     marks: dict[str, Any] = known_keys(
         "reading", arguments.pop("reading", {}), [field.name for field in fields(Reading)]
     )
-    name, reading = (
-        attribute_name("'name' of a measure in JSON", arguments.pop("name")),
-        Reading(**marks),
-    )
+    name = attribute_name("'name' of a measure in JSON", arguments.pop("name"))
+    reading = Reading(**marks)
     measure = Measure(**{"low": 0, "high": 1} | arguments, reading=reading)
     return name, measure if "low" in arguments else ValueCount(measure)
 
@@ -767,10 +765,8 @@ def _(value: object) -> tuple[list[tuple[str, Kind]], dict[str, Measure]]:
     for key in ("attributes", "measures"):
         if not isinstance(table.get(key), (list, tuple)):
             raise refuse(f"{key!r} of a domain in JSON", table.get(key), "a list")
-    kinds, measures = (
-        list(map(kind_from_json, table["attributes"])),
-        list(map(measure_from_json, table["measures"])),
-    )
+    kinds = list(map(kind_from_json, table["attributes"]))
+    measures = list(map(measure_from_json, table["measures"]))
     if len(dict(measures)) != len(measures):
         raise InputError("a measure must be named once; got a name twice in 'measures'.")
     return kinds, dict(measures)

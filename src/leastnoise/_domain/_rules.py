@@ -28,7 +28,8 @@ from leastnoise._trusted.domain import (
 )
 
 # numpy is loaded where something is encoded: commands that encode nothing start without it
-HOUR, DAY = 3600, 86_400
+HOUR = 3600
+DAY = 86_400
 _EPOCH = dt.date(1970, 1, 1)
 _WHOLE = re.compile(r"-?[0-9]+", re.ASCII)
 # Periods of one length: it, and how many of them there are where they come again.
@@ -58,7 +59,8 @@ def _(
     null, outside = marks or (
         dropped if cell is None else cell for cell in (kind.null_cell, kind.outside_cell)
     )
-    clip, size = kind.outside == "clip", kind.size + (0 if marks is None else 2)
+    clip = kind.outside == "clip"
+    size = kind.size + (0 if marks is None else 2)
     clock = _clock(kind) if isinstance(kind, Dates) else None
     table = _table(kind, null, outside)
     strange = null if clip else outside
@@ -86,10 +88,8 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
 
     clip = kind.outside == "clip"
     if isinstance(kind, Categories):
-        nulls, lookup = (
-            dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null),
-            kind.lookup,
-        )
+        nulls = dict.fromkeys(("", *map(kind.reading.form, kind.reading.nulls)), null)
+        lookup = kind.lookup
         return Forms(
             {**nulls, **lookup},
             {
@@ -124,9 +124,10 @@ def _table(kind: Kind, null: int, outside: int) -> Steps | Cuts | Forms | Keys:
     if isinstance(kind, (Bins, Edges)):
         # a double that is not below an edge is at least the edge, and one that is above it at least
         # the double behind it
-        inner = (
-            inner_edges(kind) if kind.closed == "left" else np.nextafter(inner_edges(kind), np.inf)
-        )
+        if kind.closed == "left":
+            inner = inner_edges(kind)
+        else:
+            inner = np.nextafter(inner_edges(kind), np.inf)
         if clip:
             return Cuts(inner, cells)
         ends = float(kind.low), math.nextafter(float(kind.high), math.inf)
@@ -158,11 +159,15 @@ def _periods(kind: Dates, outside: int) -> Steps | Cuts:
     import numpy as np
 
     first, last = _days(kind)
-    low, behind = first * DAY, (last + 1) * DAY
+    low = first * DAY
+    behind = (last + 1) * DAY
     if kind.by in _EVEN:
         step, repetition = _EVEN[kind.by]
         # weeks and weekdays are counted from the Monday before the first day
-        origin = low - (first + 3) % 7 * DAY if "week" in kind.by else low
+        if "week" in kind.by:
+            origin = low - (first + 3) % 7 * DAY
+        else:
+            origin = low
         return Steps(low, behind - 1, origin, step, repetition)
     months = np.arange(first, last + 1).astype("M8[D]").astype("M8[M]").astype(np.int64)
     periods = months // {"year": 12, "quarter": 3, "month": 1}[kind.by]
@@ -190,7 +195,8 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
     import numpy as np
 
     common = math.lcm(first.denominator, step.denominator)
-    start, increment = int(first * common), int(step * common)
+    start = int(first * common)
+    increment = int(step * common)
     if max(abs(start), abs(start + increment * count), common) < 2**53:
         # numerator and denominator are exact doubles, so their quotient is rounded once
         return (np.arange(count, dtype=np.int64) * increment + start) / float(common)
@@ -202,7 +208,9 @@ def multiples(first: Fraction, step: Fraction, count: int) -> Any:
 
 @type_fault.register
 def _(_kind: Bins | Coded | Decimals | Edges | Integers, holds: Holds) -> str | None:
-    return NOT_NUMBERS if holds in ("dates", "time stamps") else None
+    if holds in ("dates", "time stamps"):
+        return NOT_NUMBERS
+    return None
 
 
 @type_fault.register

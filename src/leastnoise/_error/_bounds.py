@@ -41,7 +41,10 @@ from leastnoise._trusted.linop import Identity, Operator, Total
 from leastnoise._trusted.measurements import rows_in_view
 from leastnoise._workload import Product, Workload, index_queries
 
-_MOST_GRAM, _MOST_CLOSED, _MOST_JOINT, _MOST_DIRECTIONS = 2048, 1024, 1536, 2**62
+_MOST_GRAM = 2048
+_MOST_CLOSED = 1024
+_MOST_JOINT = 1536
+_MOST_DIRECTIONS = 2**62
 _SWEEPS = 2
 _SHARES = [
     share / 50 for share in range(25, 51)
@@ -60,7 +63,10 @@ def nuclear_parts(operator: Operator) -> tuple[float, float]:
     n = operator.size
     along = math.sqrt(float(np.sum(apply_gram(operator, np.ones(n))))) / n
     groups = partition_groups(operator)
-    closed = singular_values(operator) if groups is None else np.sqrt(np.bincount(groups))
+    if groups is None:
+        closed = singular_values(operator)
+    else:
+        closed = np.sqrt(np.bincount(groups))
     if closed is not None:
         return float(closed.sum()) / math.sqrt(n), along
     if n <= _MOST_GRAM:
@@ -88,7 +94,8 @@ def bound_seconds(workload: Workload) -> float:
 @lru_cache(maxsize=256)
 def nuclear_across(operator: Operator) -> float:
     """Return the nuclear norm over sqrt(n) of the part without the total."""
-    n, groups = operator.size, partition_groups(operator)
+    n = operator.size
+    groups = partition_groups(operator)
     if operator == Identity(n):
         return (n - 1) / math.sqrt(n)
     closed = groups is not None or singular_values(operator) is not None
@@ -100,7 +107,9 @@ def nuclear_across(operator: Operator) -> float:
         centred = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
         return float(np.sqrt(np.maximum(np.linalg.eigvalsh(centred), 0)).sum()) / math.sqrt(n)
     all_norm, along = nuclear_parts(operator)
-    return max(0.0, all_norm - along) if closed else math.sqrt(max(0.0, all_norm**2 - along**2))
+    if closed:
+        return max(0.0, all_norm - along)
+    return math.sqrt(max(0.0, all_norm**2 - along**2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +243,8 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     """Return the part of every residual space in the nuclear norm of marginals."""
     if not products:
         return {}
-    domain, query_index = products[0].domain, index_queries(products)
+    domain = products[0].domain
+    query_index = index_queries(products)
     positions = np.array([along.position for along in query_index.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
     squares = {
@@ -337,7 +347,8 @@ def _level_norms(
     """
     # All levels along an attribute have invariant spaces in common (`Part`), and tables of them the
     # products of these.
-    terms, names = _terms(products, levels_by_name), tuple(levels_by_name)
+    terms = _terms(products, levels_by_name)
+    names = tuple(levels_by_name)
     norms: dict[Names, float] = {}
     for tau in dict.fromkeys(
         itertools.chain.from_iterable(subsets(product.attributes) for product in products)
@@ -404,7 +415,9 @@ def _measured_directions(
     ):
         return None
     directions = [np.ravel_multi_index(np.ix_(*along), sizes).reshape(-1) for along in axes]
-    return directions if len(np.unique(np.concatenate(directions))) <= _MOST_JOINT else None
+    if len(np.unique(np.concatenate(directions))) <= _MOST_JOINT:
+        return directions
+    return None
 
 
 def _joint_root(
@@ -418,7 +431,8 @@ def _joint_root(
     The sum is weighted. A lower bound if M is too large.
     """
     positions = [position for position, part in enumerate(parts) if part.size != 1]
-    wide, weights = [parts[position] for position in positions], dict[tuple[int, ...], float]()
+    wide = [parts[position] for position in positions]
+    weights = dict[tuple[int, ...], float]()
     often = math.prod(part.often for part in parts)
     for levels, weight in terms.items():
         scale = weight * math.prod(
@@ -487,11 +501,10 @@ def lower_bound(
     """
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
     # measured together; loose for Laplace.
-    units = (
-        {product.measure for product in workload if product.of_units}
-        if workload.domain.measures
-        else set()
-    )
+    if workload.domain.measures:
+        units = {product.measure for product in workload if product.of_units}
+    else:
+        units = set()
     if units and (
         len(workload.measures) > 1
         or rows_in_view(workload.domain, privacy, workload.measures[0]) != privacy
@@ -540,7 +553,8 @@ def _units_that_may_be(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
     """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
-    bound, view = privacy.max_per_cell, rows_in_view(domain, privacy, measure)
+    bound = privacy.max_per_cell
+    view = rows_in_view(domain, privacy, measure)
     if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
         return [replace(view, max_per_cell=None)]
     if bound is None or view.max_per_cell is None:
@@ -564,9 +578,15 @@ def _bound_of_quantity(
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
     times = 2 if privacy.neighbours == "replace" else 1
-    unit = 2 * norm**2 if privacy.neighbours == "replace" else max(norm**2, unit_bound)
+    if privacy.neighbours == "replace":
+        unit = 2 * norm**2
+    else:
+        unit = max(norm**2, unit_bound)
     # A query has at least the noise for as many rows as a unit may have in one cell.
-    rows = privacy.max_rows if privacy.max_per_cell is None else privacy.max_per_cell.rows
+    if privacy.max_per_cell is None:
+        rows = privacy.max_rows
+    else:
+        rows = privacy.max_per_cell.rows
     if noise is Noise.DISCRETE_LAPLACE:
         # A row with entries of at least 1 has a scale of at least rows / epsilon, and the discrete
         # variance over 2 b^2 grows with b.
@@ -631,9 +651,12 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
         across = math.sqrt(max(0, squares * cells - rows**2) / (cells - 1)) / bound.rows
 
     def worth(names: Names) -> float:
-        return across if {*names} & {*bound.attributes} else along
+        if {*names} & {*bound.attributes}:
+            return across
+        return along
 
-    add_remove, norms = privacy.neighbours != "replace", dict[str | None, float]()
+    add_remove = privacy.neighbours != "replace"
+    norms = dict[str | None, float]()
     for name in workload.measures:
         products = workload.of(name)
         norms[name] = nuclear_norm(products, worth, total=add_remove)
@@ -751,7 +774,8 @@ def subset_sums(terms: Iterable[Terms], count: int) -> list[tuple[IntArray, Floa
     for term in terms:
         chosen: list[tuple[tuple[int, ...], FloatArray]] = [((), term.weights)]
         for column in range(term.sets.shape[1]):
-            outside, in_ = term.outside[:, column], term.inside[:, column]
+            outside = term.outside[:, column]
+            in_ = term.inside[:, column]
             chosen = [
                 (more, value * factor)
                 for columns, value in chosen

@@ -108,11 +108,9 @@ def block_variance(plan: Measurements, block: Block) -> float:
     variance = max(variance, _LEAST_WEIGHED)
     if any(factor.largest_square > 1 for factor in block.factors):
         return scale**2
-    return (
-        2 * scale**2
-        if plan.noise.norm == 1 and not all(factor.even for factor in block.factors)
-        else variance
-    )
+    if plan.noise.norm == 1 and not all(factor.even for factor in block.factors):
+        return 2 * scale**2
+    return variance
 
 
 def block_rows(domain: Domain, names: Names, block: Block) -> FloatArray:
@@ -170,7 +168,9 @@ def equations(plan: Measurements, quantity: Quantity, *, centred: bool = True) -
     """
 
     def counted(block: Block) -> Quantity:  # what distances from both ends add up to
-        return plan.domain.count_of(str(block.measure)) if block.ends else block.measure
+        if block.ends:
+            return plan.domain.count_of(str(block.measure))
+        return block.measure
 
     groups = [group for group in plan.alike if quantity in (group[0].measure, counted(group[0]))]
     if len({group[0].limits for group in groups if group[0].measure == quantity}) > 1:
@@ -220,7 +220,8 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         total = Block((), first.scale)
         parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
         for index in group:
-            names, size = plan.blocks[index].attributes, plan.blocks[index].rows
+            names = plan.blocks[index].attributes
+            size = plan.blocks[index].rows
             if size == 1:  # it is the total
                 continue
             factor = contrasts.setdefault(names, Factor(names, Contrasts(size)))
@@ -259,11 +260,9 @@ def centred_quantities(plan: Measurements, measure: Quantity) -> Mapping[Quantit
     With their factors.
     """
     centred = centring_midpoint(plan, measure)
-    return (
-        {measure: 1.0}
-        if centred is None
-        else {measure: 1.0, plan.domain.count_of(str(measure)): centred}
-    )
+    if centred is None:
+        return {measure: 1.0}
+    return {measure: 1.0, plan.domain.count_of(str(measure)): centred}
 
 
 def centring_midpoint(plan: Measurements, measure: Quantity) -> float | None:
@@ -337,11 +336,9 @@ class JointCells(Cells):
             tuple(axis for axis, name in enumerate(self.names) if name not in names)
             for names in tables
         ]
-        return (
-            np.stack([self.cube.sum(axis=axes) for axes in without])
-            if len(without) > 1
-            else self.cube.sum(axis=without[0])[None]
-        )
+        if len(without) > 1:
+            return np.stack([self.cube.sum(axis=axes) for axes in without])
+        return self.cube.sum(axis=without[0])[None]
 
 
 class Covariance(ABC):

@@ -36,11 +36,9 @@ def noise_variance(noise: Noise, scale: float, grid: int = 1) -> float:
     # Source: Ghosh, Roughgarden, Sundararajan 2009; Canonne, Kamath, Steinke 2020.
     fine = scale * grid
     if noise is Noise.DISCRETE_LAPLACE:
-        return (
-            0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2
-            if fine > 1e-3
-            else 2 * math.exp(-1 / fine) / grid**2
-        )
+        if fine > 1e-3:
+            return 0.5 / math.sinh(0.5 / fine) / math.sinh(0.5 / fine) / grid**2
+        return 2 * math.exp(-1 / fine) / grid**2
     if fine > 8:
         # Poisson summation: the relative error is below exp(-2 pi^2 64).
         return (fine**2 + (1 / 12 if noise is Noise.ROUNDED_GAUSSIAN else 0.0)) / grid**2
@@ -61,7 +59,9 @@ def interval_multiplier(noise: Noise, level: float) -> float:
     from statistics import NormalDist
 
     normal = NormalDist().inv_cdf(0.5 + level / 2)
-    return normal if noise.norm == 2 else max(normal, -math.log1p(-level) / math.sqrt(2))
+    if noise.norm == 2:
+        return normal
+    return max(normal, -math.log1p(-level) / math.sqrt(2))
 
 
 def ratio_interval(
@@ -120,7 +120,8 @@ class ConstrainedLeastSquares:
         # least squares on the same measurements without the columns of the rest.
         size = np.sqrt(np.diag(covariance))
         scaled = covariance / size / size[:, None]
-        inside, outside = np.flatnonzero(kept), np.flatnonzero(~kept)
+        inside = np.flatnonzero(kept)
+        outside = np.flatnonzero(~kept)
         across = np.linalg.solve(
             scaled[np.ix_(outside, outside)], scaled[np.ix_(outside, inside)]
         ).T

@@ -81,10 +81,12 @@ _MOST_STEPS = 3000
 _PATIENCE = 300
 _MOST_TURNED = 1024  # an axis of more cells keeps the basis of cells in the preconditioner
 _AT_ONCE = 2**24  # numbers
-_MOST_EXACT, _MOST_EXACT_NUMBERS = 2048, 2**28
+_MOST_EXACT = 2048
+_MOST_EXACT_NUMBERS = 2**28
 _MOST_SIMULATED = 2**26
 _MOST_COLUMNS = 2**20  # numbers in a batch of columns, which fits into the processor's cache
-_DRAWS, _DRAWN_NUMBERS = (16, 256), 2**27
+_DRAWS = (16, 256)
+_DRAWN_NUMBERS = 2**27
 _DOUBT = 1e-3
 _ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the solution's
 _SEED = 20240229
@@ -210,7 +212,8 @@ class JointBlocks:
         for factors, summed, variance in self._tables:
             cube = self._reduced(factors, summed, x)
             for axis, factor in enumerate(factors):
-                gram, moved = self._grams.get(factor), np.moveaxis(cube, axis, 0)
+                gram = self._grams.get(factor)
+                moved = np.moveaxis(cube, axis, 0)
                 cube = np.moveaxis(
                     apply_weighted_gram(factor, moved)
                     if gram is None
@@ -270,7 +273,8 @@ class JointBlocks:
         if any(
             len(factor.attributes) > 1 for factor in factors
         ):  # then no matrix acts along one axis
-            turns, diagonal = [None] * len(self.shape), self.diagonal().reshape(self.shape)
+            turns = [None] * len(self.shape)
+            diagonal = self.diagonal().reshape(self.shape)
         else:
             grams = {
                 factor: weighted_gram(factor)
@@ -305,7 +309,10 @@ class JointBlocks:
                 term = np.ones(())
                 for name, size, turn in zip(self.names, self.shape, turns, strict=True):
                     if turn is None:
-                        part = diagonals[factors_of[name]] if name in factors_of else np.ones(size)
+                        if name in factors_of:
+                            part = diagonals[factors_of[name]]
+                        else:
+                            part = np.ones(size)
                     elif name in factors_of:
                         part = np.einsum("ij,ij->j", turn, grams[factors_of[name]] @ turn)
                     else:
@@ -326,12 +333,18 @@ class JointBlocks:
         """Solve M x = b, and check the residual."""
         turn = self.preconditioner.times
         right_norm = np.maximum((b * turn(b)).sum(axis=0), 0.0)
-        goal, size = (tolerance / 2) ** 2 * right_norm, np.sqrt(right_norm)
-        x, before, worst = np.zeros_like(b), math.inf, math.inf
+        goal = (tolerance / 2) ** 2 * right_norm
+        size = np.sqrt(right_norm)
+        x = np.zeros_like(b)
+        before = math.inf
+        worst = math.inf
         # The residual that conjugate gradients update drifts from the true one by rounding, so the
         # true one is solved for again.
         for _ in range(4):
-            residual = b - self.gram(x) if before < math.inf else b
+            if before < math.inf:
+                residual = b - self.gram(x)
+            else:
+                residual = b
             residual_norm = np.sqrt(np.maximum((residual * turn(residual)).sum(axis=0), 0.0))
             worst = float(
                 np.max(
@@ -365,11 +378,13 @@ def conjugate_gradients(
 
     Each until its residual r has r^T P r of at most its goal, P an approximate inverse of M.
     """
-    x, residual = np.zeros_like(right), right.copy()
+    x = np.zeros_like(right)
+    residual = right.copy()
     turned = turn(residual)
     direction = turned.copy()
     squared = (residual * turned).sum(axis=0)
-    best, since = squared.copy(), 0
+    best = squared.copy()
+    since = 0
     for _ in range(_MOST_STEPS):
         open_ = squared > goal
         if not open_.any() or since > _PATIENCE:
@@ -389,7 +404,8 @@ def conjugate_gradients(
         )
         squared = fresh
         better = squared < best / 4
-        best, since = np.where(better, squared, best), 0 if (better & open_).any() else since + 1
+        best = np.where(better, squared, best)
+        since = 0 if (better & open_).any() else since + 1
     return x
 
 
@@ -451,12 +467,16 @@ def joint_variances(covariance: FloatArray, operators: Sequence[Operator]) -> Fl
     # matrix over the cells of the others. Intervals are differences of its prefix sums.
     remaining = covariance[None]
     for operator in operators:
-        before, n, m = len(remaining), operator.size, remaining.shape[1] // operator.size
-        cube, ends = remaining.reshape(before, n, m, n, m), interval_ends(operator)
+        before = len(remaining)
+        n = operator.size
+        m = remaining.shape[1] // operator.size
+        cube = remaining.reshape(before, n, m, n, m)
+        ends = interval_ends(operator)
         if ends is not None:
             sums = np.zeros((before, n + 1, m, n + 1, m))
             sums[:, 1:, :, 1:] = cube.cumsum(axis=1).cumsum(axis=3)
-            low, high = ends[0], ends[1] + 1
+            low = ends[0]
+            high = ends[1] + 1
             differences = (
                 sums[:, high, :, high]
                 - sums[:, low, :, high]
@@ -592,7 +612,8 @@ class DenseStructure(JointStructure):
 
 def dense_structure(domain: Domain, joint: JointBlocks) -> DenseStructure:
     """Compute the covariance as one matrix."""
-    gram, counted = np.zeros((joint.cells, joint.cells)), np.zeros((joint.cells, joint.cells))
+    gram = np.zeros((joint.cells, joint.cells))
+    counted = np.zeros((joint.cells, joint.cells))
     for block, variance in joint.blocks:
         rows = block_rows(
             domain, joint.names, replace(block, factors=tuple(filter(is_nontrivial, block.factors)))
@@ -637,7 +658,8 @@ class IterativeStructure(JointStructure):
             return
         # A random combination of all queries lies in the span, with probability 1, only if every
         # one of them does.
-        generator, operators = np.random.default_rng(_SEED), self.joint.operators(inner)
+        generator = np.random.default_rng(_SEED)
+        operators = self.joint.operators(inner)
         mixed = apply_along_axes(
             operators,
             generator.standard_normal([operator.rows for operator in operators]),
@@ -676,7 +698,8 @@ class IterativeStructure(JointStructure):
                 ]
                 variances = np.concatenate(each)
             else:  # simulated, and as large as the draws make sure
-                squares, count = np.zeros(product.rows), 0
+                squares = np.zeros(product.rows)
+                count = 0
                 for drawn in self._errors:
                     for column in drawn.T:
                         squares += (
@@ -711,7 +734,8 @@ class IterativeStructure(JointStructure):
 
         In float32, to save memory.
         """
-        generator, joint = np.random.default_rng(_SEED), self.joint
+        generator = np.random.default_rng(_SEED)
+        joint = self.joint
         draws = int(min(max(_DRAWN_NUMBERS // joint.cells, _DRAWS[0]), _DRAWS[1]))
         step = max(
             1,

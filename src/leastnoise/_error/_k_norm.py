@@ -89,7 +89,8 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
     cells = {size: [0] * (half + 1) for size in number}
     for negative in range(half // 2 + 1):
         for positive in range(negative, half - negative + 1):
-            place, often = positive + negative, 1 if positive == negative else 2
+            place = positive + negative
+            often = 1 if positive == negative else 2
             of_size = {size: counts[size][positive, negative] for size in number}
             points = often * math.prod(of_size[size] ** times for size, times in number.items())
             total[place] += points * (positive - negative) ** 2
@@ -118,7 +119,8 @@ def _square_grid(cells: int, most: int) -> WholeNumbers:
         return np.asarray((places[:, None] - places[None, :half]) ** 2)
     # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y, each of the
     # others (1 - x y) / ((1 - x) (1 - y)).
-    weak, long = binomial_column(cells - 1, most), binomial_column(cells + 2, most)
+    weak = binomial_column(cells - 1, most)
+    long = binomial_column(cells + 2, most)
     squares = np.zeros(most + 1, object)
     squares[1:] += long[:-1]
     squares[2:] += long[:-2]
@@ -135,7 +137,8 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
     # One more cell multiplies the power series by 1 + x / (1 - x) + y / (1 - y): sums of what is
     # before along both axes. Nothing is subtracted, so no digits are lost.
     grids: dict[int, tuple[FloatArray, FloatArray]] = {}
-    grid, shift = np.eye(most + 1), 0.0
+    grid = np.eye(most + 1)
+    shift = 0.0
     with np.errstate(divide="ignore"):
         for size in range(1, max(sizes) + 1):
             more = grid.copy()
@@ -144,7 +147,8 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
             if size in sizes:
                 grids[size] = np.log(more) + shift, np.log(grid) + shift
             top = float(more.max())
-            grid, shift = more / top, shift + math.log(top)
+            grid = more / top
+            shift = shift + math.log(top)
     return grids
 
 
@@ -175,7 +179,8 @@ def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
 
     That of a large scale, where the noise is nearly continuous: good enough to choose groups.
     """
-    grids, scale = _log_grids(tuple(sorted(set(sizes))), _COARSE), _COARSE / _grid_reach(sizes)
+    grids = _log_grids(tuple(sorted(set(sizes))), _COARSE)
+    scale = _COARSE / _grid_reach(sizes)
     law = _law(sizes, scale, _COARSE)
     steps = np.arange(_COARSE + 1.0)
     squares = np.maximum(np.subtract.outer(steps, steps), 0.0) ** 2
@@ -191,7 +196,9 @@ def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
     return variances
 
 
-_FINE, _FINE_CELLS = 512, 2**18  # P and Q for quantiles; fewer where tables are long
+# P and Q for quantiles; fewer where tables are long
+_FINE = 512
+_FINE_CELLS = 2**18
 _LEAST_STD = 10.0  # of a cell on a coarser grid than that of the noise
 
 
@@ -210,7 +217,8 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     reach = _grid_reach(sizes)
     is_exact = reach * float(scale) <= most
     if is_exact:
-        most, used = math.ceil(reach * float(scale)) + 1, scale
+        most = math.ceil(reach * float(scale)) + 1
+        used = scale
     else:
         used = Fraction(most / reach)
     stds = {
@@ -218,7 +226,8 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     }
     if not is_exact and min(stds.values()) < _LEAST_STD:
         return None
-    law, grids = _law(sizes, float(used), most), _log_grids(tuple(sorted(set(sizes))), most)
+    law = _law(sizes, float(used), most)
+    grids = _log_grids(tuple(sorted(set(sizes))), most)
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
     step = -0.5 if is_exact else 0.5
     return max(
@@ -237,7 +246,8 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
     def outside(reach: int) -> float:  # probability of a cell above ``reach`` or below minus it
         return 2 * float((weights[reach + 1 :] * beyond[: len(law) - reach - 1]).sum())
 
-    low, high = 0, len(law) - 1
+    low = 0
+    high = len(law) - 1
     while low < high:
         middle = (low + high) // 2
         if outside(middle) * (1 + 1e-9) <= 1 - level:
@@ -270,4 +280,6 @@ def noise_name(plan: Measurements) -> str:
     grouped = sum(map(len, plan.k_norm_groups().values()))
     if not grouped:
         return plan.noise.value
-    return "k_norm" if grouped == len(plan.blocks) else "laplace_and_k_norm"
+    if grouped == len(plan.blocks):
+        return "k_norm"
+    return "laplace_and_k_norm"

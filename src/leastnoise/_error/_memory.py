@@ -93,7 +93,8 @@ def _free_of_group(folder: str) -> int | None:
         ("memory.max", "memory.current", "inactive_file"),
         ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        most, now = _number(f"{folder}/{limit}"), _number(f"{folder}/{used}")
+        most = _number(f"{folder}/{limit}")
+        now = _number(f"{folder}/{used}")
         if most is not None and now is not None and most < 2**60:
             return max(0, most - now + (_number(f"{folder}/memory.stat", dropped) or 0))
     return None
@@ -111,7 +112,8 @@ def memory_limit() -> Iterator[None]:
         yield
         return
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    used, available = _number("/proc/self/status", "VmData"), available_memory()
+    used = _number("/proc/self/status", "VmData")
+    available = available_memory()
     if used is not None and available is not None:
         most = used * 1024 + available
         if before[0] == resource.RLIM_INFINITY or most < before[0]:

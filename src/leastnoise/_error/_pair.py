@@ -59,11 +59,13 @@ class PairAxis:
         shares, turn = np.linalg.eigh(whitened.T @ first @ whitened)
         # The largest share of the first form comes first; shares that are 0 but for rounding become
         # 0.
-        shares, outward = np.clip(shares[::-1], 0.0, 1.0), whitened @ turn[:, ::-1]
+        shares = np.clip(shares[::-1], 0.0, 1.0)
+        outward = whitened @ turn[:, ::-1]
         a, b = (np.where(share > _ZERO, share, 0.0) for share in (shares, 1 - shares))
-        projector = (
-            None if is_positive.all() else vectors[:, is_positive] @ vectors[:, is_positive].T
-        )
+        if is_positive.all():
+            projector = None
+        else:
+            projector = vectors[:, is_positive] @ vectors[:, is_positive].T
         return PairAxis(outward, (a * sizes[0], b * sizes[1]), projector)
 
     def spans(self, operator: Operator) -> bool:
@@ -133,7 +135,8 @@ class PairStructure(JointStructure):
         """
         inner, _, _ = split_product(product, self.joint.names)
         self._require_seen(inner)
-        weights, unknown = self._summed(inner), self.information <= 0
+        weights = self._summed(inner)
+        unknown = self.information <= 0
         if unknown.any():
             lost, total_weight = (
                 _contracted(cube, weights)

@@ -165,15 +165,16 @@ class ProductCells(Cells):
         new = [tau for tau in dict.fromkeys(taus) if tau not in self.components]
         if len(new) == len(taus) and not kept:
             return self._made(new)
-        computed = dict(zip(new, self._made(new), strict=True)) if new else {}
+        if new:
+            computed = dict(zip(new, self._made(new), strict=True))
+        else:
+            computed = {}
         if kept:
             self.components.update(computed)
         parts = [computed[tau] if tau in computed else self.components[tau] for tau in taus]
-        return (
-            np.array(parts)
-            if parts[0].ndim == 0
-            else np.concatenate(parts).reshape(len(parts), *parts[0].shape)
-        )
+        if parts[0].ndim == 0:
+            return np.array(parts)
+        return np.concatenate(parts).reshape(len(parts), *parts[0].shape)
 
     def _made(self, taus: Sequence[Names]) -> FloatArray:
         """Compute ``_components`` from the blocks for distinct tau."""
@@ -234,10 +235,8 @@ class ProductCells(Cells):
             split: dict[Positions, FloatArray] = {}
             name = factor.attributes[0]
             leveled = name == self.structure.leveled
-            basis, without_total = (
-                self.structure.bases[name],
-                leveled or excludes_total(factor.operator),
-            )
+            basis = self.structure.bases[name]
+            without_total = leveled or excludes_total(factor.operator)
             for tau, flat in parts.items():
                 cube = flat.reshape(factor.operator.rows, -1)
                 if not factor.even:
@@ -267,11 +266,10 @@ class ProductCells(Cells):
             tables_by_bases.setdefault(
                 tuple([id(self.structure.bases[name]) for name in self._taken(names)]), []
             ).append(number)
-        answer = (
-            np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
-            if len(tables_by_bases) > 1
-            else self._together(tables)
-        )
+        if len(tables_by_bases) > 1:
+            answer = np.empty([len(tables), *(self.sizes[name] for name in tables[0])])
+        else:
+            answer = self._together(tables)
         for numbers in tables_by_bases.values() if len(tables_by_bases) > 1 else ():
             answer[numbers] = self._together([tables[number] for number in numbers])
         if (
@@ -283,20 +281,23 @@ class ProductCells(Cells):
     def _taken(self, names: Names) -> Names:
         """Add the attribute with levels, which is in every tau."""
         level = self.structure.leveled
-        return (
-            names
-            if level is None or level in names
-            else tuple(name for name in self.sizes if name == level or name in names)
-        )
+        if level is None or level in names:
+            return names
+        return tuple(name for name in self.sizes if name == level or name in names)
 
     def _together(self, tables: Sequence[Names]) -> FloatArray:
         """Compute marginals whose attributes have the same bases in turn."""
         # Components of proper subsets are kept, because other tables need them too. That of the
         # table itself is about as large as the table, and a release of many tables would keep them
         # all.
-        level, with_levels = self.structure.leveled, [*map(self._taken, tables)]
-        width, sizes = len(with_levels[0]), [self.sizes[name] for name in with_levels[0]]
-        fixed = None if level is None else with_levels[0].index(level)
+        level = self.structure.leveled
+        with_levels = [*map(self._taken, tables)]
+        width = len(with_levels[0])
+        sizes = [self.sizes[name] for name in with_levels[0]]
+        if level is None:
+            fixed = None
+        else:
+            fixed = with_levels[0].index(level)
         parts: dict[Positions, FloatArray] = {}
         for chosen in _subsets(width):
             if fixed is None or fixed in chosen:
@@ -468,7 +469,9 @@ class ProductStructure(Structure):
         """
         if self.levels is None:
             strength = self.strength(tau)
-            return ScaledInverse(strength) if strength > 0 else None
+            if strength > 0:
+                return ScaledInverse(strength)
+            return None
         if tau not in self._inverses and tau in self.narrow:
             self._inverses[tau] = LevelInverse(self.levels, tuple(self.narrow[tau]))
         return self._inverses.get(tau)
@@ -480,7 +483,10 @@ class ProductStructure(Structure):
         and the queries along these.
         """
         along = dict(zip(product.attributes, product.operators, strict=True))
-        queries = None if self.leveled is None else along.pop(self.leveled, None)
+        if self.leveled is None:
+            queries = None
+        else:
+            queries = along.pop(self.leveled, None)
         return (
             queries or Total(1 if self.levels is None else self.levels.size),
             tuple(along),
@@ -518,11 +524,9 @@ class ProductStructure(Structure):
         listed = self._listed(
             queries, names, [np.column_stack((rows.mean, rows.residual)) for rows in each]
         )
-        return (
-            np.moveaxis(listed, 0, product.attributes.index(self.leveled))
-            if self.leveled in product.attributes
-            else listed[0]
-        )
+        if self.leveled in product.attributes:
+            return np.moveaxis(listed, 0, product.attributes.index(self.leveled))
+        return listed[0]
 
     def _listed(self, queries: Operator, names: Names, kinds: Sequence[FloatArray]) -> FloatArray:
         """Return variances from ``rows`` along every attribute.
@@ -545,14 +549,16 @@ class ProductStructure(Structure):
         if (
             len(names) == 1 and self.levels is None and product.rows <= MOST_LISTED
         ):  # takes less than finding those that are alike
-            basis, precision = (
-                self.bases[names[0]],
-                self.strength(names),
-            )  # where all variances are q G^-1 q over one precision
+            # where all variances are q G^-1 q over one precision
+            basis = self.bases[names[0]]
+            precision = self.strength(names)
             is_single_block = precision > 0 and math.isclose(
                 self.strength(()) * basis.kappa, precision, rel_tol=1e-12
             )
-            largest = basis.largest_unlisted(operators[0]) if is_single_block else None
+            if is_single_block:
+                largest = basis.largest_unlisted(operators[0])
+            else:
+                largest = None
             return Errors(
                 summed,
                 float(self.variances(product).max()) if largest is None else largest / precision,
@@ -593,9 +599,11 @@ class ProductStructure(Structure):
         if self.wide or self.levels is not None or len(products) < _MANY:
             return [None] * len(products)
         query_index = index_queries(products)
-        with_equal_rows, sums = [], []
+        with_equal_rows = []
+        sums = []
         for along in query_index.along:
-            name, operator = along.name, along.operator
+            name = along.name
+            operator = along.operator
             with_equal_rows.append(
                 operator.rows <= _MOST_SORTED
                 and self._needs(name, operator) is not None
@@ -607,16 +615,16 @@ class ProductStructure(Structure):
         errors: list[Errors | None] = [None] * len(products)
         for numbers, rows in query_index.widths:
             plain = np.array(with_equal_rows, dtype=bool)[rows].all(axis=1)
-            chosen, sets = numbers[plain].tolist(), rows[plain]
+            chosen = numbers[plain].tolist()
+            sets = rows[plain]
             if not chosen:
                 continue
-            totals, missing = np.zeros(len(sets)), np.zeros(len(sets), dtype=bool)
+            totals = np.zeros(len(sets))
+            missing = np.zeros(len(sets), dtype=bool)
             for tau in product_of((0, 1), repeat=rows.shape[1]):
                 inside = [column for column, bit in enumerate(tau) if bit]
-                strengths, term = (
-                    self._strengths(query_index.along, sets[:, inside]),
-                    np.ones(len(sets)),
-                )
+                strengths = self._strengths(query_index.along, sets[:, inside])
+                term = np.ones(len(sets))
                 for column, bit in enumerate(tau):
                     term = term * parts[sets[:, column], bit]
                 missing |= ~(strengths > 0)
@@ -633,7 +641,8 @@ class ProductStructure(Structure):
 
         Given by positions in ``along``.
         """
-        distinct, every = rows, np.arange(len(rows))
+        distinct = rows
+        every = np.arange(len(rows))
         if rows.shape[1] <= 2:  # few distinct sets, which repeat
             codes = (rows * len(along) ** np.arange(rows.shape[1])).sum(axis=1, dtype=np.int64)
             _, first, every = np.unique(codes, return_index=True, return_inverse=True)
@@ -740,7 +749,10 @@ class ProductStructure(Structure):
             parts = {name: spread[name] if name in tau else part for name, part in means.items()}
             if self.leveled is not None:
                 parts[self.leveled] = rows[self.leveled][0] @ inverse.solve(rows[self.leveled][1].T)
-            term = inverse.solve(np.ones((1, 1))) if self.leveled is None else np.ones((1, 1))
+            if self.leveled is None:
+                term = inverse.solve(np.ones((1, 1)))
+            else:
+                term = np.ones((1, 1))
             for name in names:
                 term = np.asarray(np.kron(term, parts[name]), dtype=np.float64)
             answer += term
@@ -750,10 +762,8 @@ class ProductStructure(Structure):
         if self.leveled is None:
             return ProductCells(self, measured)
         # A block that sums over the attribute with levels gets a total along it.
-        total, tables = (
-            {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))},
-            [],
-        )
+        total = {self.leveled: Factor((self.leveled,), Total(self.bases[self.leveled].size))}
+        tables = []
         for table in measured:
             factors = total | {factor.attributes[0]: factor for factor in table.block.factors}
             block = Block(

@@ -102,11 +102,9 @@ def combine_structures(
         for quantity, often in centred_quantities(plan, measure).items()
         if quantity != measure
     ]
-    return (
-        CentredSumCovariance(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
-        if counted
-        else by_quantity[measure]
-    )
+    if counted:
+        return CentredSumCovariance(by_quantity[measure], by_quantity[counted[0][0]], counted[0][1])
+    return by_quantity[measure]
 
 
 def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = ()) -> Structure:
@@ -114,10 +112,8 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
 
     From the blocks that measure one table of cells, and exact public counts of it.
     """
-    domain, tables = (
-        plan.domain,
-        [(entry.block, entry.variance) for entry in equations(plan, quantity)],
-    )
+    domain = plan.domain
+    tables = [(entry.block, entry.variance) for entry in equations(plan, quantity)]
     if not tables:
         raise UnsupportedQuery(f"The plan measures nothing of {quantity or 'the counts'}.")
     if quantity is None:
@@ -128,11 +124,10 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     is_product = True
     for factor in filter(is_nontrivial, dict.fromkeys(factors)):
         is_product &= len(factor.attributes) == 1
-        with_total = (
-            Factor(factor.attributes, Identity(factor.operator.size))
-            if contrast_strength(factor) is not None
-            else factor
-        )
+        if contrast_strength(factor) is not None:
+            with_total = Factor(factor.attributes, Identity(factor.operator.size))
+        else:
+            with_total = factor
         along.setdefault(factor.attributes[0], {})[with_total] = None
     if is_product:
         try:
@@ -156,9 +151,9 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     ):
         return pair_structure(sizes, tables)
     joint = JointBlocks.of(domain, tables)
-    return (
-        dense_structure(domain, joint) if joint.cells <= MOST_DENSE else IterativeStructure(joint)
-    )
+    if joint.cells <= MOST_DENSE:
+        return dense_structure(domain, joint)
+    return IterativeStructure(joint)
 
 
 def _product_structure(
@@ -387,10 +382,13 @@ class CentredSumCovariance(Covariance):
 
         For very many answers, a bound on the largest.
         """
-        centred, counts = self.centred.errors(product), self.counts.errors(product)
+        centred = self.centred.errors(product)
+        counts = self.counts.errors(product)
         total = centred.total + self.middle**2 * counts.total
         if not self.middle or (product.rows <= MOST_LISTED and not self.solver_cells):
-            return Errors(total, float(self.variances(product).max())) if self.middle else centred
+            if self.middle:
+                return Errors(total, float(self.variances(product).max()))
+            return centred
         return Errors(total, centred.largest + self.middle**2 * counts.largest, exact=False)
 
     def total(self, product: Product) -> float:

@@ -26,11 +26,10 @@ def undetermined_error(product: Product) -> UnsupportedQuery:
     table = " x ".join(product.attributes)
     table_name = f"the table {table}" if table else "the total"
     if product.measure is not None:
-        table_name = (
-            f"the sums of {product.measure}" + (f" by {table}" if table else "")
-            if product.of_values
-            else f"the table {product.name}"
-        )
+        if product.of_values:
+            table_name = f"the sums of {product.measure}" + (f" by {table}" if table else "")
+        else:
+            table_name = f"the table {product.name}"
     return UnsupportedQuery(
         f"The measurements do not determine {product.name}. Ask for {table_name} in the workload of a "
         "release."

@@ -51,7 +51,8 @@ from leastnoise._workload import (
 
 Label = str | int
 DRAWS = 1999  # (draws + 1) * level is whole at the levels 0.9, 0.95, 0.99
-_FEWER, _MOST_SIMULATED = 199, 2**26
+_FEWER = 199
+_MOST_SIMULATED = 2**26
 _PILOT = 200
 _MOST_QUICK = 2**22
 _MOST_NOISE = 2**31
@@ -167,10 +168,8 @@ def cumulative_counts(
     By least squares; a complement is the count behind a cell. The cells are the last axis.
     """
     answer = estimate.estimate(query.product)
-    upto, variances = (
-        query.reshape_answers(answer.values),
-        query.reshape_answers(answer.noise_std) ** 2,
-    )
+    upto = query.reshape_answers(answer.values)
+    variances = query.reshape_answers(answer.noise_std) ** 2
     complement_variances = np.zeros(upto.shape)
     if len(query.cells) > 1:
         complement_variances[..., :-1] = (
@@ -335,7 +334,8 @@ class Cdf(TabularMixin):
 
     def quantiles(self, shares: Iterable[float]) -> Quantiles:
         """Quantiles with intervals that hold all at once, together with the band."""
-        checked_shares, last = [checked_share(share) for share in shares], len(self.values) - 1
+        checked_shares = [checked_share(share) for share in shares]
+        last = len(self.values) - 1
         cells = [
             [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
             for share in checked_shares
@@ -371,15 +371,23 @@ def _interpolate_quantiles(
         cell_ranges: each share with the first and the last cell that its quantile may lie in.
         clips: whether the first and the last cell also count values beyond the bounds.
     """
-    quantiles, listed_ranges = [], list(cell_ranges)
+    quantiles = []
+    listed_ranges = list(cell_ranges)
     for at in np.ndindex(shares.shape[:-1]):
         group = tuple(names[index] for names, index in zip(labels, at, strict=True))
         for share, (first, last) in listed_ranges:
             cell = min(int(np.searchsorted(shares[at], share)), len(ends) - 1)
-            before = float(shares[at][cell - 1]) if cell else 0.0
+            if cell:
+                before = float(shares[at][cell - 1])
+            else:
+                before = 0.0
             rise = float(shares[at][cell]) - before
-            inside = min(1.0, max(0.0, (share - before) / rise)) if rise > 0 else 1.0
-            low, high = float(ends[first[at], 0]), float(ends[last[at], 1])
+            if rise > 0:
+                inside = min(1.0, max(0.0, (share - before) / rise))
+            else:
+                inside = 1.0
+            low = float(ends[first[at], 0])
+            high = float(ends[last[at], 1])
             value = min(
                 max(float(ends[cell, 0] + inside * (ends[cell, 1] - ends[cell, 0])), low), high
             )
@@ -461,12 +469,11 @@ def cdf(
         else _union_bound_widths(estimate, query, level)
     )
     counts = _join_complements(upto)
-    floor, ceiling = (
-        np.maximum(counts - factor * width, 0.0),
-        np.maximum(counts + factor * width, 0.0),
-    )
+    floor = np.maximum(counts - factor * width, 0.0)
+    ceiling = np.maximum(counts + factor * width, 0.0)
     cells = upto.shape[-1]
-    low, high = np.ones(upto.shape), np.ones(upto.shape)
+    low = np.ones(upto.shape)
+    high = np.ones(upto.shape)
     low[..., :-1] = _safe_share(floor[..., : cells - 1], ceiling[..., cells:])
     high[..., :-1] = _safe_share(ceiling[..., : cells - 1], floor[..., cells:], empty=1.0)
     low = np.maximum.accumulate(low, axis=-1)
@@ -549,12 +556,12 @@ def minimal_draws(estimate: Estimate, level: float) -> int:
     measured = estimate.observation.measurements
     rows = sum(measured.blocks[entry.index].rows for entry in equations(measured, None))
     draws = max(_FEWER, _least_draws(level))
-    return (
-        draws
-        if rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
+    if (
+        rows * (draws + min(_PILOT, draws)) <= _MOST_QUICK
         and not estimate.covariance_of(None).solver_cells
-        else 0
-    )
+    ):
+        return draws
+    return 0
 
 
 def simulated_noise(
@@ -575,11 +582,10 @@ def simulated_noise(
             "Ask for fewer draws."
         )
 
-    linear = (
-        estimate.linear(product)
-        if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR
-        else None
-    )
+    if 0 < rows < draws and rows * product.rows <= _MOST_LINEAR:
+        linear = estimate.linear(product)
+    else:
+        linear = None
     generator = np.random.default_rng(seed)
     for _ in range(draws):
         values: list[IntArray] = [np.zeros(block.rows, dtype=np.int64) for block in plan.blocks]
@@ -648,21 +654,20 @@ def quantiles(
     """
     estimate = estimate_of(source)
     measured = estimate.observation.measurements
-    query, checked_shares = (
-        cumulative_query(measured.domain, attribute, where or {}, by),
-        [checked_share(share) for share in shares],
-    )
-    times, half = interval_multiplier(measured.noise, checked_level(level)), 0.5 / measured.grid
+    query = cumulative_query(measured.domain, attribute, where or {}, by)
+    checked_shares = [checked_share(share) for share in shares]
+    times = interval_multiplier(measured.noise, checked_level(level))
+    half = 0.5 / measured.grid
     upto, variances, complement_variances = cumulative_counts(estimate, query)
     shown = rising_share(upto, np.maximum(variances, 1e-24 * max(1.0, float(variances.max()))))
-    cells, last_cell = [], upto.shape[-1] - 1
+    cells = []
+    last_cell = upto.shape[-1] - 1
     for share in checked_shares:
         difference, spread = quantile_difference(upto, variances, complement_variances, share)
         margin = times * np.sqrt(spread) + half
-        may, before = (
-            difference + margin >= 0,
-            (difference - margin < 0)[..., :last_cell],
-        )  # by cells: the quantile may lie there, or lies behind
+        # by cells: the quantile may lie there, or lies behind
+        may = difference + margin >= 0
+        before = (difference - margin < 0)[..., :last_cell]
         first = np.where(may.any(axis=-1), may.argmax(axis=-1), last_cell)
         last = np.where(before, np.arange(1, last_cell + 1), 0).max(axis=-1, initial=0)
         cells.append((share, (first, np.maximum(first, last))))

@@ -57,7 +57,8 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._workload import Product, queries
 
-_MOST_EDGES, _ROWS = 2**12 + 1, 2**9
+_MOST_EDGES = 2**12 + 1
+_ROWS = 2**9
 
 
 def chunks(length: int, most: int) -> Iterator[slice]:
@@ -70,7 +71,9 @@ def operator_of(product: Product, size: int) -> Operator:
 
     The total if the product does not name it.
     """
-    return product.operators[0] if product.attributes else Total(size)
+    if product.attributes:
+        return product.operators[0]
+    return Total(size)
 
 
 def answers_of(product: Product, cells: FloatArray) -> FloatArray:
@@ -85,7 +88,9 @@ def spread_evenly(counts: FloatArray, lengths: IntArray) -> FloatArray:
 
 def starts_of(operator: Operator) -> IntArray:
     """Return the first cells of the runs that the queries do not tell apart."""
-    return operator.starts if isinstance(operator, Coarse) else np.arange(operator.size)
+    if isinstance(operator, Coarse):
+        return operator.starts
+    return np.arange(operator.size)
 
 
 def variances_of(
@@ -103,18 +108,18 @@ def variances_of(
     operator = operator_of(product, size)
     ends = interval_ends(operator)
     if ends is None:
-        sums, matrix = up_to(np.arange(size + 1)), dense(operator).astype(np.float64)
+        sums = up_to(np.arange(size + 1))
+        matrix = dense(operator).astype(np.float64)
         rows = (matrix[part] @ (sums[1:] - sums[:-1]) for part in chunks(len(matrix), _ROWS))
     else:
-        low, high = ends[0], ends[1] + 1
+        low = ends[0]
+        high = ends[1] + 1
         rows = (up_to(high[part]) - up_to(low[part]) for part in chunks(len(low), _ROWS))
         edges, indices = np.unique(np.concatenate([low, high]), return_inverse=True)
         if len(edges) <= _MOST_EDGES and len(edges) < len(low):
-            of_edges, first, last = (
-                covariance(up_to(edges)),
-                indices[: len(low)],
-                indices[len(low) :],
-            )
+            of_edges = covariance(up_to(edges))
+            first = indices[: len(low)]
+            last = indices[len(low) :]
             edge_variances = np.diagonal(of_edges, axis1=-2, axis2=-1)
             spread = (
                 edge_variances[..., first]
@@ -205,16 +210,15 @@ def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePoste
 
     The first block measured them.
     """
-    plan, block, values = (
-        observation.measurements,
-        observation.measurements.blocks[0],
-        observation.values[0],
-    )
+    plan = observation.measurements
+    block = observation.measurements.blocks[0]
+    values = observation.values[0]
     (factor,) = block.factors
     tree = factor.operator
     if not isinstance(tree, Tree):
         raise TypeError(tree)
-    squares, halving = factor.weights.astype(np.float64) ** 2, HalvingTree(tree.size)
+    squares = factor.weights.astype(np.float64) ** 2
+    halving = HalvingTree(tree.size)
     tree_inverse = TreeInverse(tree, squares)
     vector = halving.differences(
         tree_inverse.solve(apply_transpose(tree, squares * values / plan.grid))
@@ -222,7 +226,10 @@ def shrunk_levels(observation: Observation) -> tuple[HalvingTree, ShrinkagePoste
     noise = halving.noise(
         block_variance(plan, block) * tree_inverse.variances(Ranges(tree.size, *halving.blocks()))
     )
-    tail = float(block.scale) / int(factor.weights[-1]) if plan.noise.norm == 1 else None
+    if plan.noise.norm == 1:
+        tail = float(block.scale) / int(factor.weights[-1])
+    else:
+        tail = None
     return halving, shrink(halving, vector, noise, tail)
 
 
@@ -257,19 +264,14 @@ class Posterior:
         if not isinstance(factor.operator, Coarse):
             raise TypeError(factor.operator)
         halving, first = shrunk_levels(observation)
-        sums, ends = (
-            halving.up_to(np.append(factor.operator.starts, factor.operator.size)),
-            interval_ends(factor.operator.operator),
-        )
-        counts = (
-            dense(factor.operator.operator) @ (sums[1:] - sums[:-1])
-            if ends is None
-            else sums[ends[1] + 1] - sums[ends[0]]
-        )
-        rows, noise = (
-            csr_matrix(counts),
-            block_variance(measurements, block) / factor.weights.astype(np.float64) ** 2,
-        )
+        sums = halving.up_to(np.append(factor.operator.starts, factor.operator.size))
+        ends = interval_ends(factor.operator.operator)
+        if ends is None:
+            counts = dense(factor.operator.operator) @ (sums[1:] - sums[:-1])
+        else:
+            counts = sums[ends[1] + 1] - sums[ends[0]]
+        rows = csr_matrix(counts)
+        noise = block_variance(measurements, block) / factor.weights.astype(np.float64) ** 2
         inverse = np.linalg.inv(
             (rows.multiply(first.variances) @ rows.T).toarray() + np.diag(noise)
         )
@@ -349,7 +351,9 @@ class Posterior:
 
 _FREE = 4  # a level of so few blocks teaches no prior
 _CLEAR = 1e-6  # a posterior variance nearer to the noise than this part of it changes nothing
-_DRAWS, _SEED = 3, 20_261_126  # simulations with added noise
+# simulations with added noise
+_DRAWS = 3
+_SEED = 20_261_126
 # squared standard errors, summed over all differences, at which the equations count as solved
 _NEAR = 1e-10
 
@@ -367,7 +371,10 @@ def runs_of(measurements: Measurements) -> tuple[IntArray, HalvingTree, Product]
         for factor in block.factors
         if is_nontrivial(factor)
     ]
-    starts = runs[0] if len({each.tobytes() for each in runs}) == 1 else np.arange(size)
+    if len({each.tobytes() for each in runs}) == 1:
+        starts = runs[0]
+    else:
+        starts = np.arange(size)
     halving = HalvingTree(len(starts), np.diff(starts, append=size))
     first, last = halving.blocks()
     operator = Ranges(size, starts[first], np.append(starts, size)[last + 1] - 1)
@@ -402,13 +409,15 @@ class SmoothedEstimate:
     @staticmethod
     def of(observation: Observation) -> "SmoothedEstimate":
         """Smooth the observation of one step along one attribute."""
-        measurements, random = observation.measurements, np.random.default_rng(_SEED)
+        measurements = observation.measurements
+        random = np.random.default_rng(_SEED)
         stds = [
             measurements.grid * math.sqrt(block_variance(measurements, block))
             for block in measurements.blocks
         ]
         plain, joint, least, means = posterior_means(observation)
-        gone, follows = means - least, 0.0
+        gone = means - least
+        follows = 0.0
         for _ in range(_DRAWS):
             added = [
                 np.rint(std * random.standard_normal(len(value)))
@@ -433,7 +442,8 @@ class SmoothedEstimate:
 
         The intervals hold the truth whatever was shrunk.
         """
-        values, plain = answers_of(product, self.cells), self.plain.estimate(product)
+        values = answers_of(product, self.cells)
+        plain = self.plain.estimate(product)
         return Answer(values, plain.noise_std, np.abs(values - plain.values), centre=plain.values)
 
 
@@ -441,20 +451,23 @@ def posterior_means(
     observation: Observation,
 ) -> tuple[Estimate, JointBlocks, FloatArray, FloatArray]:
     """Return least squares, its joint form, its cells and posterior means."""
-    measurements, plain = observation.measurements, Estimate(observation)
+    measurements = observation.measurements
+    plain = Estimate(observation)
     joint = JointBlocks.of(
         measurements.domain,
         [(entry.block, entry.variance) for entry in equations(measurements, None)],
     )
     starts, halving, blocks = runs_of(measurements)
-    lengths, estimated = np.diff(starts, append=joint.cells), plain.estimate(blocks)
-    counts, variances = estimated.values[: len(starts)], estimated.noise_std**2
-    vector, noise = halving.differences(counts), halving.noise(variances)
-    tail = (
-        float(np.sqrt(np.median(variances[: len(starts)]) / 2))
-        if measurements.noise.norm == 1
-        else None
-    )
+    lengths = np.diff(starts, append=joint.cells)
+    estimated = plain.estimate(blocks)
+    counts = estimated.values[: len(starts)]
+    variances = estimated.noise_std**2
+    vector = halving.differences(counts)
+    noise = halving.noise(variances)
+    if measurements.noise.norm == 1:
+        tail = float(np.sqrt(np.median(variances[: len(starts)]) / 2))
+    else:
+        tail = None
     shrunk = shrink(halving, vector, noise, tail)
     pilots = zip(*map(halving.levels, (vector, shrunk.means, shrunk.variances, noise)), strict=True)
     precision, pull = np.concatenate(
@@ -496,16 +509,13 @@ def level_prior(
     # If the posteriors are right, measured differences lie as far from their means as the noise
     # that these take away. Where they lie further, all means of the level are moved back by the
     # same part of the way: the factor of least risk by Stein's unbiased estimate.
-    has_noise, before = noise > 0, np.where(noise > 0, noise, 1.0)
-    total_reduction, away = (
-        (1 - posterior_noise / before)[has_noise].sum(),
-        ((part - mean) ** 2 / before)[has_noise].sum(),
-    )
+    has_noise = noise > 0
+    before = np.where(noise > 0, noise, 1.0)
+    total_reduction = (1 - posterior_noise / before)[has_noise].sum()
+    away = ((part - mean) ** 2 / before)[has_noise].sum()
     shrink_factor = min(1.0, total_reduction / max(away, 1e-9))
-    mean, posterior_noise = (
-        part + shrink_factor * (mean - part),
-        shrink_factor * posterior_noise + (1 - shrink_factor) * noise,
-    )
+    mean = part + shrink_factor * (mean - part)
+    posterior_noise = shrink_factor * posterior_noise + (1 - shrink_factor) * noise
     lessened = (posterior_noise < (1 - _CLEAR) * noise) & (len(part) > _FREE)
     before = np.where(lessened, noise, 1.0)
     after = np.where(lessened, np.maximum(posterior_noise, _CLEAR * before), 1.0)

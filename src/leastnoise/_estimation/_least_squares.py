@@ -54,10 +54,9 @@ class OneSidedBounds:
     most_std: FloatArray
 
 
-_ROUNDING, _RELATIVE_ROUNDING = (
-    2.0**-20,
-    2.0**-44,
-)  # what floating point may have added to a whole number: rows, and part of the largest value
+# what floating point may have added to a whole number: rows, and part of the largest value
+_ROUNDING = 2.0**-20
+_RELATIVE_ROUNDING = 2.0**-44
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,11 +86,9 @@ class Answer:
     @property
     def std(self) -> FloatArray:
         """Standard errors of both parts together, as far as they are known."""
-        return (
-            self.noise_std
-            if self.approximation_std is None
-            else np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
-        )
+        if self.approximation_std is None:
+            return self.noise_std
+        return np.hypot(self.noise_std, np.nan_to_num(self.approximation_std))
 
     def reaches(self, times: float, once: float, half_step: float) -> tuple[FloatArray, FloatArray]:
         """Return how far intervals reach below and above the values.
@@ -100,7 +97,8 @@ class Answer:
         """
         half = np.where(self.std > 0, half_step, 0.0)
         if self.centre is not None:
-            plain, moved = times * self.noise_std + half, self.values - self.centre
+            plain = times * self.noise_std + half
+            moved = self.values - self.centre
             return np.maximum(plain + moved, 0.0), np.maximum(plain - moved, 0.0)
         margin = times * self.std + half
         if self.sides is None:
@@ -184,7 +182,8 @@ class Estimate:
     def solved_cells(self, quantity: str | None) -> Cells:
         """Return the cells that explain best what was measured of a quantity."""
         if quantity not in self._cells:
-            measurements, values = self.observation.measurements, self.observation.values
+            measurements = self.observation.measurements
+            values = self.observation.values
             parts = equations(measurements, quantity)
             measured = [
                 NoisyBlock(
@@ -222,7 +221,9 @@ class Estimate:
                     size = self.observation.measurements.domain.kind(name).size
                     cube = np.repeat(np.expand_dims(cube / size, axis), size, axis)
             cells = np.asarray(cells + often * cube)
-        return with_exact_sums(cells, names, self.public) if measure is None else cells
+        if measure is None:
+            return with_exact_sums(cells, names, self.public)
+        return cells
 
     def estimate(self, product: Product) -> Answer:
         """Return the least squares answers to one product.
@@ -331,11 +332,9 @@ def estimate_products(estimator: Estimator, products: Sequence[Product]) -> Iter
 
     Computed at once if that is quicker.
     """
-    return (
-        estimator.answers(products)
-        if isinstance(estimator, Estimate)
-        else map(estimator.estimate, products)
-    )
+    if isinstance(estimator, Estimate):
+        return estimator.answers(products)
+    return map(estimator.estimate, products)
 
 
 Said: TypeAlias = tuple[str, Mapping[str, object]]
@@ -400,11 +399,9 @@ class Outcome:
 
     @cached_property
     def _estimator(self) -> Estimator:
-        return (
-            self.least_squares()
-            if self.finding.linear
-            else self.finding.estimator(self.observation)
-        )
+        if self.finding.linear:
+            return self.least_squares()
+        return self.finding.estimator(self.observation)
 
     def estimator(self) -> Estimator:
         """Return the estimator of the answers.

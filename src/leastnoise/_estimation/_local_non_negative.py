@@ -32,7 +32,9 @@ from leastnoise._families import apply_along_axes
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import Product, table_of_all_cells
 
-_LEAST_ROUNDS, _MOST_ROUNDS, _ROUNDS_OF_CELLS = 30, 2000, 2**27
+_LEAST_ROUNDS = 30
+_MOST_ROUNDS = 2000
+_ROUNDS_OF_CELLS = 2**27
 _EXACT = 1e-9  # the gain of a round, of the whole, at which no further one is tried
 
 
@@ -164,7 +166,8 @@ def locally_non_negative(
     # raised on average, others lowered. Standard errors of the unbiased answers do not apply. Where
     # the estimate has no negative cell it is returned as it is, after no rounds. An estimated total
     # of at most 0 gives zeros.
-    requested, domain = list(dict.fromkeys(tables)), estimate.observation.measurements.domain
+    requested = list(dict.fromkeys(tables))
+    domain = estimate.observation.measurements.domain
     wide = [names for names in requested if not any(set(names) < set(other) for other in requested)]
     unbiased: dict[Names, FloatArray] = {}
     for names in wide:
@@ -286,7 +289,8 @@ def _nearest(
         # by.
         return float(multipliers @ (slopes + before)) / 2, slopes
 
-    before, vector = cells(unbiased), unbiased
+    before = cells(unbiased)
+    vector = unbiased
     if before.min() < 0:
         rounds = min(rounds, max(_LEAST_ROUNDS, _ROUNDS_OF_CELLS // len(before)))
         descent = minimize(

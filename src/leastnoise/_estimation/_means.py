@@ -167,8 +167,10 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
     summed, counted = (
         queries(plan.domain, sets, sum=amount).products[0] for amount in (measure, number)
     )
-    above, below = estimate.estimate(summed), estimate.estimate(counted)
-    sums, counts = above.values, below.values
+    above = estimate.estimate(summed)
+    below = estimate.estimate(counted)
+    sums = above.values
+    counts = below.values
     times = interval_multiplier(plan.noise, level)
     # Sums less ``apart`` times the counts have errors that are uncorrelated with those of the
     # counts.
@@ -244,7 +246,9 @@ def _weighted_advice(plan: Measurements, measure: str) -> str:
         if isinstance(kind, Weighted) and kind.of == measures.get(measure) and equations(plan, name)
     ]
     names = " or ".join(f'"{name}"' for name in weighted)
-    return f"Weighted ones were measured: ask for means of {names}." if names else ""
+    if names:
+        return f"Weighted ones were measured: ask for means of {names}."
+    return ""
 
 
 @one_thread()
@@ -283,22 +287,23 @@ def changes(
     >>> ln.changes(ln.release(plan, visits, seed=7), "month", 1).frame("pandas")["ratio"].round(1).tolist()
     [1.2, 0.6]
     """
-    estimate, level = estimate_of(source), checked_level(level)
+    estimate = estimate_of(source)
+    level = checked_level(level)
     plan = estimate.observation.measurements
     sets = groups_of(plan.domain, by, "the groups of changes")
     change_product = queries(plan.domain, {**sets, along: change(periods)}).products[0]
-    moved, labels = (
-        estimate.estimate(change_product),
-        [*map(str, plan.domain.kind(along).regular_labels)],
-    )
+    moved = estimate.estimate(change_product)
+    labels = [*map(str, plan.domain.kind(along).regular_labels)]
     ends = [
         ranges([(label, label) for label in part]) for part in (labels[:-periods], labels[periods:])
     ]
     before, after = (
         estimate.estimate(queries(plan.domain, {**sets, along: end}).products[0]) for end in ends
     )
-    times, step = interval_multiplier(plan.noise, level), 0.5 / plan.grid
-    earlier, later = before.noise_std**2, after.noise_std**2
+    times = interval_multiplier(plan.noise, level)
+    step = 0.5 / plan.grid
+    earlier = before.noise_std**2
+    later = after.noise_std**2
     shared = (earlier + later - moved.noise_std**2) / 2  # the covariance
     slope = np.divide(shared, earlier, out=np.zeros_like(earlier), where=earlier > 0)
     residual_variance = np.maximum(later - slope * shared, 0.0)

@@ -26,18 +26,22 @@ from leastnoise._estimation._non_negative import onto_simplex
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 
 KINDS = 100
-_STEP, _SPREAD, _SEED = 0.05, 0.2, 20_261_124
-_LEAST_ROUNDS, _LAST_ROUNDS, _EVERY = 60, 250, 10
-ROUNDS, MORE_ROUNDS = (
-    300,
-    1500,
-)  # at most: if answers are moved towards what was measured, and if the model stands alone
-_RAISED, _LOWERED, _STALLED = (
-    1.25,
-    0.85,
-    0.01,
-)  # factors of the penalty; it is lowered if residuals fall by less in ten rounds
-_LEAST_PENALTY, _MOST_PENALTY = 0.003, 10.0  # over the first one
+_STEP = 0.05
+_SPREAD = 0.2
+_SEED = 20_261_124
+_LEAST_ROUNDS = 60
+_LAST_ROUNDS = 250
+_EVERY = 10
+# at most: if answers are moved towards what was measured, and if the model stands alone
+ROUNDS = 300
+MORE_ROUNDS = 1500
+# factors of the penalty; it is lowered if residuals fall by less in ten rounds
+_RAISED = 1.25
+_LOWERED = 0.85
+_STALLED = 0.01
+# over the first one
+_LEAST_PENALTY = 0.003
+_MOST_PENALTY = 10.0
 _CLEAR = 0.7  # of the universal threshold sqrt(2 log n): what noise alone hardly exceeds
 _FLOOR = 0.05  # this part of the noise, spread over all cells, is the least count of a cell
 _SHIFTS = 16
@@ -95,11 +99,10 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
     """
     # Source: translation-invariant thresholding in a Haar basis, Coifman and Donoho 1995.
     size = len(counts)
-    smooth = (
-        np.asarray(counts, dtype=np.float64)
-        if size < _SHIFTS
-        else _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
-    )
+    if size < _SHIFTS:
+        smooth = np.asarray(counts, dtype=np.float64)
+    else:
+        smooth = _thresholded(counts, std * _CLEAR * math.sqrt(2 * math.log(size)))
     cells = np.maximum(onto_simplex(smooth, max(total, 1.0)), _FLOOR * std / size)
     return np.asarray(cells / cells.sum())
 
@@ -107,10 +110,12 @@ def smoothed_shares(counts: FloatArray, std: float, total: float) -> FloatArray:
 def _thresholded(counts: FloatArray, threshold: float) -> FloatArray:
     size = len(counts)
     padded_size = 1 << (size - 1).bit_length()
-    smooth, shifts = np.zeros(size), range(0, padded_size, padded_size // _SHIFTS)
+    smooth = np.zeros(size)
+    shifts = range(0, padded_size, padded_size // _SHIFTS)
     for shift in shifts:
         cells = (np.arange(size) + shift) % padded_size
-        sums, steps = np.zeros(padded_size), []
+        sums = np.zeros(padded_size)
+        steps = []
         sums[cells] = counts
         while len(sums) > 1:
             step = (sums[0::2] - sums[1::2]) / math.sqrt(2)
@@ -174,12 +179,11 @@ def _side_by_side(
         For each the parts along every axis, the counts of shape (cells of all axes but the last,
         cells of the last), and the rows in units of noise for every cell of the last axis.
     """
-    joined, first_parts = [], []
+    joined = []
+    first_parts = []
     for table in tables:
-        parts, counts = (
-            list(zip(table.attributes, table.starts, strict=True)),
-            table.counts / table.std,
-        )
+        parts = list(zip(table.attributes, table.starts, strict=True))
+        counts = table.counts / table.std
         if len(parts) == 2:
             first_parts.append(
                 (
@@ -202,7 +206,9 @@ def _side_by_side(
         common = max(used, key=lambda key: (used[key], key))
         with_it = [table for table in first_parts if common in table[0]]
         first_parts = [table for table in first_parts if common not in table[0]]
-        other_parts, columns, scales = [], [], []
+        other_parts = []
+        columns = []
+        scales = []
         for keys, counts, scale in with_it:
             (other,) = (key for key in keys if key != common)
             other_parts.append((other[0], keys[other]))
@@ -247,7 +253,9 @@ class _Fit:
             sum(math.log(total / table.std) for table in tables) / max(len(tables), 1)
         )
         self.tables: list[tuple[_Rows, FloatArray, FloatArray]] = []
-        begins, ends, stacked = [], [], 0
+        begins = []
+        ends = []
+        stacked = 0
         for axes, counts, scales in _side_by_side(tables, total):
             lengths = [sum(len(starts) for _, starts in axis) for axis in axes]
             cuts = np.cumsum([stacked, *lengths]).tolist()
@@ -266,7 +274,9 @@ class _Fit:
         # A bin is the difference of two sums from the first cell on; the slope of a bin is that of
         # all its cells.
         self.begins, self.ends = np.concatenate(begins), np.concatenate(ends)
-        rows, ones, shape = np.arange(stacked), np.ones(stacked), (len(self.prior) + 1, stacked)
+        rows = np.arange(stacked)
+        ones = np.ones(stacked)
+        shape = (len(self.prior) + 1, stacked)
         self.spread = csr_array((ones, (self.begins, rows)), shape) - csr_array(
             (ones, (self.ends, rows)), shape
         )
@@ -290,7 +300,10 @@ class _Fit:
 
         Along the distributions (without the factor of shares) and the shares.
         """
-        parts, pulls, pull, squares = self.parts, self.pulls, np.zeros(self.kinds), 0.0
+        parts = self.parts
+        pulls = self.pulls
+        pull = np.zeros(self.kinds)
+        squares = 0.0
         np.cumsum(along, axis=0, out=self.sums[1:])
         np.take(self.sums, self.ends, axis=0, out=parts, mode="clip")  # which needs no copy
         np.subtract(
@@ -310,7 +323,8 @@ class _Fit:
             if len(rows) == 2:
                 pulls[rows[0]] = gap_sums
             elif len(rows) == 3:
-                leading, middle = parts[rows[0]], parts[rows[1]]
+                leading = parts[rows[0]]
+                middle = parts[rows[1]]
                 gap_sums = gap_sums.reshape(len(leading), len(middle), self.kinds)
                 pulls[rows[0]] = np.einsum("abk,bk->ak", gap_sums, middle)
                 pulls[rows[1]] = np.einsum("abk,ak->bk", gap_sums, leading)
@@ -352,10 +366,16 @@ class _Fit:
         First of one step size, then of falling sizes.
         """
         first = self.scale
-        penalty, last, end, residual_history = first, math.inf, None, []
+        penalty = first
+        last = math.inf
+        end = None
+        residual_history = []
         residual = math.inf
         while end is None or self.rounds - end < _LAST_ROUNDS:
-            falling = 1.0 if end is None else max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
+            if end is None:
+                falling = 1.0
+            else:
+                falling = max(1 - (self.rounds - end) / _LAST_ROUNDS, 0.02)
             residual = self.round(penalty, _STEP * falling)
             if self.rounds % _EVERY == 0:
                 if residual < RESIDUAL:

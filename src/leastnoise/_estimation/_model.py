@@ -61,7 +61,9 @@ from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.measurements import Observation
 from leastnoise._workload import Product, identity, table_of_all_cells
 
-_REFITS, _ROUNDS, _SEED = 3, 150, 20_261_125
+_REFITS = 3
+_ROUNDS = 150
+_SEED = 20_261_125
 # relative standard error of a share that is modelled but not measured: typical of real tables
 _UNSEEN = 0.5
 # for intervals this part of a bin is spread evenly over its cells, the rest as in the model
@@ -70,7 +72,9 @@ _SIZES = 4.0 ** np.arange(-1, 12)  # rows of a cell that divide the classes of c
 MOST_RECORDS = 2**27
 # subtracted from the kept part of residuals: less is not worth its noise where the model is right
 _NOT_KEPT = 0.1
-_MOST_CELLS, _LEAST_STD = 2**20, 1e-3  # of a table that a model is fitted to afterwards
+# of a table that a model is fitted to afterwards
+_MOST_CELLS = 2**20
+_LEAST_STD = 1e-3
 _WAYS = (
     0.0,
     0.25,
@@ -79,10 +83,9 @@ _WAYS = (
     0.9,
 )  # parts of the way from least squares to the model that are tried
 _REDRAWN = 100
-_MET, _FITTED = (
-    0.25,
-    2,
-)  # public counts are fitted as if they had this part of the noise, with at most so many attributes
+# public counts are fitted as if they had this part of the noise, with at most so many attributes
+_MET = 0.25
+_FITTED = 2
 # where errors are spread over cells, each counts as at least this part of the average cell
 _EVEN = 0.25
 
@@ -155,15 +158,14 @@ class NoisyTables:
         """
         precision = np.array([1 / (table.std**2 * table.counts.size) for table in tables])
         total = float(precision @ [table.counts.sum() for table in tables] / precision.sum())
-        total_std, exact = 1 / math.sqrt(precision.sum()), list[NoisyTable]()
+        total_std = 1 / math.sqrt(precision.sum())
+        exact = list[NoisyTable]()
         if public:
             least = _MET * float(np.median([table.std for table in tables]))
             tables = [replace(table, std=max(table.std, least)) for table in tables]
-            total, total_std, exact = (
-                float(public[0].rows),
-                0.0,
-                _interval_tables(public, names, least),
-            )
+            total = float(public[0].rows)
+            total_std = 0.0
+            exact = _interval_tables(public, names, least)
         every = [table for table in [*tables, *exact] if len(table.attributes) == 1]
         one_way_tables = {
             table.attributes[0]: table
@@ -373,11 +375,12 @@ class ModelEstimator:
         if index is None or not self._moves:
             return cells
         table = self.measured.tables[index]
-        fit, size = (
-            self.measured.total * _bin_shares(mixture, table),
-            np.searchsorted(_SIZES, self.measured.total * _bin_shares(self.mixture, table)),
-        )
-        residuals = table.counts - fit if noise is None else table.counts + noise[index] - fit
+        fit = self.measured.total * _bin_shares(mixture, table)
+        size = np.searchsorted(_SIZES, self.measured.total * _bin_shares(self.mixture, table))
+        if noise is None:
+            residuals = table.counts - fit
+        else:
+            residuals = table.counts + noise[index] - fit
         return cells * _over_cells(
             1 + self._shrinkage[len(names) - 1][size] * residuals / np.maximum(fit, 1e-12),
             table,
@@ -402,11 +405,9 @@ class ModelEstimator:
     @cached_property
     def _tables(self) -> LocallyNonNegative:
         """The published tables: never negative, and in agreement."""
-        names, parts, precision = (
-            self.measured.names,
-            dict[Names, FloatArray](),
-            dict[Names, float](),
-        )
+        names = self.measured.names
+        parts = dict[Names, FloatArray]()
+        precision = dict[Names, float]()
         several = [(name,) for name in names if any(name in table for table in self.asked)]
         pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
         for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
@@ -427,14 +428,18 @@ class ModelEstimator:
 
         Model errors are those of cells of similar size.
         """
-        names, measured = product.attributes, self.measured
+        names = product.attributes
+        measured = self.measured
         modelled = apply_along_axes(product.operators, self._cells(names, self.mixture))
         moved = [
             apply_along_axes(product.operators, self._cells(names, refit, more)) - modelled
             for refit, more in self._refits
         ]
         within = self._moves and any(set(names) <= set(table) for table in self.asked)
-        table = self._tables.marginal if within else partial(self.measured.counts, self.mixture)
+        if within:
+            table = self._tables.marginal
+        else:
+            table = partial(self.measured.counts, self.mixture)
         values = apply_along_axes(
             product.operators, apply_public_facts(table, names, self.impossible, self.public)
         )
@@ -457,10 +462,8 @@ class ModelEstimator:
         if not names:
             return np.zeros(product.shape)
         cells = self.measured.counts(self.mixture, names)
-        index, missed = (
-            self._indices.get(tuple(self.measured.names.index(name) for name in names)),
-            self._model_error,
-        )
+        index = self._indices.get(tuple(self.measured.names.index(name) for name in names))
+        missed = self._model_error
         untold = cells + np.square(_UNSEEN * cells)
         if index is None:
             cells = (
@@ -523,11 +526,10 @@ def _apply_public_facts(
         == 0
     )
     is_public = never | any(table.determines(product) for table in public)
-    missed = (
-        None
-        if answer.approximation_std is None
-        else np.where(is_public, 0.0, answer.approximation_std)
-    )
+    if answer.approximation_std is None:
+        missed = None
+    else:
+        missed = np.where(is_public, 0.0, answer.approximation_std)
     return Answer(
         np.where(never, 0.0, answer.values), np.where(is_public, 0.0, answer.noise_std), missed
     )
@@ -546,10 +548,8 @@ class ShrunkToModel:
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
-        attributes, domain = (
-            {*chain.from_iterable(self.tables)},
-            self.least_squares.observation.measurements.domain,
-        )
+        attributes = {*chain.from_iterable(self.tables)}
+        domain = self.least_squares.observation.measurements.domain
         return {name: domain.kind(name).size for name in domain.names if name in attributes}
 
     @cached_property
@@ -575,11 +575,13 @@ class ShrunkToModel:
     @cached_property
     def measured(self) -> NoisyTables:
         """Every attribute alone and all tables, as if noise were independent."""
-        names_of, tables = tuple(self._sizes), []
+        names_of = tuple(self._sizes)
+        tables = []
         for names, counts in self._cells_of(self._parts).items():
             variance = 0.0
             for tau in subsets(names):
-                sizes, precision = [self._sizes[name] for name in tau], self._precision[tau]
+                sizes = [self._sizes[name] for name in tau]
+                precision = self._precision[tau]
                 variance += (
                     math.prod(n - 1 for n in sizes)
                     * (1 / precision if precision > 0 else 0.0)
@@ -609,7 +611,9 @@ class ShrunkToModel:
         Of components of several attributes against others, less three standard errors; at least 1.
         """
         # Only these are moved. A way of its own for each component would follow its noise.
-        parts, precision, model = self._parts, self._precision, self._of_model(self.mixture)
+        parts = self._parts
+        precision = self._precision
+        model = self._of_model(self.mixture)
         several = [tau for tau in parts if len(tau) > 1 and precision[tau] > 0]
         dimensions = np.array([math.prod(n - 1 for n in parts[tau].shape) for tau in several])
         gaps = np.array(
@@ -639,7 +643,9 @@ class ShrunkToModel:
 
         Also their squared error in units of noise.
         """
-        parts, precision, random = self._parts, self._precision, np.random.default_rng(_SEED)
+        parts = self._parts
+        precision = self._precision
+        random = np.random.default_rng(_SEED)
         deviation = {
             tau: math.sqrt(1 / precision[tau]) if precision[tau] > 0 else 0.0 for tau in parts
         }
@@ -707,10 +713,8 @@ class ShrunkToModel:
             product.operators,
             apply_public_facts(tables.marginal, names, self.impossible, self.least_squares.public),
         )
-        noise, even = (
-            self.least_squares.estimate(product).noise_std,
-            self.measured.total / math.prod(self._sizes[name] for name in names),
-        )
+        noise = self.least_squares.estimate(product).noise_std
+        even = self.measured.total / math.prod(self._sizes[name] for name in names)
         # Large cells are moved by more than small ones, in proportion to what they hold or leave;
         # attributes alone are least squares.
         clipped = np.clip(np.minimum(values, self.measured.total - values), _EVEN * even, None)
@@ -839,7 +843,8 @@ def _project_to_public_counts(
 
     Every group gets its public share of the rows.
     """
-    shape, exact = sums.counts.shape, sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
+    shape = sums.counts.shape
+    exact = sums.counts.reshape(-1) * (len(codes) / sums.counts.sum())
     targets = np.floor(exact + 1e-9).astype(np.int64)
     targets[np.argsort(targets - exact, kind="stable")[: len(codes) - int(targets.sum())]] += 1
     for again in range(_REDRAWN + 1):
@@ -847,11 +852,10 @@ def _project_to_public_counts(
             groups[codes[:, attribute]]
             for attribute, groups in zip(attributes, sums.groups, strict=True)
         ]
-        groups = (
-            np.ravel_multi_index(coordinates, shape)
-            if coordinates
-            else np.zeros(len(codes), dtype=np.int64)
-        )
+        if coordinates:
+            groups = np.ravel_multi_index(coordinates, shape)
+        else:
+            groups = np.zeros(len(codes), dtype=np.int64)
         order = random.permutation(len(codes))
         order = order[np.argsort(groups[order], kind="stable")]
         begins = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=sums.counts.size))])

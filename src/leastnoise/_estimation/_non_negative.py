@@ -212,9 +212,11 @@ def _path(
 
     Only the latter if levels do not nest.
     """
-    size, requested_levels = finest.domain.cells(name), {}
+    size = finest.domain.cells(name)
+    requested_levels = {}
     position = finest.attributes.index(name)
-    last_set, last = finest.query_sets[position], finest.operators[position]
+    last_set = finest.query_sets[position]
+    last = finest.operators[position]
     for product in products:
         requested_levels.update(
             {
@@ -249,7 +251,8 @@ def project_to_parent_sums(
     ``parents`` gives the group along the first axis.
     """
     order = np.argsort(parents, kind="stable")
-    parents, values = parents[order], values[order]
+    parents = parents[order]
+    values = values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
     is_positive = np.ones(values.shape, dtype=np.bool_)
     while True:
@@ -297,8 +300,12 @@ def onto_simplices(
     # y = max(0, x - shift / weight). Its sum falls with the shift, convex and in straight pieces,
     # so Newton's method from any set of cells ends at the right shift; from the second set on each
     # lies within the one before.
-    inverse, target_sums = 1 / weights, np.where(sums > 0, sums, 1.0)
-    above = np.ones(x.shape, dtype=np.bool_) if near is None else near | ~near.any(axis=0)
+    inverse = 1 / weights
+    target_sums = np.where(sums > 0, sums, 1.0)
+    if near is None:
+        above = np.ones(x.shape, dtype=np.bool_)
+    else:
+        above = near | ~near.any(axis=0)
     allowed: BoolArray | bool = True
     while True:
         counted = above.astype(np.float64)
@@ -323,9 +330,9 @@ def projection_method(product: Product) -> str:
         return "marginal"
     if [q for q in product.query_sets if q != identity()] == [prefix()]:
         return "prefix"
-    return (
-        "clip" if all(has_no_negative_entry(operator) for operator in product.operators) else "none"
-    )
+    if all(has_no_negative_entry(operator) for operator in product.operators):
+        return "clip"
+    return "none"
 
 
 def _divides_by_levels(product: Product) -> bool:
@@ -358,10 +365,14 @@ def non_negative(
     if method == "marginal":
         projected = onto_simplex(answers, float(answers.sum()))
         known = public_on(product, public) or ()
-        return with_public_sums(projected, product, known) if known else projected
+        if known:
+            return with_public_sums(projected, product, known)
+        return projected
     if method == "prefix":
         return monotone(answers, product.query_sets.index(prefix()))
-    return np.maximum(answers, 0.0) if method == "clip" else None
+    if method == "clip":
+        return np.maximum(answers, 0.0)
+    return None
 
 
 def whole_numbers(
@@ -401,11 +412,9 @@ class NonNegativeCells:
         # repetitions).
         if product.measure == self.measure:
             self._known.require(product)
-        values, bias, square = (
-            self.values(product),
-            np.zeros(product.shape),
-            np.zeros(product.shape),
-        )
+        values = self.values(product)
+        bias = np.zeros(product.shape)
+        square = np.zeros(product.shape)
         for batch in self._simulations:
             for column in batch.T:
                 error = self.values(product, column.reshape(self.joint.shape)) - values
@@ -440,12 +449,15 @@ class NonNegativeCells:
 
     @cached_property
     def _known(self) -> Covariance:
-        return measure_covariance(self.plan, self.measure) if self.known is None else self.known
+        if self.known is None:
+            return measure_covariance(self.plan, self.measure)
+        return self.known
 
     @cached_property
     def _simulations(self) -> list[FloatArray]:
         """The cells of simulated releases, in batches of shape (cells, releases)."""
-        generator, batches = np.random.default_rng(_SEED), []
+        generator = np.random.default_rng(_SEED)
+        batches = []
         exact = self.joint.gram(self.cells.reshape(-1, 1))
         step = max(1, min(self.repetitions, 2**21 // self.joint.cells))
         for start in range(0, self.repetitions, step):
@@ -503,7 +515,8 @@ def simulate_noise(
 
     With the plan's distribution, but from a generator that protects nobody.
     """
-    groups, noise = plan.k_norm_groups(), dict[int, FloatArray]()
+    groups = plan.k_norm_groups()
+    noise = dict[int, FloatArray]()
     for index in dict.fromkeys(indices):
         number = plan.blocks[index].k_norm_group
         if number is None:
@@ -556,22 +569,24 @@ def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[F
 
     In a bounded number of steps; returns the cells and the largest remaining gap.
     """
-    unbiased, diagonal = joint.solve(b, "the unbiased estimate"), joint.diagonal()
-    sums, weights = (
-        np.maximum(unbiased.sum(axis=0), 0.0),
-        np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None],
-    )
+    unbiased = joint.solve(b, "the unbiased estimate")
+    diagonal = joint.diagonal()
+    sums = np.maximum(unbiased.sum(axis=0), 0.0)
+    weights = np.maximum(diagonal, 1e-12 * float(diagonal.max()))[:, None]
     # A little more than the largest eigenvalue of D^-1/2 M D^-1/2, by power iteration from a
     # positive start.
     scale = np.sqrt(weights)
-    vector, bound = scale / np.linalg.norm(scale), 1.0
+    vector = scale / np.linalg.norm(scale)
+    bound = 1.0
     for _ in range(60):
         turned = joint.gram(vector / scale) / scale
         bound = float(np.linalg.norm(turned))
         vector = turned / bound
     metric = 1.05 * bound * weights
     x = onto_simplices(np.maximum(unbiased, 0.0), weights, sums)
-    ahead, momentum, worst = x, np.ones(b.shape[1]), math.inf
+    ahead = x
+    momentum = np.ones(b.shape[1])
+    worst = math.inf
     for count in range(1, _MOST_STEPS + 1):
         fresh = onto_simplices(ahead - (joint.gram(ahead) - b) / metric, weights, sums, x > 0)
         uphill = ((ahead - fresh) * weights * (fresh - x)).sum(axis=0) > 0

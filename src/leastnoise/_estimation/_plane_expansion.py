@@ -89,14 +89,13 @@ def kept_shares(
     factors = [np.array([max(1 - total / max(float(counts.sum()) ** 2, 1e-12), 0.0)])]
     for coarse, fine in pairwise(levels):
         first = np.searchsorted(fine, coarse)
-        end, middle = np.append(coarse[1:], size), np.append(fine[1:], size)[first]
+        end = np.append(coarse[1:], size)
+        middle = np.append(fine[1:], size)[first]
         # Within a finest block there is no deviation, and no noise of one.
         divided = np.isin(coarse, starts) & np.isin(middle, starts) & (middle < end)
         part = (middle - coarse) / (end - coarse)
-        explained_variance, right = (
-            variance[middle] - variance[coarse],
-            variance[end] - variance[middle],
-        )
+        explained_variance = variance[middle] - variance[coarse]
+        right = variance[end] - variance[middle]
         deviation = cells[middle] - cells[coarse] - part * (cells[end] - cells[coarse])
         noise = (1 - part) ** 2 * explained_variance + part**2 * right
         owner = np.searchsorted(base, coarse, side="right") - 1
@@ -127,8 +126,10 @@ def bounded_cells(
         sums.insert(0, np.add.reduceat(sums[0], first))
     bounded = np.maximum(sums[0] if kept is None else sums[0] * kept[0], 0.0)
     for level, first in enumerate(children):
-        fine, total = sums[level + 1], sums[level]
-        part, brood = lengths[level + 1][first] / lengths[level], np.diff(first, append=len(fine))
+        fine = sums[level + 1]
+        total = sums[level]
+        part = lengths[level + 1][first] / lengths[level]
+        brood = np.diff(first, append=len(fine))
         # The parts keep what the first has more than its share of the block, as far as the bounds
         # allow.
         deviation = fine[first] - total * part
@@ -170,11 +171,9 @@ class AdaptiveGridEstimate:
             and len(second.attributes) == 2
         ):
             raise TypeError(type(first.operator))
-        coarse, ranges, order = (
-            first.operator.operator,
-            second.operator.operator,
-            second.operator.order,
-        )
+        coarse = first.operator.operator
+        ranges = second.operator.operator
+        order = second.operator.order
         if not (isinstance(coarse, Coarse) and isinstance(ranges, Ranges)):
             raise TypeError(type(ranges))
         # The first rows cover the cells one after the other; the others are groups.
@@ -189,16 +188,16 @@ class AdaptiveGridEstimate:
             strict=True,
         )
         # Blocks of the first round that lie in one part are one.
-        parts, base = ranges.low[:count], coarse.starts
+        parts = ranges.low[:count]
+        base = coarse.starts
         kept = np.flatnonzero(np.isin(base, parts))
-        base, on_base, base_noise = (
-            base[kept],
-            np.add.reduceat(on_base, kept),
-            np.add.reduceat(base_noise, kept),
-        )
+        base = base[kept]
+        on_base = np.add.reduceat(on_base, kept)
+        base_noise = np.add.reduceat(base_noise, kept)
         groups = np.union1d(ranges.low[count:], base)
         index = np.searchsorted(groups, ranges.low[count:])
-        on_groups, group_noise = np.zeros(len(groups)), np.full(len(groups), np.inf)
+        on_groups = np.zeros(len(groups))
+        group_noise = np.full(len(groups), np.inf)
         on_groups[index], group_noise[index] = on_parts[count:], noise[count:]
         inverse = nested_blocks((parts, groups, base), (noise[:count], group_noise, base_noise))
         counts = block_counts(inverse, [on_parts[:count], on_groups, on_base])
@@ -237,7 +236,8 @@ class AdaptiveGridEstimate:
 
         No block of the tree of halves is below 0 or above the one that contains it.
         """
-        cells, tree = self._even.reshape(-1), block_tree(*self.shape)
+        cells = self._even.reshape(-1)
+        tree = block_tree(*self.shape)
         bounded = np.empty_like(cells)
         bounded[tree.order] = bounded_cells(cells[tree.order], tree.starts, self.kept)
         return bounded.reshape(self.shape)
@@ -325,7 +325,9 @@ def _differences(
     owner = np.searchsorted(base, parts, side="right") - 1
     inside = owner[1:] == owner[:-1]
     is_single_part = np.bincount(owner, minlength=len(base)) == 1
-    total, number, chance = np.zeros(len(base)), np.zeros(len(base)), np.zeros(len(base))
+    total = np.zeros(len(base))
+    number = np.zeros(len(base))
+    chance = np.zeros(len(base))
     for side in (slice(1, None), slice(None, -1)):
         used = (
             inside | is_single_part[owner[side]]

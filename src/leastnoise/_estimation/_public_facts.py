@@ -27,7 +27,9 @@ Names: TypeAlias = tuple[str, ...]
 Combination: TypeAlias = tuple[
     tuple[str, tuple[int, ...]], ...
 ]  # attributes, and the codes of each that do not go together
-_ROUNDS, _EXACT, _LEAST = 1000, 1e-10, 1e-6
+_ROUNDS = 1000
+_EXACT = 1e-10
+_LEAST = 1e-6
 
 
 def read_combinations(
@@ -134,7 +136,9 @@ def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums
         groups: the group of every cell, by attribute.
     """
     names = tuple(name for name in sums.names if name in groups)
-    part, maps, counts = sums.on(names), [], sums.on(names).counts
+    part = sums.on(names)
+    maps = []
+    counts = sums.on(names).counts
     for axis, (name, known) in enumerate(zip(part.names, part.groups, strict=True)):
         _, first = np.unique(groups[name], return_index=True)
         of_group = known[first]
@@ -183,13 +187,11 @@ def read_public(domain: Domain, facts: Iterable[Mapping[str, Any]]) -> tuple[Pub
 
     Those that follow from others are left out; all must agree. The plan may come from a file.
     """
-    tables, follow = (
-        [
-            public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
-            for entry in facts
-        ],
-        set[int](),
-    )
+    tables = [
+        public_counts(from_json(domain, [entry["table"]]).products[0], entry["counts"])
+        for entry in facts
+    ]
+    follow = set[int]()
     for (first, table), (second, other) in combinations(enumerate(tables), 2):
         listed = f"{table.product.name} and {other.product.name}"
         sums = [
@@ -227,7 +229,8 @@ def _coarsen_counts(fine: KnownSums, coarse: KnownSums) -> FloatArray | None:
     """Sum fine counts to the groups of coarse ones; None if they are not finer."""
     if not set(coarse.names) <= set(fine.names):
         return None
-    finer, maps = fine.on(coarse.names), []
+    finer = fine.on(coarse.names)
+    maps = []
     for groups, wide in zip(finer.groups, coarse.groups, strict=True):
         to = np.zeros(int(groups.max()) + 1, dtype=np.int64)
         to[groups] = wide
@@ -355,7 +358,9 @@ def with_public_sums(
     """Scale non-negative cells of a marginal to the sums that are public."""
     known_sums = sums_within(product.attributes, cells.shape, public)
     floor = _LEAST * public[0].rows / cells.size
-    return _with_sums(np.maximum(cells, floor), known_sums) if known_sums else cells
+    if known_sums:
+        return _with_sums(np.maximum(cells, floor), known_sums)
+    return cells
 
 
 def whole_with_sums(

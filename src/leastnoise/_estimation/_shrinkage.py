@@ -25,7 +25,8 @@ import numpy as np
 
 from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray, IntArray
 
-_ROUNDS, _STATES = 10, 18
+_ROUNDS = 10
+_STATES = 18
 _PSEUDO = 20  # observations a row that the prior transitions count for
 
 
@@ -59,7 +60,8 @@ class HalvingTree:
 
     def differences(self, cells: FloatArray) -> FloatArray:
         """Return the vector of some cells."""
-        padded_cells, parts = np.pad(cells, (0, self.padded - self.size)), []
+        padded_cells = np.pad(cells, (0, self.padded - self.size))
+        parts = []
         for share in self.share:
             pairs = padded_cells.reshape(-1, 2)
             parts.append(2 * ((1 - share) * pairs[:, 0] - share * pairs[:, 1]))
@@ -71,7 +73,10 @@ class HalvingTree:
 
         If bounded, no block is below 0 or above the one that contains it.
         """
-        cells = np.maximum(vector[:1], 0.0) if bounded else vector[:1]
+        if bounded:
+            cells = np.maximum(vector[:1], 0.0)
+        else:
+            cells = vector[:1]
         for part, share in zip(reversed(self.levels(vector)), reversed(self.share), strict=True):
             left = cells * share + part / 2
             if bounded:
@@ -84,7 +89,8 @@ class HalvingTree:
 
         The transpose of ``together`` without bounds.
         """
-        padded_query, parts = np.pad(query, (0, self.padded - self.size)), []
+        padded_query = np.pad(query, (0, self.padded - self.size))
+        parts = []
         for share in self.share:
             pairs = padded_query.reshape(-1, 2)
             parts.append((pairs[:, 0] - pairs[:, 1]) / 2)
@@ -98,13 +104,15 @@ class HalvingTree:
         """
         from scipy.sparse import csr_matrix
 
-        columns, weights = [np.zeros(len(edges), dtype=np.int64)], [edges / self.size]
+        columns = [np.zeros(len(edges), dtype=np.int64)]
+        weights = [edges / self.size]
         for level, (left, right, begin) in enumerate(
             zip(self.left, self.right, self._begins, strict=True)
         ):
             width = 2 ** (level + 1)
             block = np.minimum(edges // width, len(left) - 1)
-            inside, halves = edges - block * width, (left[block], right[block])
+            inside = edges - block * width
+            halves = (left[block], right[block])
             rising = np.minimum(inside, halves[0]) / np.maximum(halves[0], 1)
             falling = np.clip(inside - width // 2, 0, halves[1]) / np.maximum(halves[1], 1)
             columns.append(begin + block)
@@ -182,7 +190,8 @@ def shrink(
     has_noise[0] = False
     if not has_noise.any():
         return ShrinkagePosterior(means=vector, variances=noise, noise=noise, errors=noise)
-    sd, size = np.sqrt(np.where(has_noise, noise, 1.0)), np.abs(vector)[:, None]
+    sd = np.sqrt(np.where(has_noise, noise, 1.0))
+    size = np.abs(vector)[:, None]
     rungs = np.concatenate(
         [[0.0], (float(sd[has_noise].min()) / 4 * 2.0 ** np.arange(_STATES)) ** 2]
     )  # from a quarter of the least noise
@@ -201,7 +210,8 @@ def shrink(
     )
     mean_gain = (state * gain).sum(axis=1)
     square = vector**2 * (state * gain**2).sum(axis=1) + sd**2 * mean_gain
-    means, mean_noise = vector * mean_gain, np.where(has_noise, mean_gain**2 * sd**2, 0.0)
+    means = vector * mean_gain
+    mean_noise = np.where(has_noise, mean_gain**2 * sd**2, 0.0)
     variances = np.where(
         has_noise, np.maximum(square - means**2, np.maximum(mean_noise, 1e-6 * sd**2)), 0.0
     )
@@ -224,21 +234,20 @@ def posterior_states(
     )  # favours staying near, and an empty block's halves being empty
     prior[0], prior[:, 0], prior[0, 0] = 0.15 * 0.8 ** (rung - 1.0), 0.15, 1.0
     prior /= prior.sum(axis=1, keepdims=True)
-    matrix, posterior = prior, list[FloatArray]()
+    matrix = prior
+    posterior = list[FloatArray]()
     for _ in range(_ROUNDS):
-        upward, message = list[FloatArray](), list[FloatArray]()
+        upward = list[FloatArray]()
+        message = list[FloatArray]()
         for level, likely in enumerate(likelihood):
-            inside = (
-                likely
-                if level == 0
-                else likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
-            )
+            if level == 0:
+                inside = likely
+            else:
+                inside = likely * message[-1].reshape(-1, 2, len(rung)).prod(axis=1)
             upward.append(inside / inside.max(axis=1, keepdims=True))
             message.append(upward[-1] @ matrix.T)
-        posterior, counts = (
-            [upward[-1] / upward[-1].sum(axis=1, keepdims=True)],
-            np.zeros_like(matrix),
-        )
+        posterior = [upward[-1] / upward[-1].sum(axis=1, keepdims=True)]
+        counts = np.zeros_like(matrix)
         for level in range(len(likelihood) - 2, -1, -1):
             parent = np.repeat(posterior[0], 2, axis=0) / np.maximum(message[level], 1e-200)
             posterior.insert(0, (parent @ matrix) * upward[level])
@@ -283,14 +292,16 @@ def cheapest_blocks(
 
     A block stays whole if its inner differences cost queries less than splitting it.
     """
-    bias, cost = np.zeros(halving.padded), np.zeros(halving.padded)
+    bias = np.zeros(halving.padded)
+    cost = np.zeros(halving.padded)
     split: list[BoolArray] = []
     for square, weight in zip(squares, costs, strict=True):
         bias = bias.reshape(-1, 2).sum(axis=1) + weight * square
         divided = cost.reshape(-1, 2).sum(axis=1) + weight * noise
         split.append(divided < bias)
         cost = np.minimum(divided, bias)
-    alive, starts = np.ones(1, dtype=bool), np.zeros(halving.padded, dtype=bool)
+    alive = np.ones(1, dtype=bool)
+    starts = np.zeros(halving.padded, dtype=bool)
     for level in range(len(squares) - 1, -1, -1):
         starts[:: 2 ** (level + 1)] |= alive & ~split[level]
         alive = np.repeat(alive & split[level], 2)

@@ -76,7 +76,8 @@ class TruncatedSumsEstimate:
             axis = product.attributes.index(self.attribute)
             lost = apply(product.operators[axis], self.excess)
         else:
-            axis, lost = -1, np.array(float(self.excess.sum()))
+            axis = -1
+            lost = np.array(float(self.excess.sum()))
         other_axes = tuple(index for index in range(len(product.attributes)) if index != axis)
         if not other_axes:
             return np.broadcast_to(lost, product.shape).copy()
@@ -86,7 +87,10 @@ class TruncatedSumsEstimate:
             ),
             0.0,
         )
-        share = cells / cells.sum() if cells.sum() > 0 else np.full(cells.shape, 1 / cells.size)
+        if cells.sum() > 0:
+            share = cells / cells.sum()
+        else:
+            share = np.full(cells.shape, 1 / cells.size)
         outer = np.multiply.outer(
             apply_along_axes((product.operators[other] for other in other_axes), share), lost
         )
@@ -135,7 +139,8 @@ class DroppedBucketsEstimate:
         # stand out of it. Its sides are of the sums of all values, wherever these lie. No sum of a
         # cell is below 0, so that none is above what everything measured says of it, and none is
         # below the answer by more than what cells that are left out have raised it by.
-        values, variances = answers_of(product, self.kept.even), self.kept.variances(product)
+        values = answers_of(product, self.kept.even)
+        variances = self.kept.variances(product)
         everything = np.sqrt(self.full.variances(product))
         noise = np.where(variances > 0, np.sqrt(variances), everything)
         raised, variance = (
@@ -152,21 +157,22 @@ class DroppedBucketsEstimate:
 
     def _omitted_amounts(self, operator: Operator) -> tuple[FloatArray, FloatArray]:
         """Return by how much omitted cells raised each answer, with variances."""
-        outside, raised = np.flatnonzero(~self.given.kept), np.zeros((2, operator.rows))
+        outside = np.flatnonzero(~self.given.kept)
+        raised = np.zeros((2, operator.rows))
         covariance = self.full.covariance[np.ix_(outside, outside)]
         groups = np.zeros((operator.size, len(outside)))
         groups[self.full.buckets.starts] = self.given.carried[:, outside]
-        ends, upto = (
-            interval_ends(operator),
-            np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)]),
-        )
-        matrix = dense(operator).astype(np.float64) if ends is None else np.zeros((0, 0))
+        ends = interval_ends(operator)
+        upto = np.concatenate([np.zeros((1, len(outside))), np.cumsum(groups, axis=0)])
+        if ends is None:
+            matrix = dense(operator).astype(np.float64)
+        else:
+            matrix = np.zeros((0, 0))
         for part in chunks(operator.rows, max(1, _AT_ONCE // len(self.given.kept))):
-            carried = (
-                matrix[part] @ groups
-                if ends is None
-                else upto[ends[1][part] + 1] - upto[ends[0][part]]
-            )
+            if ends is None:
+                carried = matrix[part] @ groups
+            else:
+                carried = upto[ends[1][part] + 1] - upto[ends[0][part]]
             some = np.flatnonzero((carried < -_ROUNDING).any(axis=1))
             below = np.maximum(-carried[some], 0.0)
             raised[:, part.start + some] = (
@@ -247,7 +253,8 @@ def measured_by_group(observation: Observation, attribute: str) -> tuple[FloatAr
 
     The buckets are the last axis.
     """
-    measurements, values = observation.measurements, observation.values[-1]
+    measurements = observation.measurements
+    values = observation.values[-1]
     block = measurements.blocks[-1]
     position = [factor.attributes for factor in block.factors].index((attribute,))
     sums = np.moveaxis(

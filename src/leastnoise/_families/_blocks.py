@@ -57,17 +57,18 @@ from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested,
 from leastnoise._trusted.measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
-_COARSER, _COARSER_ABOVE = (
-    15.0,
-    8.0,
-)  # distance of bumps over that of the layer below, of cells and of blocks
+# distance of bumps over that of the layer below, of cells and of blocks
+_COARSER = 15.0
+_COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024
 # up to so many blocks their sums are not measured by themselves: what is measured within them
 # suffices
 _FEW = 256
 _STEPS = 100  # of descent
 _MADE_FOR = "it is made for cells, prefix sums, ranges and totals alone"
-_BLOCK_BITS, _MOST_BITS = 14, 20  # of coefficients, and of row weights
+# of coefficients, and of row weights
+_BLOCK_BITS = 14
+_MOST_BITS = 20
 _ONES = np.array([[1.0, 0.0], [0.0, 0.0]])  # the coefficients of a matrix of ones
 
 
@@ -143,7 +144,9 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
     """
     if gram.array is not None:
         raise NotApplicable(_MADE_FOR)
-    starts, cells, pairs = width * np.arange(blocks, dtype=float), np.arange(gram.size), []
+    starts = width * np.arange(blocks, dtype=float)
+    cells = np.arange(gram.size)
+    pairs = []
     for pair in gram.pairs:
         lines = [(float(vector[0]), float(vector[1] - vector[0])) for vector in pair]
         if not all(
@@ -156,13 +159,19 @@ def block_gram(gram: Gram, width: int, blocks: int) -> BlockGram:
             for first, slope in lines
         )
         pairs.append((a, b))
-    identity, local, across = gram.alone, np.zeros((blocks, 2, 2)), np.zeros((blocks, blocks))
+    identity = gram.alone
+    local = np.zeros((blocks, 2, 2))
+    across = np.zeros((blocks, blocks))
     if gram.given is not None:
         # A range that lies within one block, and is not all of it, counts as its cells alone.
-        amounts, low, stop = gram.given[0], gram.given[1], gram.given[2] + 1
+        amounts = gram.given[0]
+        low = gram.given[1]
+        stop = gram.given[2] + 1
         inside = (low // width == (stop - 1) // width) & ((low % width > 0) | (stop % width > 0))
         identity += float((amounts * (stop - low))[inside].sum()) / gram.size
-        amounts, low, stop = amounts[~inside], low[~inside], stop[~inside]
+        amounts = amounts[~inside]
+        low = low[~inside]
+        stop = stop[~inside]
         counts = np.bincount(-(-low // width), amounts, blocks + 1) - np.bincount(
             stop // width, amounts, blocks + 1
         )
@@ -226,24 +235,21 @@ def blocks_objective(
     mean = v / k
     s = 1 + above.sum(axis=0)
     sums_inverse = positive_inverse(np.diag(1 / k + above[0] ** 2) + above[1:].T @ above[1:])
-    w, squares = sums_inverse * np.outer(s, s), s**2
-    forms, norm = quadratic_forms(mean[None, :]), float(mean @ mean)
+    w = sums_inverse * np.outer(s, s)
+    squares = s**2
+    forms = quadratic_forms(mean[None, :])
+    norm = float(mean @ mean)
     cells = np.arange(width)
     of_diagonal = np.array(
         [[float((sigma**2 * cells ** (i + j)).sum()) for j in range(2)] for i in range(2)]
     )
-    traces, trace = (
-        of_diagonal - quadratic_forms(lifted),
-        float((sigma**2).sum() - (lifted**2).sum()),
-    )  # of P instead of y y^T
-    within, all_blocks = (
-        gram_blocks.within_block_sum(squares),
-        gram_blocks.within_block_sum(np.diag(w).copy()) + gram_blocks.between_blocks_sum(w),
-    )
-    coefficients, cell = (
-        all_blocks - k * within,
-        gram_blocks.identity * float(np.trace(w) - k * squares.sum()),
-    )
+    # of P instead of y y^T
+    traces = of_diagonal - quadratic_forms(lifted)
+    trace = float((sigma**2).sum() - (lifted**2).sum())
+    within = gram_blocks.within_block_sum(squares)
+    all_blocks = gram_blocks.within_block_sum(np.diag(w).copy()) + gram_blocks.between_blocks_sum(w)
+    coefficients = all_blocks - k * within
+    cell = gram_blocks.identity * float(np.trace(w) - k * squares.sum())
     error = float(
         (within * traces).sum()
         + gram_blocks.identity * squares.sum() * trace
@@ -326,7 +332,8 @@ def fit_blocks(gram: Gram) -> BlockPIdentity:
     optimum, least = minimize_lbfgs(
         objective, np.concatenate([values, above.reshape(-1)]), most, _STEPS
     )
-    theta, above = support.to_matrix(optimum[:count]), optimum[count:].reshape(above.shape)
+    theta = support.to_matrix(optimum[:count])
+    above = optimum[count:].reshape(above.shape)
     sigma = 1 + theta.sum(axis=0)
     inner = PIdentity(diagonal=1 / sigma, rows=theta / sigma, rmse=math.nan)
     return BlockPIdentity(
@@ -355,14 +362,19 @@ class NestedInverse(GramInverse):
 
         ``w`` has shape (blocks,) and H has shape (blocks, blocks).
         """
-        self.inner, self.last, self.weights, self.sums_inverse = inner, last, weights, sums_inverse
+        self.inner = inner
+        self.last = last
+        self.weights = weights
+        self.sums_inverse = sums_inverse
         self.before = (len(weights) - 1) * inner.size  # cells before the last block
         self.size = self.before + last.size
 
     def solve(self, v: FloatArray) -> FloatArray:
-        flat, width = v.reshape(self.size, -1), self.inner.size
+        flat = v.reshape(self.size, -1)
+        width = self.inner.size
         blocks = flat[: self.before].reshape(-1, width, flat.shape[1]).swapaxes(0, 1)
-        end, squares = flat[self.before :], self.weights**2
+        end = flat[self.before :]
+        squares = self.weights**2
         levels = self.sums_inverse @ np.concatenate(
             [np.tensordot(self.inner.mean, blocks, 1), (self.last.mean @ end)[None, :]]
         )
@@ -381,7 +393,8 @@ class NestedInverse(GramInverse):
         For the first 0, 1, ..., n cells: the block of the last cell, the part of its mean that they
         hold, and their variance under R.
         """
-        shares, residuals = [], []
+        shares = []
+        residuals = []
         for base, squares in (
             (self.inner, self.weights[:-1] ** 2),
             (self.last, self.weights[-1:] ** 2),
@@ -411,7 +424,10 @@ class NestedInverse(GramInverse):
         The prefixes hold the first ``count`` and the first ``other`` cells.
         """
         (blocks, shares, _), (along, both) = self._prefixes, self._corners
-        a, b, x, y = blocks[count], blocks[other], shares[count], shares[other]
+        a = blocks[count]
+        b = blocks[other]
+        x = shares[count]
+        y = shares[other]
         return np.asarray(
             both[a, b] + y * along[a, b] + x * along[b, a] + x * y * self.sums_inverse[a, b]
         )
@@ -425,7 +441,8 @@ class NestedInverse(GramInverse):
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         blocks, _, residuals = self._prefixes
-        ends, block = high + 1, low // self.inner.size
+        ends = high + 1
+        block = low // self.inner.size
         answer = (
             self._covariances(ends, ends)
             + self._covariances(low, low)

@@ -90,7 +90,8 @@ def _optimal_rows(
 
     count = columns.shape[1]
     lower = np.linalg.cholesky(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)))
-    weights = np.full(count, 1 / count) if weights is None else weights
+    if weights is None:
+        weights = np.full(count, 1 / count)
     turned = lower.T @ columns
 
     def step(weights: FloatArray) -> tuple[FloatArray, float, FloatArray]:
@@ -143,16 +144,13 @@ def contrast_strength(factor: Factor) -> float | None:
         return 1.0
     if not (excludes_total(operator) and factor.even):
         return None
-    rows, n = dense(operator).astype(float), operator.size
+    rows = dense(operator).astype(float)
+    n = operator.size
     gram = rows.T @ rows
     off = -gram[0, -1]
-    return (
-        float(off * n)
-        if off > 0
-        and not rows.sum(axis=1).any()
-        and np.array_equal(gram, off * (n * np.eye(n) - 1))
-        else None
-    )
+    if off > 0 and not rows.sum(axis=1).any() and np.array_equal(gram, off * (n * np.eye(n) - 1)):
+        return float(off * n)
+    return None
 
 
 @lru_cache(maxsize=8)

@@ -48,10 +48,9 @@ from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Dense
 
-_MOST_EIGEN, _MOST_TURNED = (
-    1024,
-    16,
-)  # cells of an eigen-design, and of one that is turned to a smaller L1 norm
+# cells of an eigen-design, and of one that is turned to a smaller L1 norm
+_MOST_EIGEN = 1024
+_MOST_TURNED = 16
 # The sharpness of the smooth maximum over columns, and the width of the rounded kink of the
 # absolute value, relative to the norm.
 _SHARPENING = (
@@ -63,10 +62,9 @@ _SHARPENING = (
     (1e4, 1e-4),
     (1e5, 1e-5),
 )
-_EIGEN_STEPS, _EIGEN_GAP = (
-    1000,
-    1e-4,
-)  # most steps; duality gap of the squared error, before columns are filled
+# most steps; duality gap of the squared error, before columns are filled
+_EIGEN_STEPS = 1000
+_EIGEN_GAP = 1e-4
 _COARSE_ABOVE, _EDGE = (
     96,
     16,
@@ -107,7 +105,9 @@ def fill_columns(matrix: FloatArray, norm: int) -> FloatArray:
     columns = (np.abs(matrix) ** norm).sum(axis=0)
     slack = (columns.max() - columns) ** (1 / norm)
     short = columns < columns.max() * (1 - 1e-9)
-    return np.vstack([matrix, np.diag(slack)[short]]) if short.any() else matrix
+    if short.any():
+        return np.vstack([matrix, np.diag(slack)[short]])
+    return matrix
 
 
 def to_dyadic(matrix: FloatArray, bits: int = 20) -> IntArray:
@@ -137,7 +137,8 @@ def fit_eigen_design(gram: Gram, norm: int) -> FloatArray:
         raise InputError(
             "No query asks for any cell, so there is nothing to plan. Remove the empty query set."
         )
-    g, design = values[nonzero][::-1], vectors[:, nonzero][:, ::-1].T
+    g = values[nonzero][::-1]
+    design = vectors[:, nonzero][:, ::-1].T
     spread = np.abs(design) ** norm
     power = norm / (norm + 2)
 
@@ -177,14 +178,17 @@ def reduce_l1_norm(matrix: FloatArray) -> FloatArray:
     """Search for a strategy with the same Gram matrix and a smaller L1 norm."""
     from scipy.optimize import minimize
 
-    scale, rows, rng = column_norm(matrix, 1), 2 * matrix.shape[1], np.random.default_rng(0)
+    scale = column_norm(matrix, 1)
+    rows = 2 * matrix.shape[1]
+    rng = np.random.default_rng(0)
     left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     rank = int((singular > singular.max() * 1e-12).sum())
     # A factor of the same Gram matrix with the fewest rows, so that Q has the fewest columns.
     factor = singular[:rank, None] * right[:rank] / scale
     initial = np.zeros((rows, rank))
     initial[: len(matrix)] = left[:rows, :rank]
-    other, best = rng.standard_normal((rows, rank)), matrix
+    other = rng.standard_normal((rows, rank))
+    best = matrix
     for start in (initial + 1e-3 * rng.standard_normal(initial.shape), other):
         free = start
         for sharpness, width in _SHARPENING:
@@ -220,11 +224,10 @@ def eigen_design(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
             f"eigenvectors of a matrix of {gram.size} x {gram.size} take long; at most "
             f"{_MOST_EIGEN} cells are allowed"
         )
-    matrix = (
-        short_eigen_design(gram)
-        if norm == 1 and gram.size <= _MOST_TURNED
-        else fit_eigen_design(gram, norm)
-    )
+    if norm == 1 and gram.size <= _MOST_TURNED:
+        matrix = short_eigen_design(gram)
+    else:
+        matrix = fit_eigen_design(gram, norm)
     return FittedFamily(Dense(to_dyadic(matrix, bits)))
 
 
@@ -297,8 +300,10 @@ def _symmetric_spectrum(full: FloatArray, weights: FloatArray) -> tuple[FloatArr
     from scipy.linalg import eigh
 
     size = len(full)
-    half, odd = size // 2, size % 2
-    same_half, opposite_half = full[:half, :half], full[:half, size - half :][:, ::-1]
+    half = size // 2
+    odd = size % 2
+    same_half = full[:half, :half]
+    opposite_half = full[:half, size - half :][:, ::-1]
     root = np.sqrt((weights + weights[::-1]) / 2)
     scale = np.outer(root[:half], root[:half])
     even = np.empty((half + odd, half + odd))
@@ -381,7 +386,8 @@ def fit_gaussian_optimum(gram: Gram, *, gap: float = 1e-3) -> GaussianOptimum:
         inner, lower, dual = fit_gaussian_optimum(
             dense_gram(gram.dense()[np.ix_(covered_cells, covered_cells)], gram.queries), gap=gap
         )
-        factor, weights = np.zeros((len(inner), gram.size)), np.zeros(gram.size)
+        factor = np.zeros((len(inner), gram.size))
+        weights = np.zeros(gram.size)
         factor[:, covered_cells], weights[covered_cells] = inner, dual
         return GaussianOptimum(factor, lower, weights)
     if gram.is_matrix_only and gram.size > _COARSE_ABOVE:

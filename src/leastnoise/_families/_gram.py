@@ -42,10 +42,9 @@ from leastnoise._trusted.linop import (
 from leastnoise._trusted.measurements import Factor
 
 Generators = tuple[tuple[FloatArray, FloatArray], ...]
-_MOST_KEPT, _FITS = (
-    256,
-    64,
-)  # cells up to which fits are kept, and how many of each family: some megabytes
+# cells up to which fits are kept, and how many of each family: some megabytes
+_MOST_KEPT = 256
+_FITS = 64
 _AT_ONCE = 2**22  # numbers in memory
 Fitting = TypeVar("Fitting", bound=Callable[..., Any])
 
@@ -125,7 +124,9 @@ class Gram:
     @property
     def generators(self) -> Generators:
         """The pairs if M has no other part, else none."""
-        return self.pairs if self.alone == 0 and self.given is None and self.array is None else ()
+        if self.alone == 0 and self.given is None and self.array is None:
+            return self.pairs
+        return ()
 
     @cached_property
     def is_symmetric_under_reversal(self) -> bool:
@@ -188,15 +189,15 @@ class Gram:
             total += a * b
         if self.given is not None:
             total += _cover_sums(self.size, *self.given)
-        return total if self.array is None else total + self.array.diagonal()
+        if self.array is None:
+            return total
+        return total + self.array.diagonal()
 
     def dense(self) -> FloatArray:
         """Return M as a matrix of shape (n, n)."""
-        return (
-            self.array
-            if self.array is not None and self.is_matrix_only
-            else self.multiply_rows(np.eye(self.size))
-        )
+        if self.array is not None and self.is_matrix_only:
+            return self.array
+        return self.multiply_rows(np.eye(self.size))
 
     def block_products(self, vector: FloatArray, width: int) -> FloatArray:
         """Multiply by the diagonal blocks of ``width`` consecutive cells.
@@ -214,10 +215,8 @@ class Gram:
 
         total = np.zeros((blocks, width))
         for a, b in self.pairs:
-            before, after = (
-                np.cumsum(split(a * vector), axis=1),
-                np.cumsum(split(b * vector), axis=1),
-            )
+            before = np.cumsum(split(a * vector), axis=1)
+            after = np.cumsum(split(b * vector), axis=1)
             before *= split(b)
             np.subtract(after[:, -1:].copy(), after, out=after)
             after *= split(a)
@@ -226,7 +225,9 @@ class Gram:
         product = total.reshape(-1)[: self.size] + self.alone * vector
         if self.given is not None:
             amounts, low, high = self.given
-            sums, first, last = np.append(0.0, np.cumsum(vector)), low // width, high // width
+            sums = np.append(0.0, np.cumsum(vector))
+            first = low // width
+            last = high // width
             spanning = (
                 np.add.reduceat(vector, np.arange(0, self.size, width))
                 * _cover_sums(self.size, amounts, first + 1, last - 1)[:blocks]
@@ -259,11 +260,10 @@ class Gram:
             for at, width in enumerate(
                 widths
             ):  # a range is made of whole blocks and a part of its first and last block
-                first, last = low // width, high // width
-                begin, end = (
-                    np.minimum(high + 1, (first + 1) * width) - low,
-                    high + 1 - last * width,
-                )
+                first = low // width
+                last = high // width
+                begin = np.minimum(high + 1, (first + 1) * width) - low
+                end = high + 1 - last * width
                 parts = np.where(
                     last > first,
                     (last - first - 1) * float(width) ** 2 + end.astype(float) ** 2,
@@ -271,7 +271,8 @@ class Gram:
                 )
                 traces[at] += float((amounts * (begin.astype(float) ** 2 + parts)).sum()) / width
         if self.array is not None:
-            array_part, ones = Gram(self.size, self.queries, array=self.array), np.ones(self.size)
+            array_part = Gram(self.size, self.queries, array=self.array)
+            ones = np.ones(self.size)
             traces += [array_part.block_products(ones, width).sum() / width for width in widths]
         return traces
 
@@ -305,8 +306,10 @@ class Gram:
 
         The content of a group is assumed to be spread evenly over its cells.
         """
-        starts, array = np.arange(0, self.size, factor), None
-        ends, count = np.minimum(starts + factor, self.size) - 1, len(starts)
+        starts = np.arange(0, self.size, factor)
+        array = None
+        ends = np.minimum(starts + factor, self.size) - 1
+        count = len(starts)
         if self.array is not None:
             array = (
                 np.add.reduceat(np.add.reduceat(self.array, starts, axis=0), starts, axis=1)
@@ -314,9 +317,11 @@ class Gram:
             )
         if self.given is not None:
             amounts, first, last = self.given
-            array = np.zeros((count, count)) if array is None else array
+            if array is None:
+                array = np.zeros((count, count))
             for part in range(0, len(first), step := max(1, _AT_ONCE // count)):
-                low, high = first[part : part + step, None], last[part : part + step, None]
+                low = first[part : part + step, None]
+                high = last[part : part + step, None]
                 inside = (
                     np.maximum(0.0, np.minimum(high, ends) + 1 - np.maximum(low, starts)) / factor
                 )
@@ -334,7 +339,8 @@ def dense_gram(array: FloatArray, queries: int) -> Gram:
 
 def gram_of(operator: Operator) -> Gram:
     """Return the Gram matrix of an operator in its shortest form."""
-    n, pair = operator.size, gram_generators(operator)
+    n = operator.size
+    pair = gram_generators(operator)
     if operator == Identity(n):
         return Gram(n, n, alone=1.0)
     if pair is not None:  # the ends of all ranges of a long attribute would not fit into memory
@@ -392,7 +398,8 @@ def order_cells(gram: Gram) -> tuple[Gram, IntArray]:
     ordered = gram.dense()[np.ix_(order, order)]
     for turned, cells in ((ordered, order), (ordered[::-1, ::-1], order[::-1])):
         if turned[0, -1] > 0:
-            rising, falling = turned[:, -1] / turned[0, -1], turned[0]
+            rising = turned[:, -1] / turned[0, -1]
+            falling = turned[0]
             if np.allclose(np.triu(np.outer(rising, falling)), np.triu(turned), rtol=1e-12, atol=0):
                 return Gram(gram.size, gram.queries, ((rising, falling),)), cells
     return dense_gram(ordered, gram.queries), order
@@ -421,7 +428,8 @@ def is_exchangeable(gram: Gram) -> bool:
 
     Each is covered as often as the first one, alone and in pairs.
     """
-    diagonal, first = gram.diagonal(), np.eye(1, gram.size)
+    diagonal = gram.diagonal()
+    first = np.eye(1, gram.size)
     return bool(
         (diagonal == diagonal[0]).all() and (gram.multiply_rows(first)[0] == diagonal[0]).all()
     )
@@ -438,18 +446,24 @@ def seriate_cells(gram: Gram) -> IntArray:
 
     if gram.size < 3:
         return np.arange(gram.size)
-    diagonal, matrix = gram.diagonal(), gram.dense()
+    diagonal = gram.diagonal()
+    matrix = gram.dense()
     distances = diagonal[:, None] + diagonal - 2 * matrix
-    best, shortest = np.arange(gram.size), math.inf
+    best = np.arange(gram.size)
+    shortest = math.inf
     for close in (matrix, distances.max() - distances):
         _, vectors = eigh(np.diag(close.sum(axis=1)) - close, subset_by_index=[0, 1])
         # If the workload falls into independent parts, the constant vector is not the only one of
         # its eigenvalue.
-        fiedler = vectors[:, 1] if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]) else vectors[:, 0]
+        if np.ptp(vectors[:, 1]) > np.ptp(vectors[:, 0]):
+            fiedler = vectors[:, 1]
+        else:
+            fiedler = vectors[:, 0]
         order = np.argsort(fiedler if fiedler[0] <= fiedler[-1] else -fiedler, kind="stable")
         length = float(distances[order[1:], order[:-1]].sum())
         if length < shortest * (1 - 1e-9):
-            best, shortest = order, length
+            best = order
+            shortest = length
     return best
 
 

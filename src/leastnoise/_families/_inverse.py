@@ -183,15 +183,15 @@ class GramInverse(ABC):
         listed = operator != AllRanges(self.size) or (
             operator.rows <= MOST_LISTED and not self.ranges_exact
         )
-        return float(self.variances(operator).max()) if listed else self.bound_of_ranges()
+        if listed:
+            return float(self.variances(operator).max())
+        return self.bound_of_ranges()
 
     def largest_unlisted(self, operator: Operator) -> float | None:
         """Return the largest variance if it is known without listing, else None."""
-        return (
-            self.bound_of_ranges()
-            if self.ranges_exact and operator == AllRanges(self.size)
-            else None
-        )
+        if self.ranges_exact and operator == AllRanges(self.size):
+            return self.bound_of_ranges()
+        return None
 
 
 class IdentityInverse(GramInverse):
@@ -229,11 +229,10 @@ class IdentityInverse(GramInverse):
         if interval_ends(operator) is not None:
             return super().variances(operator)
         squares = self.inverse_squares
-        cell_part = (
-            apply(operator, squares)
-            if is_zero_one(operator)
-            else dense(operator).astype(float) ** 2 @ squares
-        )
+        if is_zero_one(operator):
+            cell_part = apply(operator, squares)
+        else:
+            cell_part = dense(operator).astype(float) ** 2 @ squares
         return np.asarray(cell_part - (apply(operator, self.lifted.T) ** 2).sum(axis=1))
 
     def total_variance(self, operator: Operator) -> float:
@@ -265,7 +264,8 @@ class IdentityInverse(GramInverse):
         points = np.concatenate([np.zeros((1, len(self.lifted))), np.cumsum(self.lifted.T, axis=0)])
         norms = (points**2).sum(axis=1)
         # cells_j - cells_i - |p_j - p_i|^2 for i < j; for i > j it is below 0.
-        late, early = cells - norms, -cells - norms
+        late = cells - norms
+        early = -cells - norms
         step = max(1, _NUMBERS // len(points))
         parts = (slice(start, start + step) for start in range(0, len(points), step))
         return max(
@@ -332,11 +332,9 @@ def structured_inverse(operator: Operator, factor: Factor) -> GramInverse | None
 
 @structured_inverse.register
 def _(operator: Identity, factor: Factor) -> GramInverse:
-    return (
-        IdentityInverse.of_identity(operator.size)
-        if factor.row_weights is None
-        else IdentityInverse(1 / factor.weights.astype(float) ** 2)
-    )
+    if factor.row_weights is None:
+        return IdentityInverse.of_identity(operator.size)
+    return IdentityInverse(1 / factor.weights.astype(float) ** 2)
 
 
 @structured_inverse.register
@@ -386,7 +384,8 @@ def invert_gram(factor: Factor) -> GramInverse:
         return DenseInverse(inverse)
     # The queries do not determine every cell. If they determine the total, everything holds within
     # their row space.
-    space, attributes_text = row_space(operator), " x ".join(factor.attributes)
+    space = row_space(operator)
+    attributes_text = " x ".join(factor.attributes)
     if space is None or space.is_full or not space.contains(Total(space.size)):
         raise UndeterminedQuery(
             f"The queries measured on {attributes_text} do not determine its cells. Add the identity to them."

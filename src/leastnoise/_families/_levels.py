@@ -64,12 +64,15 @@ def nested_levels(size: int, operators: Iterable[Operator]) -> "Levels | None":
         for operator in dict.fromkeys([Identity(size), *operators, Total(size)])
     ]
     partitions = [group for group in groups if group is not None]
-    return _are_nested(partitions) if len(partitions) == len(groups) else None
+    if len(partitions) == len(groups):
+        return _are_nested(partitions)
+    return None
 
 
 def _are_nested(groups: Iterable[IntArray]) -> "Levels | None":
     finest_first = sorted(groups, key=lambda group: -int(group.max()))
-    levels, parents = [finest_first[0]], []
+    levels = [finest_first[0]]
+    parents = []
     for coarser in finest_first[1:]:
         parent = np.empty(int(levels[-1].max()) + 1, dtype=np.int64)
         parent[levels[-1]] = coarser
@@ -119,17 +122,11 @@ class Levels:
         None if there is no such level.
         """
         labels = partition_groups(operator)
-        return (
-            None
-            if labels is None
-            else next(
-                (
-                    level
-                    for level, groups in enumerate(self.groups)
-                    if np.array_equal(groups, labels)
-                ),
-                None,
-            )
+        if labels is None:
+            return None
+        return next(
+            (level for level, groups in enumerate(self.groups) if np.array_equal(groups, labels)),
+            None,
         )
 
     def with_level(self, operator: Operator) -> "Levels | None":
@@ -157,7 +154,10 @@ class Levels:
         """
         orders = []
         for parents in self.parents:
-            order = None if (np.diff(parents) >= 0).all() else np.argsort(parents, kind="stable")
+            if (np.diff(parents) >= 0).all():
+                order = None
+            else:
+                order = np.argsort(parents, kind="stable")
             orders.append(
                 (
                     order,
@@ -194,7 +194,8 @@ class Levels:
         """
         # For each orbit: the Gram matrices of all levels on the sums over each orbit of cells below
         # it, and the roots of the weights.
-        orbits, depth = self.orbits, len(self.groups)
+        orbits = self.orbits
+        depth = len(self.groups)
         subspaces: dict[bytes, InvariantSubspace] = {}
         below = [
             (weight * np.eye(depth, 1).reshape(depth, 1, 1), np.full(1, math.sqrt(weight)))
@@ -217,7 +218,8 @@ class Levels:
                 sisters[parent].append((grams, cells * math.sqrt(count)))
             below = []
             for parts in sisters:
-                cells, at = np.concatenate([cells_of for _, cells_of in parts]), 0
+                cells = np.concatenate([cells_of for _, cells_of in parts])
+                at = 0
                 if len(cells) > _MOST_ROOT:
                     return []
                 joined = np.zeros((depth, len(cells), len(cells)))
@@ -247,7 +249,8 @@ class Levels:
         Groups with equal trees below them are put into one class; classes are then split by the
         orbits of the parents.
         """
-        random, classes = np.random.default_rng(0), [np.zeros(self.size, dtype=np.int64)]
+        random = np.random.default_rng(0)
+        classes = [np.zeros(self.size, dtype=np.int64)]
         for level in range(len(self.parents)):
             # The multiset of the children's classes is identified by the sum of a random number for
             # each class.
@@ -255,7 +258,10 @@ class Levels:
             classes.append(
                 np.unique(self.sum_groups(level, drawn), axis=0, return_inverse=True)[1].reshape(-1)
             )
-        orbit, of_groups, parents, times = classes[-1], [classes[-1]], [], []
+        orbit = classes[-1]
+        of_groups = [classes[-1]]
+        parents = []
+        times = []
         for labels, above in zip(classes[-2::-1], self.parents[::-1], strict=True):
             keys = orbit[above] * (int(labels.max()) + 1) + labels
             _, first, fresh, number = np.unique(
@@ -301,7 +307,8 @@ class Orbits:
         """
         start = next(level for level, precision in enumerate(precisions) if np.any(precision))
         counts = (*map(len, self.parents), 1)
-        upward, below = [np.broadcast_to(1 / precisions[start], counts[start])], list[FloatArray]()
+        upward = [np.broadcast_to(1 / precisions[start], counts[start])]
+        below = list[FloatArray]()
         for level in range(start, len(self.parents)):
             below.append(
                 np.bincount(self.parents[level], self.times[level] * upward[-1]).astype(np.float64)
@@ -347,13 +354,12 @@ class Orbits:
             float(factors_back @ variances)
             for factors_back, variances in zip(back_final, final, strict=True)
         )
-        back_upward, back_below = (
-            [np.zeros(len(level)) for level in upward],
-            [np.zeros(len(level)) for level in below],
-        )
+        back_upward = [np.zeros(len(level)) for level in upward]
+        back_below = [np.zeros(len(level)) for level in below]
         for at in range(len(below)):  # the reverse of the pass down
             parents = self.parents[start + at]
-            share, change = upward[at] / below[at][parents], (below[at] - final[at + 1])[parents]
+            share = upward[at] / below[at][parents]
+            change = (below[at] - final[at + 1])[parents]
             back_upward[at] += back_final[at] * (1 - 2 * share * change / below[at][parents])
             back_final[at + 1] += np.bincount(parents, back_final[at] * share**2)
             back_below[at] += np.bincount(
@@ -401,7 +407,9 @@ class InvariantSubspace:
 
         Its dimension is d or d - 1.
         """
-        return InvariantSubspace(self.grams[:, 1:, 1:], self.often) if self.total else self
+        if self.total:
+            return InvariantSubspace(self.grams[:, 1:, 1:], self.often)
+        return self
 
     def directions_of_level(self, level: int) -> IntArray:
         """Return the directions on which the matrix of a level is not zero."""
@@ -420,11 +428,9 @@ class LevelInverse:
 
     @cached_property
     def _orbits(self) -> Orbits:
-        return (
-            self.levels.orbits
-            if all(np.ndim(precision) == 0 for precision in self.precisions)
-            else self.levels.singleton_orbits
-        )
+        if all(np.ndim(precision) == 0 for precision in self.precisions):
+            return self.levels.orbits
+        return self.levels.singleton_orbits
 
     @cached_property
     def passes(self) -> tuple[int, list[FloatArray], list[FloatArray], list[FloatArray]]:
@@ -436,7 +442,10 @@ class LevelInverse:
         level, (start, _, _, final) = self.levels.level(operator), self.passes
         if level is not None and level >= start:
             return final[level - start][self._orbits.of_groups[level]]
-        finer = self.levels.with_level(operator) if level is None else None
+        if level is None:
+            finer = self.levels.with_level(operator)
+        else:
+            finer = None
         if finer is not None:
             extra = finer.level(operator) or 0
             return LevelInverse(
@@ -480,12 +489,11 @@ class LevelInverse:
 
         v has shape (size, ...).
         """
-        gathered, lengths = v, np.ones(self.levels.size)
+        gathered = v
+        lengths = np.ones(self.levels.size)
         for level in range(self.passes[0]):
-            gathered, lengths = (
-                self.levels.sum_groups(level, gathered),
-                self.levels.sum_groups(level, lengths),
-            )
+            gathered = self.levels.sum_groups(level, gathered)
+            lengths = self.levels.sum_groups(level, lengths)
         return gathered, lengths
 
     def squares(self, v: FloatArray) -> FloatArray:
@@ -498,17 +506,17 @@ class LevelInverse:
         product = gathered * (upward[0][of_groups[start]] / lengths)[:, None]
         answer = ((gathered / lengths[:, None]) * product).sum(axis=0)
         for level, (under, after) in enumerate(zip(below, upward[1:], strict=True), start):
-            groups, product = of_groups[level + 1], self.levels.sum_groups(level, product)
+            groups = of_groups[level + 1]
+            product = self.levels.sum_groups(level, product)
             answer -= ((under - after) / under**2)[groups] @ product**2
             product = product * (after / under)[groups][:, None]
         return answer
 
     def solve(self, v: FloatArray) -> FloatArray:
         """Return X^+ v along the first axis, by the two passes."""
-        column, levels = (
-            (slice(None),) + (None,) * (v.ndim - 1),
-            self.levels,
-        )  # to multiply the first axis of v by a vector
+        # to multiply the first axis of v by a vector
+        column = (slice(None),) + (None,) * (v.ndim - 1)
+        levels = self.levels
         (start, upward, below, _), of_groups = self.passes, self._orbits.of_groups
         gathered, lengths = self._group_sums(v)
         estimates = [gathered * (upward[0][of_groups[start]] / lengths)[column]]

@@ -50,8 +50,12 @@ TALLEST = 512.0
 LARGE = 6000  # cells above which fewer starts and steps are affordable
 # The shape of bells that descents end in: width and height next to their distance, and distance
 # from an end of the line that queries reach to, or where they thin out.
-_WIDTH, _PEAK, _FALL, _HEIGHT = 1.15, 1.6, 2.1, 0.9
-_REACHED, _THIN = 0.25, 1.1
+_WIDTH = 1.15
+_PEAK = 1.6
+_FALL = 2.1
+_HEIGHT = 0.9
+_REACHED = 0.25
+_THIN = 1.1
 ENDS: tuple[Ends, ...] = tuple(
     (before, after) for before in (_REACHED, _THIN) for after in (_REACHED, _THIN)
 )
@@ -81,10 +85,8 @@ def bump_rows(size: int, count: int, height: float, margin: float) -> Iterator[W
         return
     spacing = size / (count + 1)
     for centre in spacing * np.arange(1, count + 1):
-        start, stop = (
-            max(0, math.floor(centre - margin * spacing)),
-            min(size, math.ceil(centre + margin * spacing)),
-        )
+        start = max(0, math.floor(centre - margin * spacing))
+        stop = min(size, math.ceil(centre + margin * spacing))
         yield (
             start,
             stop,
@@ -102,7 +104,8 @@ def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) ->
     spacing = size / (gaps + before + after)
     reach = _WIDTH * spacing
     for centre in spacing * (before + np.arange(gaps + 1)):
-        start, stop = max(0, math.floor(centre - reach)), min(size, math.ceil(centre + reach))
+        start = max(0, math.floor(centre - reach))
+        stop = min(size, math.ceil(centre + reach))
         away = np.minimum(1, np.abs(np.arange(start, stop) + 0.5 - centre) / reach)
         yield start, stop, height * (1 - away**_PEAK) ** _FALL
 
@@ -110,11 +113,14 @@ def bell_rows(size: int, spacing: float, ends: Ends, height: float = _HEIGHT) ->
 def layers_of_bells(size: int, shape: Shape, ends: Ends) -> list[Window]:
     """Return the rows of all layers of bells of a shape."""
     finest, coarser, above = shape
-    rows, spacing = list(bell_rows(size, finest, ends)), finest * coarser
+    rows = list(bell_rows(size, finest, ends))
+    spacing = finest * coarser
     while size / spacing >= 1.4:
         rows += bell_rows(size, spacing, ends)
         spacing *= coarser
-    return [*rows, *bell_rows(size, size, ends, 0.6)] if above else rows
+    if above:
+        return [*rows, *bell_rows(size, size, ends, 0.6)]
+    return rows
 
 
 def bell_shapes(size: int) -> list[list[Shape]]:
@@ -235,14 +241,16 @@ class Support:
     def layout(self) -> _Layout:
         """The indices of the structured step."""
         starts, stops = np.array(self.windows, dtype=np.int64).T
-        p, count = len(starts), len(self.cells)
+        p = len(starts)
+        count = len(self.cells)
         row = np.repeat(np.arange(p), stops - starts)
         order = np.argsort(self.cells, kind="stable")
         cover = np.bincount(self.cells, minlength=self.size)
         member = np.full((self.size, int(cover.max())), count)
         slot = np.arange(count) - np.repeat(np.cumsum(cover) - cover, cover)
         member[self.cells[order], slot] = order
-        by_start, by_stop = np.argsort(starts, kind="stable"), np.argsort(stops, kind="stable")
+        by_start = np.argsort(starts, kind="stable")
+        by_stop = np.argsort(stops, kind="stable")
         length = stops - starts
         base = (self.offsets[:-1] + np.arange(p))[:, None]
         owner = np.append(row, p)[member]
@@ -295,16 +303,16 @@ def p_identity_rmse(
 
     The strategy may have any scale and sign, for instance after rounding. Takes O(p^2 n).
     """
-    diag, sums = np.asarray(diagonal, float), np.asarray(rows, float)
+    diag = np.asarray(diagonal, float)
+    sums = np.asarray(rows, float)
     scale = float((np.abs(diag) + np.abs(sums).sum(axis=0)).max())
     scaled = sums / diag
     inner = scaled / diag
     lifted = gram.multiply_rows(inner) @ inner.T
-    gain = (
-        float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum())
-        if len(sums)
-        else 0.0
-    )
+    if len(sums):
+        gain = float((positive_inverse(np.eye(len(sums)) + scaled @ scaled.T) * lifted).sum())
+    else:
+        gain = 0.0
     return scale * math.sqrt(float((gram.diagonal() / diag**2).sum() - gain) / gram.queries)
 
 
@@ -332,7 +340,8 @@ def _upper_inverse(upper: FloatArray) -> FloatArray:
     if size <= _SMALL_INVERSE:
         return np.asarray(np.linalg.inv(upper), float)
     half = size // 2
-    first, last = _upper_inverse(upper[:half, :half]), _upper_inverse(upper[half:, half:])
+    first = _upper_inverse(upper[:half, :half])
+    last = _upper_inverse(upper[half:, half:])
     inverse: FloatArray = np.zeros((size, size))
     inverse[:half, :half], inverse[half:, half:] = first, last
     inverse[:half, half:] = -first @ (upper[:half, half:] @ last)
@@ -346,7 +355,8 @@ def p_identity_objective(
 
     P is the inverse of I + Theta^T Theta, and the gradient is taken by the values of Theta.
     """
-    p, pairs = len(support.windows), gram.generators
+    p = len(support.windows)
+    pairs = gram.generators
     if pairs and p >= _MANY_ROWS and len(support.cells) < _FEW_PER_CELL * support.size:
         return _windowed_objective(gram, pairs, support, values)
     theta = support.to_matrix(values)
@@ -355,7 +365,8 @@ def p_identity_objective(
     moved = gram.multiply_rows(weighted)
     is_dense = support.full or theta.size <= _SMALL
     if is_dense:
-        inner, lifted = theta @ theta.T, weighted @ moved.T
+        inner = theta @ theta.T
+        lifted = weighted @ moved.T
     else:
         from scipy.sparse import csr_matrix
 
@@ -396,8 +407,11 @@ def _windowed_objective(
     # Outside its window a row times M is a multiple of a on the left and of b on the right. So a
     # step needs only the windows themselves and two numbers a row: O(p^3 + n c^2), c the number of
     # windows over a cell.
-    layout, cells, p = support.layout, support.cells, len(support.windows)
-    begin, end = support.offsets[:-1], support.offsets[1:]
+    layout = support.layout
+    cells = support.cells
+    p = len(support.windows)
+    begin = support.offsets[:-1]
+    end = support.offsets[1:]
     s = 1 + np.bincount(cells, weights=values, minlength=support.size)
     y = values * s[cells]
 
@@ -416,18 +430,18 @@ def _windowed_objective(
     lifted = np.zeros((p, p))
     outer: list[tuple[FloatArray, FloatArray, FloatArray, FloatArray]] = []
     for a, b in pairs:
-        rising, falling = (
-            np.append(0.0, np.cumsum(a[cells] * y)),
-            np.append(0.0, np.cumsum(b[cells] * y)),
-        )
-        rise, right = rising[end] - rising[begin], falling[end] - falling[begin]
+        rising = np.append(0.0, np.cumsum(a[cells] * y))
+        falling = np.append(0.0, np.cumsum(b[cells] * y))
+        rise = rising[end] - rising[begin]
+        right = falling[end] - falling[begin]
         local += b[cells] * (rising[1:] - rising[begin][layout.row]) + a[cells] * (
             falling[end][layout.row] - falling[1:]
         )
         # Running sums along each row, with a zero before it, are read where the other rows start
         # and stop.
         slots = np.arange(len(y)) + layout.row + 1
-        before, upto = np.zeros(len(y) + p), np.zeros(len(y) + p)
+        before = np.zeros(len(y) + p)
+        upto = np.zeros(len(y) + p)
         before[slots], upto[slots] = (
             rising[1:] - rising[begin][layout.row],
             falling[1:] - falling[begin][layout.row],
@@ -603,7 +617,8 @@ def fit_p_identity(gram: Gram, *, effort: float = 1.0) -> PIdentity:
     s = 1 + theta.sum(axis=0)
     rmse = p_identity_rmse(gram, 1 / s, theta / s)
     inverse_order = np.argsort(order)
-    diagonal, rows = 1 / s[inverse_order], (theta / s)[:, inverse_order]
+    diagonal = 1 / s[inverse_order]
+    rows = (theta / s)[:, inverse_order]
     for array in (diagonal, rows):
         array.setflags(write=False)
     return PIdentity(diagonal=diagonal, rows=rows, rmse=rmse)

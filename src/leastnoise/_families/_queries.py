@@ -81,11 +81,9 @@ def interval_ends(operator: Operator) -> Ends | None:
             return low, np.minimum(low + np.repeat(operator.widths, operator.level_sizes), n) - 1
         case Coarse():
             ends = interval_ends(operator.operator)
-            return (
-                None
-                if ends is None
-                else (operator.starts[ends[0]], np.append(operator.starts, n)[ends[1] + 1] - 1)
-            )
+            if ends is None:
+                return None
+            return (operator.starts[ends[0]], np.append(operator.starts, n)[ends[1] + 1] - 1)
     return None
 
 
@@ -130,7 +128,10 @@ def first_cells(operator: Operator) -> IntArray:
 
     Every cell if the operator's class does not describe runs.
     """
-    ends = interval_ends(operator) if type(operator) in (Total, Ranges) else None
+    if type(operator) in (Total, Ranges):
+        ends = interval_ends(operator)
+    else:
+        ends = None
     if ends is None:
         return np.arange(operator.size)
     cells = np.unique(np.concatenate([[0], ends[0], ends[1] + 1]))
@@ -143,7 +144,10 @@ def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
         return operator
     if operator == Total(operator.size):
         return Total(len(starts))
-    ends = interval_ends(operator) if type(operator) is Ranges else None
+    if type(operator) is Ranges:
+        ends = interval_ends(operator)
+    else:
+        ends = None
     if ends is None:
         return Dense(dense(operator)[:, starts])
     low, high = (np.searchsorted(starts, cells, side="right") - 1 for cells in ends)
@@ -152,7 +156,10 @@ def restrict_to_runs(operator: Operator, starts: IntArray) -> Operator:
 
 def apply_gram(operator: Operator, x: Array) -> Array:
     """Return A^T A x along the first axis, in floating point."""
-    generators = gram_generators(operator) if operator.rows > operator.size else None
+    if operator.rows > operator.size:
+        generators = gram_generators(operator)
+    else:
+        generators = None
     if generators is not None:  # running sums instead of n^2 / 2 rows
         up, down = (column_weights(part, x) for part in generators)
         from_here = np.cumsum((down * x)[::-1], axis=0)[::-1]
@@ -205,7 +212,10 @@ def weighted_gram(factor: Factor) -> FloatArray:
     At most 2^22 numbers of F are in memory at once.
     """
     n = factor.operator.size
-    step = n if factor.even else max(1, _AT_ONCE // factor.operator.rows)
+    if factor.even:
+        step = n
+    else:
+        step = max(1, _AT_ONCE // factor.operator.rows)
     eye = np.eye(n)
     return np.concatenate(
         [apply_weighted_gram(factor, eye[:, start : start + step]) for start in range(0, n, step)],
@@ -233,7 +243,8 @@ def apply_in_parts(operator: Operator, x: FloatArray) -> Iterator[tuple[slice, F
 
     There are several slices if the rows are very many ranges.
     """
-    ends, step = interval_ends(operator), max(1, _AT_ONCE // x.shape[1])
+    ends = interval_ends(operator)
+    step = max(1, _AT_ONCE // x.shape[1])
     if ends is None or operator.rows <= step:
         yield slice(0, operator.rows), apply(operator, x)
         return
@@ -270,9 +281,10 @@ class RowSpace:
 
         Its vectors reach from each node to the next one of its component.
         """
-        components = (
-            np.zeros(self.size + 1, dtype=np.int64) if self.components is None else self.components
-        )
+        if self.components is None:
+            components = np.zeros(self.size + 1, dtype=np.int64)
+        else:
+            components = self.components
         order = np.argsort(components, kind="stable")
         same = components[order[1:]] == components[order[:-1]]
         return Ranges(self.size, order[:-1][same], order[1:][same] - 1)
@@ -299,7 +311,8 @@ class RowSpace:
         span = structural_row_space(operator)
         if span is not None and span.components is not None:
             return self.includes(span)
-        rows, step = dense(operator), max(1, _AT_ONCE // self.size)
+        rows = dense(operator)
+        step = max(1, _AT_ONCE // self.size)
         return all(
             self.contains_rows(rows[start : start + step]) for start in range(0, len(rows), step)
         )
@@ -336,7 +349,9 @@ class RowSpace:
         weights = -np.diff(rows, axis=1, prepend=0, append=0)
         sums = np.zeros((self.size + 1, len(rows)), dtype=weights.dtype)
         np.add.at(sums, self.components, weights.T)
-        return not sums.any() if weights.dtype.kind == "i" else self._sees(sums.T, squares)
+        if weights.dtype.kind == "i":
+            return not sums.any()
+        return self._sees(sums.T, squares)
 
     @staticmethod
     def _sees(outside: FloatArray, squares: FloatArray) -> bool:
@@ -373,11 +388,9 @@ class _OnRuns(RowSpace):
             return self.runs.includes(other.runs)
         if other.dimension > self.dimension:
             return False
-        return (
-            self.contains_rows(other.basis.T)
-            if other.components is None
-            else self.contains(other.interval_basis)
-        )
+        if other.components is None:
+            return self.contains_rows(other.basis.T)
+        return self.contains(other.interval_basis)
 
     def contains_rows(self, rows: npt.NDArray[np.generic]) -> bool:
         """Whether given queries, shape (queries, size), lie in the space."""
@@ -414,15 +427,15 @@ def structural_row_space(operator: Operator) -> RowSpace | None:
             return RowSpace(n, n - 1, None, np.full((n, 1), n**-0.5))
         case Nested():
             within = [row_space(part) for part in (operator.inner, operator.last)]
-            return (
-                full_space(n)
-                if all(space is not None and space.is_full for space in within)
-                else None
-            )
+            if all(space is not None and space.is_full for space in within):
+                return full_space(n)
+            return None
         case Coarse():
             space = row_space(operator.operator)
             if space is None or space.is_full:
-                return None if space is None else span_of_runs(n, operator.starts)
+                if space is None:
+                    return None
+                return span_of_runs(n, operator.starts)
             return _OnRuns(n, space.dimension, runs=space, starts=operator.starts)
     ends = interval_ends(operator)
     if ends is None:
@@ -467,7 +480,8 @@ def triangle(operator: Operator) -> tuple[bool, float] | None:
     if operator.rows != operator.size:
         return None
     matrix = dense(operator)
-    lower, diagonal = not matrix[0, 1:].any(), np.abs(matrix.diagonal())
+    lower = not matrix[0, 1:].any()
+    diagonal = np.abs(matrix.diagonal())
     if (np.triu(matrix, 1) if lower else np.tril(matrix, -1)).any() or not diagonal.any():
         return None
     return lower, float(diagonal.min() / diagonal.max())
@@ -502,5 +516,8 @@ def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
     pivots = np.diag(lower)
     if not np.min(pivots, initial=np.inf) > 1e-7 * np.max(pivots, initial=0.0):
         return None
-    half = np.linalg.inv(lower) if basis is None else np.linalg.solve(lower, basis.T)
+    if basis is None:
+        half = np.linalg.inv(lower)
+    else:
+        half = np.linalg.solve(lower, basis.T)
     return np.asarray(half.T @ half, dtype=np.float64)

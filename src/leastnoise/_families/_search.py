@@ -35,7 +35,9 @@ class NotApplicable(InputError):
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # The number of remembered steps, the gain of the logarithm below which a descent ends, and the part
 # of the decrease that the slope predicts which a step must reach.
-_MEMORY, _LEAST_GAIN, _PART = 10, 1e-9, 1e-4
+_MEMORY = 10
+_LEAST_GAIN = 1e-9
+_PART = 1e-4
 _STEEP, _TRIALS = (
     0.7,
     20,
@@ -127,7 +129,9 @@ def minimize_lbfgs(
                 break
             memory.clear()  # the remembered curvature misleads here
             continue
-        step, gained, bend = reached[0] - point, value - reached[1], reached[2] - slope
+        step = reached[0] - point
+        gained = value - reached[1]
+        bend = reached[2] - slope
         if float(step @ bend) > 1e-10 * float(bend @ bend):
             memory.append((step, bend, 1 / float(step @ bend)))
         point, value, slope = reached
@@ -144,7 +148,8 @@ def _line_search(
     The direction is clipped at the bounds.
     """
     point, value, slope = start
-    length, best = 1.0, None
+    length = 1.0
+    best = None
     for _ in range(_TRIALS):
         moved = np.clip(point + length * direction, 0, most)
         reached, turned = objective(moved)
@@ -168,7 +173,8 @@ def _line_search(
 def _descent_direction(slope: FloatArray, free: BoolArray, memory: _Memory) -> FloatArray:
     """Return the descent direction along the free coefficients."""
     down = np.where(free, -slope, 0.0)
-    direction, shares = down.copy(), []
+    direction = down.copy()
+    shares = []
     for step, bend, inverse in reversed(memory):
         shares.append(inverse * float(step @ direction))
         direction -= shares[-1] * bend
@@ -207,10 +213,9 @@ def dual_ascent(
         is least.
     """
     best: tuple[float, FloatArray, float, Rest] | None = None
-    previous, power = (
-        -math.inf,
-        2.0,
-    )  # squares take half the steps of the first power; a third power oscillates
+    # squares take half the steps of the first power; a third power oscillates
+    previous = -math.inf
+    power = 2.0
     for _ in range(steps):
         costs, value, details = step(weights)
         if best is None or costs.max() < best[0]:

@@ -46,12 +46,12 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-_SINGLE, _GROWTH = (
-    16,
-    1.1,
-)  # distances with their own coefficient, and the growth of the steps beyond
+# distances with their own coefficient, and the growth of the steps beyond
+_SINGLE = 16
+_GROWTH = 1.1
 _RUNS = 32  # of equal scales
-_VALUE_BITS, _SCALE_BITS = 14, 10
+_VALUE_BITS = 14
+_SCALE_BITS = 10
 _MOST_WORK = 2**28  # cells times runs of equal scales
 _MOST_COVARIED = 4096  # cells whose covariance is made as a matrix
 _NUMBERS = 2**22  # in memory at a time
@@ -96,7 +96,8 @@ def inverse_series(coefficients: FloatArray) -> FloatArray:
 
     As many as are given.
     """
-    size, series = len(coefficients), np.array([1 / coefficients[0]])
+    size = len(coefficients)
+    series = np.array([1 / coefficients[0]])
     while len(series) < size:
         most = min(size, 2 * len(series))
         wrong = convolve(coefficients[:most], series, most)
@@ -174,7 +175,8 @@ class ToeplitzInverse(GramInverse):
 
     def interval_variances(self, low: IntArray, high: IntArray) -> FloatArray:
         """Return the squared norms of the differences of E at both ends."""
-        sums, runs = np.cumsum(self.series), list(self._runs(copy=True))
+        sums = np.cumsum(self.series)
+        runs = list(self._runs(copy=True))
         starts = np.array([start for start, _, _ in runs])
 
         def weights(cells: int) -> FloatArray:
@@ -192,7 +194,8 @@ class ToeplitzInverse(GramInverse):
 
     def _runs(self, *, copy: bool = False) -> Iterator[tuple[int, int, FloatArray]]:
         """Yield the runs of equal scales: start, stop and weights of earlier cells."""
-        scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
+        scales = self.strategy.scales.astype(float)
+        sums = np.cumsum(self.series)
         before = np.zeros(self.size)
         changes = np.append(0, np.flatnonzero(np.diff(scales)) + 1)
         if not len(changes) * self.size <= _MOST_WORK:
@@ -209,7 +212,8 @@ class ToeplitzInverse(GramInverse):
 
     @cached_property
     def prefix_variances(self) -> FloatArray:
-        scales, sums = self.strategy.scales.astype(float), np.cumsum(self.series)
+        scales = self.strategy.scales.astype(float)
+        sums = np.cumsum(self.series)
         answer = np.cumsum(sums**2) / scales**2
         length = 2 * self.size
         turned = np.fft.rfft(sums, length)
@@ -243,7 +247,9 @@ MOST_TRIANGULAR = 512  # cells, of a matrix that a plan carries
 _LEAST = 16  # the least rounded entry on the diagonal
 # part of the squared norm that goes to single cells if the queries leave some undetermined
 _BESIDE = 1e-3
-_MOST_HIERARCHY, _MOST_BRANCHING = 128, 16  # cells, and children of a node
+# cells, and children of a node
+_MOST_HIERARCHY = 128
+_MOST_BRANCHING = 16
 _RATIOS = (0.6, 0.8, 1.0, 1.25, 1.6)  # of the weight of a level to that of the one below, to try
 _MOST_TIMES = 16  # numbers of cells for which the error of a hierarchy is computed
 _FINE = 64  # row weight of a cell
@@ -340,18 +346,23 @@ def _block_hierarchy(name: str, size: int, branching: int, ratio: float) -> Fact
 
     A level has ``ratio`` times the weight of the one below.
     """
-    rows, weights, width, weight = [], [], 1, 1.0
+    rows = []
+    weights = []
+    width = 1
+    weight = 1.0
     while width < size:
         for start in range(0, size, width):
             rows.append([start <= cell < start + width for cell in range(size)])
             weights.append(max(1, round(weight * _FINE)))
-        width, weight = width * branching, weight * ratio
+        width = width * branching
+        weight = weight * ratio
     return Factor((name,), Dense(np.array(rows, dtype=np.int64)), np.array(weights))
 
 
 def first_rows(factor: Factor, cells: int) -> Factor:
     """Return the part of a strategy measured when the first cells have ended."""
-    measured, operator = last_cells(factor.operator) < cells, factor.operator
+    measured = last_cells(factor.operator) < cells
+    operator = factor.operator
     match operator:
         case Dense():
             part: Operator = Dense(operator.matrix[measured, :cells])
@@ -380,7 +391,8 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
             last, weights=invert_gram(factor).variances(operator), minlength=operator.size
         )
         return np.asarray(every[np.array(times) - 1])
-    queries, variances = dense(operator), []
+    queries = dense(operator)
+    variances = []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
         variances.append(

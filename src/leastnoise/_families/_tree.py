@@ -47,10 +47,9 @@ _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 # logarithm of the least weight over the largest: with a smaller weight of the cells the error is
 # lost in rounding
 _LEAST = -6.0
-_BEST_CHAINS, _DESCENT_STEPS = (
-    12,
-    20,
-)  # after common steps the best chains of each length are descended from, by so many steps
+# after common steps the best chains of each length are descended from, by so many steps
+_BEST_CHAINS = 12
+_DESCENT_STEPS = 20
 _WEIGHT_BITS = 20  # of row weights
 
 
@@ -98,7 +97,8 @@ def tree_error(gram: Gram, widths: Sequence[int], squares: Sequence[FloatArray])
     error = error_so_far = float(gram.diagonal() @ vector)
     for width, z in zip(widths[1:], squares[1:], strict=True):
         product = gram.block_products(vector, width)
-        k, m = run_sums(vector, width), run_sums(vector * product, width)
+        k = run_sums(vector, width)
+        m = run_sums(vector * product, width)
         shrink = 1 / (1 + k * z)
         error -= float((z * m) @ shrink)
         vector = vector * run_spread(shrink, width, gram.size)
@@ -159,10 +159,8 @@ def _optimize_weights(
     for step in range(steps):
         _, slope = _slopes(logs, parts, widths, norm)
         logs = _clamp_logs(logs - (0.5 / (1 + step / 100)) * slope, widths)
-    ranked, levels = (
-        np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable"),
-        (widths > 0).sum(axis=-1),
-    )
+    ranked = np.argsort(_slopes(logs, parts, widths, norm)[0], kind="stable")
+    levels = (widths > 0).sum(axis=-1)
     best = np.concatenate(
         [ranked[levels[ranked] == count][:_BEST_CHAINS] for count in np.unique(levels)]
     )
@@ -209,11 +207,10 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
     )
     chains: list[tuple[int, ...]] = [(1,)]
     for depth in (1, 2, 3, 4):
-        steps = (
-            [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
-            if depth > 1
-            else ratios
-        )
+        if depth > 1:
+            steps = [ratio for ratio in ratios if ratio <= max(64, 2 * size ** (1 / depth))]
+        else:
+            steps = ratios
         for chosen in itertools.product(steps if depth < 4 else [4, 8, 16, 32], repeat=depth):
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
             # One level of a single block is enough, and it need not be wider than the cells.
@@ -280,7 +277,10 @@ def uniform_tree(gram: Gram, norm: int) -> ScaledTree:
 @memoize_fit
 def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
     """Find the widths and level weights of the best hierarchy."""
-    plain = {uniform_tree(gram, norm).widths} if gram.size <= 2**16 else set()
+    if gram.size <= 2**16:
+        plain = {uniform_tree(gram, norm).widths}
+    else:
+        plain = set()
     chains = sorted({*_candidate_chains(gram.size, norm), *plain}, key=len)
     widths = sorted({width for chain in chains for width in chain})
     traces = dict(zip(widths, gram.block_traces(widths), strict=True))
@@ -399,7 +399,9 @@ class TreeInverse(GramInverse):
     def prefix_variances(self) -> FloatArray:
         # Going up, the sum of a node's first cells is a share of the node's value plus independent
         # noise; both are computed for all prefixes of all nodes of a level at once.
-        share, noise, width = np.ones(self.size), np.zeros(self.size), 1
+        share = np.ones(self.size)
+        noise = np.zeros(self.size)
+        width = 1
         for upward, below, ratio in zip(self.upward, self.below, self.ratios, strict=False):
             before = np.cumsum(upward) - upward
             siblings = run_spread(
@@ -420,24 +422,28 @@ class TreeInverse(GramInverse):
         # A range is, at every level, a prefix part of the node that holds its end and a suffix part
         # of the one that holds its start:
         # share * (node's value) + independent noise of this variance.
-        starts, ends, open_ = low, high, low != high
-        from_start, noise_start, to_end, noise_end = (
-            np.ones(len(low)),
-            np.zeros(len(low)),
-            np.ones(len(low)),
-            np.zeros(len(low)),
-        )
+        starts = low
+        ends = high
+        open_ = low != high
+        from_start = np.ones(len(low))
+        noise_start = np.zeros(len(low))
+        to_end = np.ones(len(low))
+        noise_end = np.zeros(len(low))
         answer[~open_] = self.posterior[0][low[~open_]]
         for upward, ratio, summed, above in zip(
             self.upward, self.ratios, self.below, self.posterior[1:], strict=False
         ):
             ahead = np.concatenate([[0.0], np.cumsum(upward)])
-            parent_start, parent_end = starts // ratio, ends // ratio
+            parent_start = starts // ratio
+            parent_end = ends // ratio
             meet = open_ & (parent_start == parent_end)
             if meet.any():
-                s, e, p = starts[meet], ends[meet], parent_start[meet]
+                s = starts[meet]
+                e = ends[meet]
+                p = parent_start[meet]
                 middle = ahead[e] - ahead[s + 1]
-                first, last = from_start[meet], to_end[meet]
+                first = from_start[meet]
+                last = to_end[meet]
                 linear = first * upward[s] + middle + last * upward[e]
                 square = first**2 * upward[s] + middle + last**2 * upward[e]
                 share = linear / summed[p]
@@ -463,7 +469,8 @@ class TreeInverse(GramInverse):
                 finish - ahead[starts + 1],
                 summed[parent_start],
             )
-            starts, ends = parent_start, parent_end
+            starts = parent_start
+            ends = parent_end
         return answer
 
     def bound_of_ranges(self) -> float:
@@ -471,7 +478,8 @@ class TreeInverse(GramInverse):
 
         It is some per cent above the largest, and exact if nodes have at most 16 children.
         """
-        best, width = float(self.posterior[0].max()), 1
+        best = float(self.posterior[0].max())
+        width = 1
         # The shares and noise of the suffixes and prefixes of the nodes of a level, by cell; of one
         # node where all are alike.
         from_start = to_end = (
@@ -479,11 +487,15 @@ class TreeInverse(GramInverse):
             np.zeros(1 if self.alike else self.size),
         )
         for level, ratio in enumerate(self.ratios):
-            parents = 1 if self.alike else len(self.below[level])
+            if self.alike:
+                parents = 1
+            else:
+                parents = len(self.below[level])
             nodes: FloatArray = np.zeros((parents, ratio))  # the children of each parent
             here = self.upward[level][: parents * ratio]
             nodes.reshape(-1)[: len(here)] = here
-            summed, above = self.below[level][:parents], self.posterior[level + 1][:parents]
+            summed = self.below[level][:parents]
+            above = self.posterior[level + 1][:parents]
             if self.alike:
                 from_start, to_end = (
                     (np.tile(share, ratio), np.tile(noise, ratio))
@@ -491,10 +503,8 @@ class TreeInverse(GramInverse):
                 )
             cells = len(to_end[0])
             upward = np.repeat(nodes.reshape(-1), width)[:cells]
-            ends, starts = (
-                _runs(to_end, upward, width, parents * ratio),
-                _runs(from_start, upward, width, parents * ratio),
-            )
+            ends = _runs(to_end, upward, width, parents * ratio)
+            starts = _runs(from_start, upward, width, parents * ratio)
             best = max(best, _bound_ranges_across(nodes, summed, above, starts, ends))
             ahead = np.cumsum(nodes, axis=1) - nodes
             behind = nodes.sum(axis=1, keepdims=True) - ahead - nodes
@@ -525,7 +535,8 @@ def _runs(part: Part, v: FloatArray, width: int, nodes: int) -> Part:
     """
     share, noise = part
     runs = next(count for count in range(min(width, _RUNS), 0, -1) if width % count == 0)
-    most, least = np.full(nodes * width, -np.inf), np.zeros(nodes * width)
+    most = np.full(nodes * width, -np.inf)
+    least = np.zeros(nodes * width)
     most[: len(share)] = noise + share**2 * v
     least[: len(share)] = share * v
     return most.reshape(nodes, runs, -1).max(axis=2), least.reshape(nodes, runs, -1).min(axis=2)
@@ -563,8 +574,6 @@ def _bound_ranges_across(
 
 @structured_inverse.register
 def _(operator: Tree, factor: Factor) -> GramInverse | None:
-    return (
-        TreeInverse(operator, factor.weights.astype(float) ** 2)
-        if operator.widths[-1] == 1
-        else None
-    )
+    if operator.widths[-1] == 1:
+        return TreeInverse(operator, factor.weights.astype(float) ** 2)
+    return None

@@ -153,12 +153,13 @@ def count_fit(
         )
         for name, measure in sums.items()
     ]
-    units = (
-        None
-        if unit_column is None
-        else Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
-    )
-    inside_chunks, rows, unitless = [np.zeros(0, dtype=np.bool_)], 0, 0
+    if unit_column is None:
+        units = None
+    else:
+        units = Units(max_per_cell, {name: domain.cells(name) for name in attributes}, unit_reading)
+    inside_chunks = [np.zeros(0, dtype=np.bool_)]
+    rows = 0
+    unitless = 0
     readable_chunks = [np.zeros(0, dtype=np.bool_)]
     filled_chunks: list[list[BoolArray]] = [[np.zeros(0, dtype=np.bool_)] for _ in tables]
     encoders = [
@@ -187,15 +188,19 @@ def count_fit(
             numbers = next(chunk)
             unitless += int(np.count_nonzero(numbers < 0))
             units.add(numbers, codes)
-    is_inside, is_in_table = (
-        np.concatenate(inside_chunks),
-        [np.concatenate(parts) for parts in filled_chunks],
-    )
+    is_inside = np.concatenate(inside_chunks)
+    is_in_table = [np.concatenate(parts) for parts in filled_chunks]
     # zeros in place of random keys: only the number of rows that are kept is shown
-    is_kept = np.ones(rows, dtype=np.bool_) if units is None else units.keep(max_rows, bytes)
+    if units is None:
+        is_kept = np.ones(rows, dtype=np.bool_)
+    else:
+        is_kept = units.keep(max_rows, bytes)
     used = is_kept & is_inside & (np.logical_or.reduce(is_in_table) if tables else True)
     first = protected_tables(source)[0]
-    faults = _line_faults(first) if malformed_lines else Counter[str]()
+    if malformed_lines:
+        faults = _line_faults(first)
+    else:
+        faults = Counter[str]()
     return Fit(
         lines=None if opened.delimiter is None else rows + malformed_lines,
         faults=tuple(faults.most_common(_MOST_FAULTS)),
@@ -236,7 +241,8 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     faults: Counter[str] = Counter()
     for file, _ in find_files(layout.path, KINDS):
         source = open_csv(file, layout)
-        delimiter, width = str(source.delimiter).encode(), len(source.names)
+        delimiter = str(source.delimiter).encode()
+        width = len(source.names)
         with opened_file(file) as opened:
             if isinstance(layout.header, bool):
                 opened.readline()
@@ -266,7 +272,9 @@ class _Tally:
     """Counts how the values of one column are encoded, chunk by chunk."""
 
     def __init__(self, name: str, kind: Kind, values: int) -> None:
-        self._name, self._values, self._kind = name, values, kind
+        self._name = name
+        self._values = values
+        self._kind = kind
         plain_kind: Mapping[str, Any] = {
             key: value
             for key, value in kind_to_json(kind).items()
@@ -322,9 +330,10 @@ class _Tally:
 
     def _number(self, value: object) -> int:
         value_text = text(value)
-        description = (
-            _NOT_TEXT if isinstance(value, bytes) else f"a value of type {type(value).__name__}"
-        )
+        if isinstance(value, bytes):
+            description = _NOT_TEXT
+        else:
+            description = f"a value of type {type(value).__name__}"
         return self._forms.setdefault(
             description if value_text is None else repr(value_text[:_LONGEST_SHOWN]),
             len(self._forms),
@@ -434,11 +443,9 @@ def check(
     unit_reading = READ_AS_IT_IS
     if isinstance(what, (Spec, Plan)):
         unit_reading = what.privacy.unit_reading
-        unit_column, max_rows, max_per_cell = (
-            what.privacy.unit_column,
-            what.privacy.max_rows,
-            what.privacy.max_per_cell,
-        )
+        unit_column = what.privacy.unit_column
+        max_rows = what.privacy.max_rows
+        max_per_cell = what.privacy.max_per_cell
     attributes = tuple(
         name for name in read_attributes if not isinstance(workload.domain.kind(name), Unknown)
     )
@@ -474,7 +481,9 @@ def _workload_as_counted(what: "Spec | Plan | Workload") -> Workload:
     """Return the workload over the domain in which a release counts rows."""
     if isinstance(what, Spec):
         return workload_to_plan(what.workload, what.search())
-    return what.workload if isinstance(what, Plan) else with_hidden_cells(what)
+    if isinstance(what, Plan):
+        return what.workload
+    return with_hidden_cells(what)
 
 
 def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:

@@ -83,12 +83,12 @@ _MOST_BUDGET = 2**20
 # Parts of the given seconds: up to which a planner is quick, and tried in any case; and at which
 # all searches end, so that with the last error and the look for crowded tables planning ends by
 # 1.5.
-_QUICK, _LATEST = 1 / 20, 1.3
+_QUICK = 1 / 20
+_LATEST = 1.3
 _GRACE = 1.0  # CPU seconds beyond, so that quick planners are tried on every machine
-_SECOND, _FURTHER = (
-    1 / 8,
-    1 / 2,
-)  # how likely the best plan has the other kind of noise, and that more steps of a search find it
+# how likely the best plan has the other kind of noise, and that more steps of a search find it
+_SECOND = 1 / 8
+_FURTHER = 1 / 2
 _RIGHT = 1.5  # the factor by which estimates of seconds may be wrong
 _FAR = (
     1 / 2
@@ -136,7 +136,9 @@ class Candidate:
     @property
     def total(self) -> float:
         """Expected total squared error; infinite if the strategy cannot be used."""
-        return float("inf") if self.plan is None else self.plan.expected_error().total_squared_error
+        if self.plan is None:
+            return float("inf")
+        return self.plan.expected_error().total_squared_error
 
 
 class Comparison(TabularMixin, tuple[Candidate, ...]):
@@ -166,7 +168,9 @@ class Comparison(TabularMixin, tuple[Candidate, ...]):
 def noise_kinds(privacy: Privacy) -> tuple[Noise, ...]:
     """Return the kinds of noise to try for a budget, the usual one first."""
     kinds = NOISES[type(privacy.budget)]
-    return kinds[:1] if kinds[0] is Noise.DISCRETE_GAUSSIAN else kinds
+    if kinds[0] is Noise.DISCRETE_GAUSSIAN:
+        return kinds[:1]
+    return kinds
 
 
 def try_strategies(
@@ -258,7 +262,9 @@ def try_strategies(
 
 def _reason_of_time(deadline: Deadline, seconds: float) -> str:
     """Return why there is no time for a planner; empty if there is."""
-    return message(_NO_TIME, seconds=f"{seconds:g}") if deadline.has_passed() else ""
+    if deadline.has_passed():
+        return message(_NO_TIME, seconds=f"{seconds:g}")
+    return ""
 
 
 def _tasks_of(
@@ -309,7 +315,9 @@ class _ResultsSoFar:
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
         """Return why a planner is not tried after another one; empty if it is."""
         container = self.contained.get((planner.name, noise))
-        return "" if container is None else message(_CONTAINED, name=container)
+        if container is None:
+            return ""
+        return message(_CONTAINED, name=container)
 
     def add(self, noise: Noise, plan: Plan, *, needless: bool) -> None:
         """Take note of the expected error of a plan."""
@@ -377,7 +385,8 @@ def _search_deadline(
     It leaves others their shares, but its own share may be underestimated by a factor.
     """
     # The last step of a search, which no clock ends, must be over by then.
-    ways, end = _planning_passes(task.workload), begun + max(_LATEST * seconds, seconds + _GRACE)
+    ways = _planning_passes(task.workload)
+    end = begun + max(_LATEST * seconds, seconds + _GRACE)
     if not _is_slow(planner, task, seconds):
         return Deadline(end, now)
     if task.seconds > 0:
@@ -398,7 +407,9 @@ def _best_candidate_plan(
 
     Jointly is usually better. Or None and the reason.
     """
-    both, separate_plan, error = None, None, None
+    both = None
+    separate_plan = None
+    error = None
     if task.workload.counted_sums:
         both, _ = _plan_proposal(partial(counts_and_sums, planner), task, iterate=iterate)
     if both is None or not deadline_passed():
@@ -592,7 +603,10 @@ def _planning_passes(workload: Workload) -> int:
 def memory_error_reason(error: MemoryError) -> str:
     """Say what ran out of memory."""
     size = str(error).split(" for an array", 1)[0][:80]
-    at_once = f" ({size[:1].lower()}{size[1:]} at once)" if size else ""
+    if size:
+        at_once = f" ({size[:1].lower()}{size[1:]} at once)"
+    else:
+        at_once = ""
     return message(
         "it needs more memory than there is{at_once}; ask for fewer or smaller tables",
         at_once=at_once,
@@ -721,7 +735,8 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
-    even, doubtful = plan.privacy.share(Fraction(1, len(products))), []
+    even = plan.privacy.share(Fraction(1, len(products)))
+    doubtful = []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         single_workload = Workload(plan.domain, (product,))
         least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (

@@ -87,13 +87,11 @@ _MOST_ADAPTIVE = 2048  # buckets
 _LARGEST_ENTRY = 2**20 - 1  # of queries on buckets
 # Limits on two attributes that are checked beforehand, because nothing may fail or take hours when
 # all is paid.
-_MOST_SIDE, _MOST_CELLS, MOST_QUERIES, _MOST_ENTRIES, _MOST_PAIRS = (
-    2**12,
-    2**20,
-    2**20,
-    2**24,
-    2**33,
-)
+_MOST_SIDE = 2**12
+_MOST_CELLS = 2**20
+MOST_QUERIES = 2**20
+_MOST_ENTRIES = 2**24
+_MOST_PAIRS = 2**33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +102,9 @@ class NoEmptinessFinding(DataDependentFinding):
     """
 
     regime = "smoothed"
-    interval, reading, hides = "interval_smoothed", "aware_reading_smoothed", "aware_moved"
+    interval = "interval_smoothed"
+    reading = "aware_reading_smoothed"
+    hides = "aware_moved"
     estimate = SmoothedEstimate.of  # the posterior mean, with the intervals of least squares
 
 
@@ -412,7 +412,8 @@ def fit_levels(setting: DawaSetting, budget: Budget) -> Measurements:
 
     To the given budget.
     """
-    weighted_queries, halving = setting.asked, HalvingTree(setting.asked.size)
+    weighted_queries = setting.asked
+    halving = HalvingTree(setting.asked.size)
     costs = difference_costs(weighted_queries, halving.left, halving.right)
     widths, weights = first_levels(
         [float(cost.sum()) for cost in costs], total_cost(weighted_queries), setting.noise.norm
@@ -499,13 +500,15 @@ def _adaptive_grid(
     """
     height, width = setting.shape
     tree = block_tree(height, width)
-    base, size = first_level(tree, blocks), len(tree.order)
+    base = first_level(tree, blocks)
+    size = len(tree.order)
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
     first = series.measure(
         setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE))
     )
-    counts, remaining = first.values[0].astype(np.int64), setting.rest.share(1 - PLANE_FIRST_SHARE)
+    counts = first.values[0].astype(np.int64)
+    remaining = setting.rest.share(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
@@ -517,7 +520,8 @@ def _adaptive_grid(
         np.concatenate([np.append(parts[1:], size), np.append(groups[1:], size)[is_unmerged]]) - 1
     )
     # The weights of all rows on a cell have the same sum, whether it lies in a group or not.
-    group, denominator = GROUP_SHARE.numerator, GROUP_SHARE.denominator
+    group = GROUP_SHARE.numerator
+    denominator = GROUP_SHARE.denominator
     weights = np.concatenate(
         [
             np.where(many == 1, denominator - group, denominator),

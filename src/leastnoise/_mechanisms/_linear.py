@@ -33,10 +33,8 @@ class Linear(Mechanism):
 
     def prepare(self, plan: Plan) -> Run:
         """Check that the measurements answer the workload with the promised errors."""
-        measurements, exact = (
-            plan.measured(),
-            [public.block for public in public_counts_of_plan(plan)],
-        )
+        measurements = plan.measured()
+        exact = [public.block for public in public_counts_of_plan(plan)]
         _check_promise(
             plan.expected_error(),
             evaluate_plan(plan.workload, measurements, exact=exact).expected_error(),
@@ -61,7 +59,8 @@ def _check_promise(stated: Promise, computed: Promise) -> None:
 
     A plan file may be damaged or written by hand.
     """
-    total, bound = computed.total_squared_error, stated.lower_bound
+    total = computed.total_squared_error
+    bound = stated.lower_bound
     is_bound = (
         isinstance(bound, (int, float))
         and not isinstance(bound, bool)

@@ -60,7 +60,9 @@ from leastnoise._workload import Workload, table_of_all_cells
 STRATEGY = "model"
 # The part of the budget that counts the rows: at most this; halved, so many times, while the count
 # still has a standard error below a part of the number of rows that decides.
-_COUNTING, _COUNTED, _HALVINGS = Fraction(1, 50), 0.05, 10
+_COUNTING = Fraction(1, 50)
+_COUNTED = 0.05
+_HALVINGS = 10
 _DENSE = {
     1: 0.075,
     2: 0.03,
@@ -77,8 +79,10 @@ _FEW_ROWS = 100  # whoever asks for tables has more rows, so if fewer decide, no
 # The part for attributes alone, and if rows are not much too few, by the norm. Coarse bins need
 # good counts of attributes alone; under Laplace noise, where epsilons add up and not their squares,
 # these take more from the pairs.
-_ALONE, _ALONE_FULLER = Fraction(1, 5), {1: Fraction(1, 10), 2: Fraction(1, 5)}
-_MOST_CELLS, _MOST_PAIRS = 2**22, 2**13
+_ALONE = Fraction(1, 5)
+_ALONE_FULLER = {1: Fraction(1, 10), 2: Fraction(1, 5)}
+_MOST_CELLS = 2**22
+_MOST_PAIRS = 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +108,8 @@ class _FromModel(DataDependentFinding):
 class BinnedModelFinding(_FromModel):
     """The model was fitted to attributes alone and pairs on bins."""
 
-    regime, hides = "model_bins", "aware_model_bins"
+    regime = "model_bins"
+    hides = "aware_model_bins"
 
     tables: int
     cells: int
@@ -124,7 +129,8 @@ class BinnedModelFinding(_FromModel):
 class ThreeWayModelFinding(BinnedModelFinding):
     """The model was fitted to one-way, pair and three-way tables on bins."""
 
-    regime, hides = "model_threes", "aware_model_threes"
+    regime = "model_threes"
+    hides = "aware_model_threes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +140,8 @@ class TableModelFinding(_FromModel):
     The answers lie between both.
     """
 
-    regime, hides = "model_tables", "aware_model_tables"
+    regime = "model_tables"
+    hides = "aware_model_tables"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return tables between the model and least squares."""
@@ -211,11 +218,9 @@ class ModelSetting:
         """
         if self.deciding_rows <= (_FEW_ROWS if rows is None else max(rows, 1)):
             return "model_tables"
-        return (
-            "model_fuller"
-            if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows
-            else "model_bins"
-        )
+        if rows is not None and rows > _FEWER[self.noise.norm] * self.deciding_rows:
+            return "model_fuller"
+        return "model_bins"
 
     @cached_property
     def counting_share(self) -> Fraction:
@@ -223,7 +228,8 @@ class ModelSetting:
 
         0 if no count would change what is measured.
         """
-        deciding, share = self.deciding_rows, _COUNTING
+        deciding = self.deciding_rows
+        share = _COUNTING
         if not _FEW_ROWS < deciding < math.inf or self.public_rows is not None:
             return Fraction(0)
         for _ in range(_HALVINGS):
@@ -243,7 +249,10 @@ class ModelSetting:
         remaining = 1 - self.counting_share
         if case == "model_tables":
             return {"independent": remaining}
-        one_way_share = _ALONE if case == "model_bins" else _ALONE_FULLER[self.noise.norm]
+        if case == "model_bins":
+            one_way_share = _ALONE
+        else:
+            one_way_share = _ALONE_FULLER[self.noise.norm]
         if case == "model_bins" or not self.three_way_tables:
             return {"alone": remaining * one_way_share, "pairs": remaining * (1 - one_way_share)}
         return {
@@ -267,10 +276,8 @@ class ModelSetting:
 
         Also of attributes that are in no pair.
         """
-        attributes, domain = (
-            {name for product in self.plan.workload for name in product.attributes},
-            self.plan.domain,
-        )
+        attributes = {name for product in self.plan.workload for name in product.attributes}
+        domain = self.plan.domain
         sizes = {name: domain.kind(name).size for name in domain.names if name in attributes}
         blocks = [
             Block((Factor((name,), Identity(size)),), Fraction(1)) for name, size in sizes.items()
@@ -298,7 +305,8 @@ class ModelSetting:
         self, first: Observation, tables: Mapping[tuple[str, ...], float], share: Fraction
     ) -> Measurements:
         """Measure binned tables, with bins from noisy one-way counts."""
-        noisy, total_block = NoisyTables.of(first), self.total(share)
+        noisy = NoisyTables.of(first)
+        total_block = self.total(share)
         std = math.sqrt(block_variance(total_block, total_block.blocks[0]))
         shares = dict(zip(noisy.names, noisy.shares, strict=True))
         blocks = []
@@ -326,7 +334,8 @@ def pairs_of(workload: Workload) -> dict[tuple[str, ...], float]:
         raise InputError(
             f"{STRATEGY} answers counts; this workload asks for sums. Choose strategy = 'auto'."
         )
-    domain, pairs = workload.domain, dict[tuple[str, ...], float]()
+    domain = workload.domain
+    pairs = dict[tuple[str, ...], float]()
     for product in workload:
         if math.prod(domain.kind(name).size for name in product.attributes) > _MOST_CELLS:
             raise InputError(
@@ -412,7 +421,8 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
 
     Tables on bins, or the data-independent plan.
     """
-    rows, share = setting.public_rows, setting.counting_share
+    rows = setting.public_rows
+    share = setting.counting_share
     if share:
         counted = series.measure(setting.total(share))
         rows = int(counted.values[0][0] / counted.measurements.grid)

@@ -246,7 +246,9 @@ def shared_step_privacy(privacy: Privacy, mu_squared: Fraction | None) -> Privac
 
     rho, half of mu^2, if Gaussian steps compose; else the budget.
     """
-    return privacy if mu_squared is None else privacy.within(ZCDP(mu_squared / 2))
+    if mu_squared is None:
+        return privacy
+    return privacy.within(ZCDP(mu_squared / 2))
 
 
 def step_privacy(plan: Plan) -> Privacy:
@@ -302,7 +304,8 @@ class NoStructureFinding(DataDependentFinding):
     The answers are those of least squares.
     """
 
-    regime, hides = "independent", "aware_independent"
+    regime = "independent"
+    hides = "aware_independent"
 
     def estimator(self, observation: Observation) -> Estimator:
         """Return the estimator of least squares."""

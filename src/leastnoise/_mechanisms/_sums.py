@@ -160,11 +160,10 @@ class GroupedThresholdFinding(DataDependentFinding):
     def estimator(self, observation: Observation) -> Estimator:
         """Add up the buckets that each group keeps."""
         block = observation.measurements.blocks[-1]
-        limited = (
-            None
-            if block.limits is None
-            else (block.limits.attribute, int(block.limits.values.max()))
-        )
+        if block.limits is None:
+            limited = None
+        else:
+            limited = (block.limits.attribute, int(block.limits.values.max()))
         if (block.measure, limited) != (
             self.measure,
             (self.attribute, self.threshold),
@@ -341,10 +340,12 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
 
     None if there is only one candidate.
     """
-    cells, plan = setting.candidates, setting.plan
+    cells = setting.candidates
+    plan = setting.plan
     if len(cells) < 2:
         return None
-    last, kind = cells[1:].copy(), plan.domain.kind(setting.attribute)
+    last = cells[1:].copy()
+    kind = plan.domain.kind(setting.attribute)
     # nulls are no large values, and the hidden cell holds them among others
     last[-1] = kind.regular - 1 if kind.outside_cell is None else kind.published - 1
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
@@ -389,11 +390,9 @@ def measure_under_threshold(
 
 def _deviation(measurements: Measurements | None) -> float:
     """Return the standard error of the first block; 0 without measurements."""
-    return (
-        0.0
-        if measurements is None
-        else float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
-    )
+    if measurements is None:
+        return 0.0
+    return float(block_variance(measurements, measurements.blocks[0]) ** 0.5)
 
 
 # Along the number alone.
@@ -486,7 +485,8 @@ def group_chooser(setting: SumsSetting, thresholds: Mapping[int, BucketsBelowThr
 
     The threshold of least predicted error.
     """
-    groups, sure = setting.plan.workload.products[0].rows, SURE * _deviation(tail_counts(setting))
+    groups = setting.plan.workload.products[0].rows
+    sure = SURE * _deviation(tail_counts(setting))
     noise = {
         threshold: float(np.sqrt((measurements.noise**2).sum()))
         for threshold, measurements in thresholds.items()
@@ -531,17 +531,17 @@ def threshold_chooser(setting: SumsSetting) -> Chooser:
 
     What it needs is computed before anything is paid.
     """
-    cells, edges, workload = setting.candidates, setting.edges, setting.plan.workload
+    cells = setting.candidates
+    edges = setting.edges
+    workload = setting.plan.workload
     try:
         fit_second_step(setting, [(_every_cell(setting, edges), 1.0)])
     except InputError:  # for too many cells by themselves there may still be a strategy
         fit_limited_sums(setting, int(edges[-1]))
     gram, lost = gram_matrices_along(workload, setting.attribute)
     rows = Block((Factor((setting.attribute,), Identity(len(edges))),), Fraction(1))
-    unit, sure = (
-        _deviation(fit_second_step(setting, [(rows, 1.0)])),
-        SURE * _deviation(tail_counts(setting)),
-    )
+    unit = _deviation(fit_second_step(setting, [(rows, 1.0)]))
+    sure = SURE * _deviation(tail_counts(setting))
     quick = estimated_rmse_along(workload, setting.attribute, setting.noise.norm)
     rmse_by_threshold = {int(most): quick(np.minimum(edges, most)) for most in edges[cells]}
 
@@ -567,7 +567,8 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
     """
     # They are the best one for the weights of the workload; the best one for equal weights, because
     # very unequal weights may need noise of extreme scales; and every cell by itself.
-    workload, limits = setting.plan.workload, np.minimum(setting.edges, threshold)
+    workload = setting.plan.workload
+    limits = np.minimum(setting.edges, threshold)
     even = Workload(
         workload.domain, tuple(replace(product, weight=Fraction(1)) for product in workload)
     )
@@ -582,13 +583,11 @@ def fit_limited_sums(setting: SumsSetting, threshold: int) -> Measurements:
 
 def _every_cell(setting: SumsSetting, limits: IntArray) -> Block:
     """Return the block of the sums of all cells of the workload's attributes."""
-    domain, attributes = (
-        setting.plan.domain,
-        {
-            setting.attribute,
-            *(name for product in setting.plan.workload for name in product.attributes),
-        },
-    )
+    domain = setting.plan.domain
+    attributes = {
+        setting.attribute,
+        *(name for product in setting.plan.workload for name in product.attributes),
+    }
     factors = tuple(
         Factor((name,), Identity(domain.kind(name).size))
         for name in domain.names

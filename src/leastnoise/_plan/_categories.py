@@ -80,7 +80,9 @@ class CategoryPlan:
     def std(self) -> float:
         """Standard deviation of the noise on a number of units."""
         scale = float(self.rule.scale)
-        return scale if self.rule.noise is Noise.ROUNDED_GAUSSIAN else 2**0.5 * scale
+        if self.rule.noise is Noise.ROUNDED_GAUSSIAN:
+            return scale
+        return 2**0.5 * scale
 
     @property
     def domain(self) -> Domain:
@@ -165,7 +167,10 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             "Unknown(most)",
             "The categories of the others are known.",
         )
-    privacy = budget if isinstance(budget, Privacy) else Privacy(budget)
+    if isinstance(budget, Privacy):
+        privacy = budget
+    else:
+        privacy = Privacy(budget)
     if not isinstance(privacy.budget, ApproxDP):
         advice = "Nobody can be found under delta = 0: a category of one person must have a chance of nothing to be seen."
         raise refuse(

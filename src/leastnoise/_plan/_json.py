@@ -67,7 +67,9 @@ def _from_json(value: Mapping[str, Any], cells: int) -> Operator:
             return unpack(entry)
         if kind is Operator:
             return _from_json(entry, cells)
-        return tuple(entry) if kind == tuple[int, ...] else entry
+        if kind == tuple[int, ...]:
+            return tuple(entry)
+        return entry
 
     kinds: dict[str, type] = {kind.__name__.lower(): kind for kind in operators()}
     try:
@@ -117,7 +119,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def measurements_from_value(value: Mapping[str, Any], domain: Domain | None = None) -> Measurements:
     """Return the measurements that `measurements_value` wrote."""
-    domain = Domain.from_json(value["domain"]) if domain is None else domain
+    if domain is None:
+        domain = Domain.from_json(value["domain"])
     factors = [_factor(domain, entry) for entry in value["factors"]]
     limits = [_limits(domain, entry) for entry in value.get("limits", ())]
     return Measurements(

@@ -87,9 +87,9 @@ class Promise(TabularMixin):
 
         The root of the total squared error over its lower bound.
         """
-        return (
-            math.sqrt(self.total_squared_error / self.lower_bound) if self.lower_bound > 0 else None
-        )
+        if self.lower_bound > 0:
+            return math.sqrt(self.total_squared_error / self.lower_bound)
+        return None
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -151,16 +151,16 @@ class Plan:
         return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        tables = (
-            []
-            if self.promise is None
-            else [(name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()]
-        )
-        more = (
-            [("...", f"{len(tables) - MOST_SHOWN:,} more tables")]
-            if len(tables) > MOST_SHOWN
-            else []
-        )
+        if self.promise is None:
+            tables = []
+        else:
+            tables = [
+                (name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()
+            ]
+        if len(tables) > MOST_SHOWN:
+            more = [("...", f"{len(tables) - MOST_SHOWN:,} more tables")]
+        else:
+            more = []
         return html_facts("Plan", [*self._facts(), *tables[:MOST_SHOWN], *more])
 
     def _facts(self) -> list[tuple[str, str]]:
@@ -178,8 +178,13 @@ class Plan:
         ]
         if any(product.of_values for product in self.workload):
             facts.append(("rows without a value", "add nothing to sums, and are left out of means"))
-        ratio = None if self.promise is None else self.promise.times_least
-        return facts if ratio is None else [*facts, ("error / least possible", f"{ratio:.3f}")]
+        if self.promise is None:
+            ratio = None
+        else:
+            ratio = self.promise.times_least
+        if ratio is None:
+            return facts
+        return [*facts, ("error / least possible", f"{ratio:.3f}")]
 
     def _errors(self) -> list[tuple[str, float, float]]:
         """Return name, typical and largest error of every table.
@@ -211,7 +216,10 @@ class Plan:
             for row, product in zip(self._errors(), self.workload, strict=True)
             if product.measure == drawn
         ]
-        quantity = "standard error, in rows" if drawn is None else f"standard error of {drawn}"
+        if drawn is None:
+            quantity = "standard error, in rows"
+        else:
+            quantity = f"standard error of {drawn}"
         return make_altair_chart(draw_errors(rows, quantity), quantity)
 
     @property
@@ -276,7 +284,9 @@ class Plan:
         >>> plan.details_for(ln.queries(prefix.domain, age="identity")).unit_bound
         0.0
         """
-        return self.details if workload == self.workload else replace(self.details, unit_bound=0.0)
+        if workload == self.workload:
+            return self.details
+        return replace(self.details, unit_bound=0.0)
 
     def used(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the attributes and measures that a release reads.
@@ -296,7 +306,8 @@ class Plan:
         measures = {product.measure for product in self.workload}
         if self.measurements is not None:
             columns = self.measurements.columns()
-            attributes, measures = attributes.union(columns[0]), measures.union(columns[1])
+            attributes = attributes.union(columns[0])
+            measures = measures.union(columns[1])
         return tuple(key for key in self.domain.names if key in attributes), tuple(
             key for key in self.domain.measures if key in measures
         )
@@ -312,7 +323,10 @@ class Plan:
         if self.workload.statistics:
             questions["statistics"] = [item.to_json() for item in self.workload.statistics]
         if self.measurements is None:
-            independent = None if self.fallback is None else json.loads(self.fallback.to_json())
+            if self.fallback is None:
+                independent = None
+            else:
+                independent = json.loads(self.fallback.to_json())
             begin = {
                 "data_aware": FORMAT,
                 "strategy": self.strategy,
@@ -324,7 +338,8 @@ class Plan:
                 separators=(",", ":"),
                 allow_nan=False,
             )
-        promise, said = None, self.promise
+        promise = None
+        said = self.promise
         if said is not None:
             tables = [
                 [
@@ -393,7 +408,10 @@ def _plan(value: Mapping[str, Any]) -> Plan:
     privacy = privacy_from_json(value["privacy"])
     if is_data_dependent:
         independent = value["independent"]
-        fallback = None if independent is None else _plan(independent)
+        if independent is None:
+            fallback = None
+        else:
+            fallback = _plan(independent)
         return Plan(
             workload=workload,
             privacy=privacy,

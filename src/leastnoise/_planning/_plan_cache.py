@@ -25,7 +25,8 @@ from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._workload import Workload
 
-_MOST_ENTRY, _MOST_BYTES = 2**26, 2**28
+_MOST_ENTRY = 2**26
+_MOST_BYTES = 2**28
 _MOST_TABLES = 2**14  # a plan of more tables takes no longer to make than to read and check
 _Found = TypeVar("_Found")
 

@@ -101,8 +101,12 @@ def with_max_rows(privacy: Privacy | Least, size: str) -> Privacy | Least:
         )
     if not size.isascii() or not size.isdigit() or len(size) > _MOST_DIGITS:
         raise refuse("max_rows", size, "a whole number of at least 1")
-    rows, bound = int(size), privacy.max_per_cell
-    cell = None if bound is None else PerCellBound(max(1, min(bound.rows, rows)), bound.attributes)
+    rows = int(size)
+    bound = privacy.max_per_cell
+    if bound is None:
+        cell = None
+    else:
+        cell = PerCellBound(max(1, min(bound.rows, rows)), bound.attributes)
     return replace(privacy, max_rows=rows, max_per_cell=cell)
 
 
@@ -291,7 +295,9 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     except InputError:
         return None
     errors = [each.expected_error().total_squared_error for each in (plan, made)]
-    return math.sqrt(errors[0] / errors[1]) if errors[1] > 0 else None
+    if errors[1] > 0:
+        return math.sqrt(errors[0] / errors[1])
+    return None
 
 
 def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
@@ -362,9 +368,10 @@ def _plan_cached(
         result = OBJECTIVES[objective][0](workload, privacy, search, level)
         return replace(result, details=replace(result.details, objective=objective))
 
-    kept_at = (
-        cache_file(workload, privacy, search, objective, level) if search.own is None else None
-    )
+    if search.own is None:
+        kept_at = cache_file(workload, privacy, search, objective, level)
+    else:
+        kept_at = None
     return cached_plan(kept_at, workload, privacy, make)
 
 

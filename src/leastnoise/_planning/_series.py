@@ -40,10 +40,9 @@ from leastnoise._workload import Product, QuerySet, Workload, identity, with_hid
 
 LATE = ("drop", "arrival")
 _ASKED = ("identity", "prefix", "all_ranges", "ranges", "predicates", "matrix", "change")
-_BITS, _LEAST_BITS = (
-    29,
-    5,
-)  # of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+# of all factors of a block together, and along time: sums of 2^32 rows must stay below 2^62
+_BITS = 29
+_LEAST_BITS = 5
 _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 
 
@@ -105,7 +104,9 @@ class SeriesOptions:
 def series_of(plan: Plan) -> SeriesOptions | None:
     """Return the series of a plan or of one of its releases, else None."""
     series = plan.details.series
-    return None if series is None else SeriesOptions(series.along, series.late)
+    if series is None:
+        return None
+    return SeriesOptions(series.along, series.late)
 
 
 def series_plan(
@@ -231,11 +232,10 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "A unit counts once in each period, and not once in all.",
         )
     for product in workload:
-        kind = (
-            dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
-            if along in product.attributes
-            else None
-        )
+        if along in product.attributes:
+            kind = dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
+        else:
+            kind = None
         if kind is None:
             raise InputError(
                 f"Every table of a series has its periods; {product.name} has none. Ask for "
@@ -263,7 +263,8 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
     for product, error in zip(workload, errors, strict=True):
         other = _other_queries(product, along)
         weights[other] = weights.get(other, 0.0) + float(product.weight) ** 2 * error
-    most, products = max(weights.values()), []
+    most = max(weights.values())
+    products = []
     for (measure, names, query_sets), weight in weights.items():
         sets = {along: identity(), **dict(zip(names, query_sets, strict=True))}
         ordered = tuple(name for name in domain.names if name in sets)
@@ -345,7 +346,8 @@ def _first_periods(product: Product, along: str, domain: Domain) -> Product | No
 
     None if there are none.
     """
-    index, periods = product.attributes.index(along), domain.cells(along)
+    index = product.attributes.index(along)
+    periods = domain.cells(along)
     query_set = product.query_sets[index]
     if query_set.kind == "change":
         if query_set.arguments[0][0] >= periods:
@@ -388,10 +390,8 @@ def period_errors(plan: Plan) -> Mapping[str, list[float | None]]:
     columns = []
     for product, table in zip(plan.workload, plan.expected_error().tables, strict=True):
         operator = product.operators[product.attributes.index(series.along)]
-        sums, numbers = (
-            ending_variances(factor, operator, range(1, len(labels) + 1)),
-            np.bincount(last_cells(operator), minlength=len(labels)),
-        )
+        sums = ending_variances(factor, operator, range(1, len(labels) + 1))
+        numbers = np.bincount(last_cells(operator), minlength=len(labels))
         unit = (
             table.rmse**2 * operator.rows / invert_gram(factor).total_variance(operator)
         )  # the factor of the other attributes

@@ -78,16 +78,21 @@ class MeanGoal:
 
         Or half the width of its interval; in amounts of the measure.
         """
-        measured, tables = plan.measured(), plan.expected_error().tables
+        measured = plan.measured()
+        tables = plan.expected_error().tables
         counts, sums = (tables[number] for number in self.tables)
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
-        times, step = measured_multiplier(measured, self.level), 0.5 / measured.grid
+        times = measured_multiplier(measured, self.level)
+        step = 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + largest_mean_deviation(measured, self.asked.of))
         number = plan.domain.count_of(self.asked.of)
-        count_unit = 1.0 if number is None else float(plan.domain.measure(number).unit)
+        if number is None:
+            count_unit = 1.0
+        else:
+            count_unit = float(plan.domain.measure(number).unit)
         margin_of_size = (times * counts.largest_std + step) * count_unit
         return half * amounts / (1 - min(_CLEAR, (margin_of_size / self.size) ** 2))
 
@@ -112,7 +117,8 @@ class Goal:
 
         Of the table, or of its means if that is larger.
         """
-        table, measured = plan.expected_error().tables[number], plan.measured()
+        table = plan.expected_error().tables[number]
+        measured = plan.measured()
         if self.level is None:
             error = table.rmse
         else:
@@ -157,13 +163,16 @@ def table_goals(workload: Workload, level: float) -> tuple[Goal, ...]:
 
 def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     """Return the goals of means, in the order of the statistics."""
-    where, goals = {product.table_key: number for number, product in enumerate(workload)}, []
+    where = {product.table_key: number for number, product in enumerate(workload)}
+    goals = []
     for statistic in workload.statistics:
         if statistic.target is not None:
             measure = workload.domain.measure(statistic.of)
             values, *_ = factor_measures(measure)
-            low, high = values.low_units, values.high_units
-            most, size = float(statistic.target.most), float(statistic.size or 0)
+            low = values.low_units
+            high = values.high_units
+            most = float(statistic.target.most)
+            size = float(statistic.size or 0)
             largest_sum_error = most / float(measure.unit) * size
             counts, sums = (where[product.table_key] for product in workload.tables_of(statistic))
             limits = (
@@ -238,7 +247,8 @@ class BalancedPlan:
 
 def _trial(plan: Plan, workload: Workload, goals: tuple[Goal, ...]) -> BalancedPlan:
     """Return a plan for some weights together with its ratios."""
-    counted, of_tables = _ratio_weights(workload, goals, plan.measured().noise), ratios(goals, plan)
+    counted = _ratio_weights(workload, goals, plan.measured().noise)
+    of_tables = ratios(goals, plan)
     shares = np.array(counted) / math.fsum(counted)
     return BalancedPlan(
         plan, workload, goals, of_tables, shares, float(of_tables.max()), float(shares @ of_tables)
@@ -252,7 +262,8 @@ def balance_plan(
 
     How many plans are tried does not depend on the machine.
     """
-    search, finalists = search or Search(), list[BalancedPlan]()
+    search = search or Search()
+    finalists = list[BalancedPlan]()
     for trial in _compare_strategies(
         equalised_weights(workload, goals), privacy, tuple(goals), _ROUNDS, search
     )[:_FINALISTS]:
@@ -289,7 +300,8 @@ def _quick_search(search: Search, workload: Workload, privacy: Privacy) -> Searc
 
     Enough for the strategies that are usually best, and for promising ones that take at most half.
     """
-    automatic, enough = [planner for planner in PLANNERS.values() if planner.automatic], 0.0
+    automatic = [planner for planner in PLANNERS.values() if planner.automatic]
+    enough = 0.0
     for planner, noise in itertools.product(automatic, noise_kinds(privacy)):
         cost = planner.least_seconds(workload, noise.norm)
         if planner.reference(workload) or (
@@ -331,7 +343,10 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
 
     Where its tables cannot be reweighted, every round is a new search, and there are few.
     """
-    best, now, searches, noise = start, start, 0, start.plan.measured().noise
+    best = start
+    now = start
+    searches = 0
+    noise = start.plan.measured().noise
     step = 1.5 if noise is Noise.DISCRETE_LAPLACE else 2.0
     for _ in range(rounds - 1):
         if now.ratio <= _NEAR * now.mean:
@@ -347,12 +362,14 @@ def _move_weights(start: BalancedPlan, rounds: int, search: Search) -> BalancedP
             now = _trial(reweight_plan(now.plan, workload), workload, now.goals)
         except InputError:
             seconds = _quick_search(search, workload, now.plan.privacy).seconds
-            searched = (
-                _search_weights(now, workload, search, seconds) if searches < _SEARCHES else None
-            )
+            if searches < _SEARCHES:
+                searched = _search_weights(now, workload, search, seconds)
+            else:
+                searched = None
             if searched is None:
                 break
-            now, searches = searched, searches + 1
+            now = searched
+            searches = searches + 1
         best = now if now.ratio < best.ratio else best
     return best
 
@@ -375,7 +392,10 @@ def plan_for_workload(workload: Workload, plan: Plan, privacy: Privacy | None = 
 
     Perhaps rescaled to another budget; its expected error is computed again.
     """
-    measured = plan.measured() if privacy is None else rescale_noise(plan.measured(), privacy)
+    if privacy is None:
+        measured = plan.measured()
+    else:
+        measured = rescale_noise(plan.measured(), privacy)
     return evaluate_plan(workload, measured, plan.strategy, details=plan.details_for(workload))
 
 
@@ -514,7 +534,9 @@ def smallest_privacy(privacy: Privacy | Least) -> Privacy:
 
     A very small one if it is still to be found.
     """
-    return privacy.privacy(SMALL) if isinstance(privacy, Least) else privacy
+    if isinstance(privacy, Least):
+        return privacy.privacy(SMALL)
+    return privacy
 
 
 def with_budget_size(privacy: Privacy | Least, size: Exact) -> Privacy:
@@ -529,7 +551,8 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
     The budget has four decimal digits; one of the candidate strategies meets the targets.
     """
-    goals, search = table_goals(workload, privacy.level), search or Search()
+    goals = table_goals(workload, privacy.level)
+    search = search or Search()
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual_bound(
         equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
@@ -574,7 +597,9 @@ def _part(ratio: float, privacy: Privacy) -> float:
 
     Errors go as 1 / epsilon or 1 / sqrt(rho).
     """
-    return ratio if isinstance(privacy.budget, ZCDP) else math.sqrt(ratio)
+    if isinstance(privacy.budget, ZCDP):
+        return ratio
+    return math.sqrt(ratio)
 
 
 def _step(size: Fraction) -> Fraction:
@@ -717,7 +742,8 @@ def table_prices(plan: Plan, search: Search | None = None) -> tuple[Price, ...]:
     if not 2 <= len(products) <= MOST_PRICED:
         raise refuse("the number of tables to be priced", len(products), f"from 2 to {MOST_PRICED}")
     cached_prices: Known = {}
-    prices_of, search = [], search or Search()
+    prices_of = []
+    search = search or Search()
     for number, product in enumerate(products):
         if search.tell is not None:
             search.tell(product.name)
@@ -732,11 +758,10 @@ def joint_price(
     cached_prices: Known | None = None,
 ) -> Price:
     """Return the price of some tables of a plan together."""
-    count, chosen, cached_prices = (
-        len(plan.workload.products),
-        set(numbers),
-        {} if cached_prices is None else cached_prices,
-    )
+    count = len(plan.workload.products)
+    chosen = set(numbers)
+    if cached_prices is None:
+        cached_prices = {}
     if count <= len(chosen):
         raise InputError(
             "Tables have a price where there are others beside them; keep at least one more."
@@ -765,10 +790,8 @@ def _ratio(plan: Plan, kept_tables: Sequence[int], search: Search, cached_prices
 
     Ratio of squared errors to those of the plan.
     """
-    products, errors = (
-        plan.workload.products,
-        [table.rmse for table in plan.expected_error().tables],
-    )
+    products = plan.workload.products
+    errors = [table.rmse for table in plan.expected_error().tables]
     workload = Workload(plan.domain, tuple(products[number] for number in kept_tables))
     if len(kept_tables) == 1:
         question = workload.products[0].table_key

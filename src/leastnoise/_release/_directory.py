@@ -86,12 +86,16 @@ def make_inert(text: str) -> str:
 
     This prevents CSV injection (OWASP).
     """
-    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+    if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
+        return f"'{text}"
+    return text
 
 
 def restore_inert(text: str) -> str:
     """Undo `make_inert`."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+    if text.startswith("'") and _FORMULA.match(text):
+        return text[1:]
+    return text
 
 
 def check_target(directory: str | os.PathLike[str]) -> Path:
@@ -411,7 +415,10 @@ def read_categories_manifest(directory: Path) -> CategoriesManifest:
             f"{_ADVICE}"
         ) from None
     except ValueError as error:
-        reason = str(error) if isinstance(error, InputError) else "It is no text."
+        if isinstance(error, InputError):
+            reason = str(error)
+        else:
+            reason = "It is no text."
         raise InputError(
             f"The categories in {str(directory)!r} are damaged. In their manifest: {reason} "
             f"{_ADVICE}"

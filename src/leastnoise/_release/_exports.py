@@ -60,7 +60,9 @@ def _round_up_to_double(value: Fraction) -> float | int:
     if value > sys.float_info.max:
         return math.ceil(value)
     nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+    if Fraction(nearest) >= value:
+        return nearest
+    return math.nextafter(nearest, math.inf)
 
 
 def format_deployment(publication: Publication) -> str:
@@ -68,8 +70,11 @@ def format_deployment(publication: Publication) -> str:
 
     Losses are rounded up to doubles. Texts are written as JSON, which is also YAML.
     """
-    manifest, budget = publication.manifest, publication.release.privacy.budget
-    unit, payment, plan = manifest.privacy.unit, manifest.payment, manifest.plan
+    manifest = publication.manifest
+    budget = publication.release.privacy.budget
+    unit = manifest.privacy.unit
+    payment = manifest.payment
+    plan = manifest.plan
     neighbours = f"Neighbouring tables differ in that {unit.in_words}."
     facts = {
         "written": manifest.written.isoformat(),
@@ -100,7 +105,9 @@ def format_deployment(publication: Publication) -> str:
 
 def _seed_warning(publication: Publication) -> str:
     """Return the warning about noise from a seed; empty for secret noise."""
-    return "" if publication.release.private else ENGLISH.say("not_private")
+    if publication.release.private:
+        return ""
+    return ENGLISH.say("not_private")
 
 
 def _describe_utility(manifest: Manifest) -> str:
@@ -115,10 +122,12 @@ def format_mbi_measurements(publication: Publication) -> str:
     """Return the measured counts in the format of mbi, as JSON."""
     release = publication.release
     release.least_squares()  # refuses measurements that were chosen by their own noise
-    measurements, values = release.measurements, release.observation.values
+    measurements = release.measurements
+    values = release.observation.values
     listed = []
     for counts in equations(measurements, None):
-        block, noisy_counts = counts.block, counts.values(values[counts.index]) / measurements.grid
+        block = counts.block
+        noisy_counts = counts.values(values[counts.index]) / measurements.grid
         if block.limits is not None:
             raise InputError(
                 _MBI_REQUIREMENT + "This release cut what a row adds by a rule of its own."
@@ -237,7 +246,8 @@ def _code_cell(text: str) -> dict[str, Any]:
 
 
 def _describe_cost(manifest: Manifest) -> str:
-    cost, guard = manifest.privacy.cost, manifest.guard
+    cost = manifest.privacy.cost
+    guard = manifest.guard
     within = "within" if cost.within_budget else "NOT within"
     sentence = (
         f"The queries cost {cost.in_words}, computed from their integers and {within} what was "
@@ -252,15 +262,17 @@ def _describe_cost(manifest: Manifest) -> str:
 
 
 def _describe_unit(unit: UnitFacts) -> str:
-    second_table = "" if unit.second_table is None else f" {unit.second_table}"
+    if unit.second_table is None:
+        second_table = ""
+    else:
+        second_table = f" {unit.second_table}"
     if unit.column is None:
         return f"One row; nothing links rows of one person.{second_table}"
     limit = unit.max_per_cell
-    cell_limit = (
-        ""
-        if limit is None
-        else f", and at most {limit.rows} in one cell of {' x '.join(limit.attributes)}"
-    )
+    if limit is None:
+        cell_limit = ""
+    else:
+        cell_limit = f", and at most {limit.rows} in one cell of {' x '.join(limit.attributes)}"
     return (
         f"All rows of one value of the column '{unit.column}', of which at most {unit.max_rows} "
         f"are used{cell_limit}.{second_table}"
@@ -301,7 +313,8 @@ def _capitalize(text: str) -> str:
 def format_review(publication: Publication) -> str:
     """Return the questions of reviewers with their answers, as Markdown."""
     manifest: Manifest = escape_manifest(publication.manifest)
-    privacy, plan = manifest.privacy, manifest.plan
+    privacy = manifest.privacy
+    plan = manifest.plan
     times = manifest.expected_error.times_the_least_possible
     budget = ", ".join(f"{name} = {value}" for name, value in privacy.parameters.items())
     warning = _seed_warning(publication)

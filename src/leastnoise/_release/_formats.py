@@ -243,7 +243,10 @@ def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
 
 def _make_dimensions(result: ResultTable) -> tuple[Dimension, ...]:
     """Return a dimension for each key, whose codes have display labels."""
-    keys = result.product.keys if isinstance(result, Table) else result.attributes
+    if isinstance(result, Table):
+        keys = result.product.keys
+    else:
+        keys = result.attributes
     ids = [
         f"D{code}" if code[0].isdigit() or code[0] == "-" else code
         for code in make_ids(keys, [*_MESSAGE_COLUMNS, *_VALUE_NAMES])

@@ -206,7 +206,9 @@ class Manifest:
     def payment(self) -> Payment | None:
         """The payment in a ledger; None if nothing was paid."""
         receipt = self.receipt or {}
-        return read_record(Payment, receipt) if "ledger" in receipt else None
+        if "ledger" in receipt:
+            return read_record(Payment, receipt)
+        return None
 
     @property
     def guard(self) -> GuardCounts | None:
@@ -248,9 +250,10 @@ class OtherFormatError(InputError):
 def _parse_manifest(value: object) -> Manifest:
     if isinstance(value, Mapping) and "format" in value and value["format"] != MANIFEST_FORMAT:
         versions = value.get("versions")
-        version = (
-            versions.get("leastnoise", "unknown") if isinstance(versions, Mapping) else "unknown"
-        )
+        if isinstance(versions, Mapping):
+            version = versions.get("leastnoise", "unknown")
+        else:
+            version = "unknown"
         advice = f"It was written by leastnoise {quoted(version)}; read it with that."
         raise OtherFormatError(
             str(refuse("the format of a release", value["format"], str(MANIFEST_FORMAT), advice))
@@ -278,7 +281,9 @@ def _parse_guard_counts(receipt: Mapping[str, Any]) -> GuardCounts | None:
         for name, value in receipt.items()
         if name.startswith("guard_")
     }
-    return read_record(GuardCounts, facts, "the guard of receipt") if facts else None
+    if facts:
+        return read_record(GuardCounts, facts, "the guard of receipt")
+    return None
 
 
 _Record = TypeVar("_Record")
@@ -324,9 +329,13 @@ def read_record(kind: type[_Record], value: object, place: str = "") -> _Record:
     """
     if not isinstance(value, Mapping):
         raise refuse(place or "the whole", value, "an object with names and values")
-    types, entries = get_type_hints(kind), {}
+    types = get_type_hints(kind)
+    entries = {}
     for record_field in fields(kind):  # type: ignore[arg-type] # a dataclass, which has no type of its own
-        name = f"{place}.{record_field.name}" if place else record_field.name
+        if place:
+            name = f"{place}.{record_field.name}"
+        else:
+            name = record_field.name
         if record_field.name in value:
             entries[record_field.name] = _read_value(
                 types[record_field.name], value[record_field.name], name
@@ -360,7 +369,9 @@ def _read_union(kind: UnionType, value: Any, place: str) -> Any:
     """
     members = get_args(kind)
     if type(value) in members and type(value) in (NoneType, str):
-        return _read_value(str, value, place) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return _read_value(str, value, place)
+        return None
     others = [member for member in members if member not in (NoneType, str)]
     return _read_value(others[0] if others else str, value, place)
 

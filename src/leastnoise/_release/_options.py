@@ -180,7 +180,10 @@ class Options:
 
     def _check_labels_and_searches(self) -> None:
         """Raise for labels or searches that are not the mappings they must be."""
-        label_texts = self.labels.values() if isinstance(self.labels, Mapping) else [None]
+        if isinstance(self.labels, Mapping):
+            label_texts = self.labels.values()
+        else:
+            label_texts = [None]
         if not all(
             isinstance(texts_of_codes, Mapping)
             and all(isinstance(text, str) and text for text in chain(*texts_of_codes.items()))
@@ -188,7 +191,10 @@ class Options:
         ):
             allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
             raise refuse("labels", self.labels, allowed)
-        searches = self.searches if isinstance(self.searches, (list, tuple)) else [None]
+        if isinstance(self.searches, (list, tuple)):
+            searches = self.searches
+        else:
+            searches = [None]
         if not all(
             isinstance(search, Mapping) and set(search) >= _SEARCH_FACTS for search in searches
         ):
@@ -295,7 +301,10 @@ def rounding_rule(options: Options) -> tuple[Fraction, Fraction | None]:
 
     The bound is None if no answer is suppressed.
     """
-    step = Fraction(0) if options.round is None else exact_positive("round", options.round)
+    if options.round is None:
+        step = Fraction(0)
+    else:
+        step = exact_positive("round", options.round)
     return step, None if options.below is None else exact_positive("below", options.below)
 
 
@@ -359,10 +368,8 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
                     "Answers as xlsx need the extra 'excel': pip install 'leastnoise[excel]'."
                 ) from None
         if name in ("xlsx", "sdmx"):
-            advice, answers = (
-                "Leave that format out, or ask for less.",
-                sum(product.rows for product in tables),
-            )
+            advice = "Leave that format out, or ask for less."
+            answers = sum(product.rows for product in tables)
             if not len(tables) <= _MOST_TABLES:
                 raise refuse(
                     f"a release in the format {name!r}",

@@ -48,7 +48,10 @@ def describe_quantity(product: Product) -> str:
     An example is ``sum of pay, in the unit of the column 'pay'``.
     """
     quantity = name_quantity(product, ENGLISH)
-    measure = None if product.measure is None else product.domain.measure(product.measure)
+    if product.measure is None:
+        measure = None
+    else:
+        measure = product.domain.measure(product.measure)
     if not product.of_values:
         return f"number of {quantity}"
     return f"{quantity}, in {describe_unit(measure)}"
@@ -65,14 +68,18 @@ def describe_columns(result: ResultTable) -> dict[str, str]:
 
 def _describe_table_columns(table: Table) -> dict[str, str]:
     product = table.product
-    measure = None if product.measure is None else product.domain.measure(product.measure)
+    if product.measure is None:
+        measure = None
+    else:
+        measure = product.domain.measure(product.measure)
     texts = {name: f"{text}, in {describe_unit(measure)}" for name, text in _ANSWER_COLUMNS.items()}
     meanings = {"answer": f"estimate of the {describe_quantity(product)}", **texts}
     return {name: meanings[name] for name in table.numbers() if name in meanings}
 
 
 def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
-    statistic, domain = table.statistic, table.domain
+    statistic = table.statistic
+    domain = table.domain
     if statistic.form.of_measure:
         return _describe_mean_columns(table, domain.measure(statistic.of))
     column = domain.kind(statistic.of).reading.column or statistic.of
@@ -98,8 +105,14 @@ def _describe_statistic_columns(table: StatisticTable) -> dict[str, str]:
 
 
 def _describe_mean_columns(table: StatisticTable, measure: Measure) -> dict[str, str]:
-    values = measure.of if isinstance(measure, Weighted) else measure
-    weight = measure.weight if isinstance(measure, Weighted) else None
+    if isinstance(measure, Weighted):
+        values = measure.of
+    else:
+        values = measure
+    if isinstance(measure, Weighted):
+        weight = measure.weight
+    else:
+        weight = None
     texts = {
         name: f"{text} of mean, in {describe_unit(values)}"
         for name, text in _STATISTIC_COLUMNS.items()

@@ -58,11 +58,10 @@ class Records:
         """Return the answers of these records to the queries of a table."""
         sizes = [self.domain.kind(name).size for name in product.attributes]
         codes = [self.codes[:, self.names.index(name)] for name in product.attributes]
-        flat = (
-            np.ravel_multi_index(codes, sizes)
-            if codes
-            else np.zeros(len(self.codes), dtype=np.int64)
-        )
+        if codes:
+            flat = np.ravel_multi_index(codes, sizes)
+        else:
+            flat = np.zeros(len(self.codes), dtype=np.int64)
         cells: Any = (
             np.bincount(flat, minlength=int(np.prod(sizes, dtype=np.int64)))
             .reshape(sizes)
@@ -115,7 +114,10 @@ def make_records(
 
     By default their number is the number of counted rows, and they are not grouped into units.
     """
-    rows_per_unit = _mean_rows_per_unit(outcome) if units else 0.0
+    if units:
+        rows_per_unit = _mean_rows_per_unit(outcome)
+    else:
+        rows_per_unit = 0.0
     workload = outcome.plan.workload
     model, mixture = fitted_model(outcome.estimator(), workload.products)
     names = model.names
@@ -212,21 +214,22 @@ def _(kind: Bins | Edges, codes: IntArray, random: np.random.Generator) -> list[
     for code, part in zip(
         codes.tolist(), random.uniform(0.005, 0.995, len(codes)).tolist(), strict=True
     ):
-        low, high = edges[code], edges[code + 1]
+        low = edges[code]
+        high = edges[code + 1]
         value = low + part * (high - low)
         short = round(value, digits[code])
         drawn.append(short if low < short < high else value)
-    return (
-        drawn
-        if kind.reading.decimal == "."
-        else [str(number).replace(".", kind.reading.decimal) for number in drawn]
-    )
+    if kind.reading.decimal == ".":
+        return drawn
+    return [str(number).replace(".", kind.reading.decimal) for number in drawn]
 
 
 @_draw_values.register
 def _(kind: Dates, codes: IntArray, random: np.random.Generator) -> list[Any]:
-    first, days = (kind.start - _EPOCH.date()).days, (kind.end - kind.start).days + 1
-    with_time, part = kind.by in ("hour", "hour_of_day"), random.random(len(codes))
+    first = (kind.start - _EPOCH.date()).days
+    days = (kind.end - kind.start).days + 1
+    with_time = kind.by in ("hour", "hour_of_day")
+    part = random.random(len(codes))
     if with_time:
         day = np.floor(part * days).astype(np.int64)
         hours = first * _HOURS + (codes if kind.by == "hour" else day * _HOURS + codes)

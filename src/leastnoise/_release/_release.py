@@ -328,7 +328,10 @@ class Release:
             any(is_contained_in(question, product) for product in self.plan.workload)
             for question in questions
         )
-        estimator = self.outcome.estimator() if in_workload else self.least_squares()
+        if in_workload:
+            estimator = self.outcome.estimator()
+        else:
+            estimator = self.least_squares()
         options = Options(labels=self.options.labels)
         return tuple(
             Tables(
@@ -393,7 +396,10 @@ class Release:
             ):
                 sets[name] = ranges([values])
                 continue
-            labels = list(values) if isinstance(values, (list, tuple, set, frozenset)) else [values]
+            if isinstance(values, (list, tuple, set, frozenset)):
+                labels = list(values)
+            else:
+                labels = [values]
             if not labels:
                 raise refuse(
                     "the labels of where",
@@ -517,7 +523,10 @@ class Release:
         if workload.statistics and position is not None:
             statistic = self.statistics[position]
             return statistic.values, statistic.low, statistic.high
-        table = self.answer(workload)[0] if position is None else self.tables[position]
+        if position is None:
+            table = self.answer(workload)[0]
+        else:
+            table = self.tables[position]
         return table.answer, table.low, table.high
 
     @one_thread()

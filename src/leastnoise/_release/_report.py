@@ -78,7 +78,10 @@ def render_report(release: Release, content: "ReportContent") -> str:
     cut_rules = catalogue.say("rows_more", count=MOST_RULES, all=len(rules))
     attributes = (product.attributes for product in release.workload if product.attributes)
     row_limit = sentences.describe_row_limit(release, catalogue)
-    row_limit_note = f" {catalogue.say('beyond', of=row_limit)}" if row_limit else ""
+    if row_limit:
+        row_limit_note = f" {catalogue.say('beyond', of=row_limit)}"
+    else:
+        row_limit_note = ""
     return fill_template(
         "report.html",
         t=catalogue,
@@ -148,7 +151,9 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
     source = release.options.source
-    return catalogue.say("source_line", source=source) if source else ""
+    if source:
+        return catalogue.say("source_line", source=source)
+    return ""
 
 
 def _describe_unit(release: Release, catalogue: Catalogue) -> str:
@@ -183,7 +188,9 @@ def _make_title(release: Release, catalogue: Catalogue) -> str:
         tables=catalogue.say_count("tables", len(release.tables)),
     )
     names = _join_workload_attributes(release, 5, catalogue)
-    return catalogue.say("title_on", start=start, names=names) if names else start
+    if names:
+        return catalogue.say("title_on", start=start, names=names)
+    return start
 
 
 def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue) -> str:
@@ -288,7 +295,8 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
     """Return texts of the largest published cells of a one-way table."""
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
-        answer, margin = float(table.answer[cell]), float(table.margins[cell])
+        answer = float(table.answer[cell])
+        margin = float(table.margins[cell])
         if not math.isnan(answer):
             cells.append(
                 f"{table.display_labels[0][cell]}: {catalogue.format_answer(answer, margin)}"
@@ -400,16 +408,18 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
         summary = catalogue.say("aware_errors")
     elif promise is not None and promise.lower_bound > 0:
         objective = release.plan.details.objective
-        key = f"chosen_{objective}" if objective in _OBJECTIVES else "chosen_total"
+        if objective in _OBJECTIVES:
+            key = f"chosen_{objective}"
+        else:
+            key = "chosen_total"
         squared = catalogue.say(
             "squared", total=promise.total_squared_error, bound=promise.lower_bound
         )
         summary = f"{catalogue.say(key)} {squared}"
-    cut_note = (
-        catalogue.say("index_cut", count=MOST_INDEX_ROWS, all=len(content.entries))
-        if len(content.entries) > MOST_INDEX_ROWS
-        else ""
-    )
+    if len(content.entries) > MOST_INDEX_ROWS:
+        cut_note = catalogue.say("index_cut", count=MOST_INDEX_ROWS, all=len(content.entries))
+    else:
+        cut_note = ""
     headings = [
         catalogue.say(f"col_{column}")
         for column in ("id", "table", "leaves_out", "answers", "typical", "largest")
@@ -597,7 +607,10 @@ def collect_content(
         spec = statistic.chart_spec(catalogue)
         view = _statistic_view(release, statistic, catalogue)
         if spec is not None:
-            picture = statistic.picture(catalogue) if statistic.statistic.form.along else None
+            if statistic.statistic.form.along:
+                picture = statistic.picture(catalogue)
+            else:
+                picture = None
             chart_name = statistic.chart_name(catalogue)
             view = _add_caption(view, chart_name, spec, picture, release, catalogue)
             charts[view.id] = Chart(spec, view.name, view.description)
@@ -614,7 +627,10 @@ def collect_content(
         chart = choose_chart(picture, marks_left)
         is_whole = entry.answers <= min(MOST_TABLE_ROWS, rows_left)
         view = _table_view(release, entry, table, catalogue, is_whole=is_whole)
-        spec = draw_chart(picture, marks_left) if len(charts) < MOST_PICTURES else None
+        if len(charts) < MOST_PICTURES:
+            spec = draw_chart(picture, marks_left)
+        else:
+            spec = None
         if chart is not None:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue)
         if chart is not None and spec is not None:
@@ -654,7 +670,10 @@ def _add_pictures(
         if not view.chart_note:
             yield view
             continue
-        chart_note = view.chart_note if svg else catalogue.say("not_drawn", id=view.id)
+        if svg:
+            chart_note = view.chart_note
+        else:
+            chart_note = catalogue.say("not_drawn", id=view.id)
         yield replace(view, svg=svg, notes=f"{chart_note} {view.notes}".strip())
 
 
@@ -823,7 +842,10 @@ def _table_view(
         for name in numbers
         if name not in ("answer", "noise_std", "approximation_std", "low", "high")
     ]
-    indices = np.unravel_index(cells, table.answer.shape) if table.labels else ()
+    if table.labels:
+        indices = np.unravel_index(cells, table.answer.shape)
+    else:
+        indices = ()
     columns = [
         np.array(labels, dtype=object)[index].tolist()
         for labels, index in zip(table.display_labels, indices, strict=True)

@@ -126,10 +126,11 @@ def guessing_chance(privacy: Privacy) -> float:
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
         return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
-    inverse_factor, delta = (
-        math.exp(-float(budget.epsilon)),
-        float(budget.delta) if isinstance(budget, ApproxDP) else 0.0,
-    )
+    inverse_factor = math.exp(-float(budget.epsilon))
+    if isinstance(budget, ApproxDP):
+        delta = float(budget.delta)
+    else:
+        delta = 0.0
     return min(1.0, (1 + delta * inverse_factor) / (1 + inverse_factor))
 
 
@@ -165,7 +166,9 @@ def error_over_bound(plan: Plan) -> float | None:
 
     It is the root of the total squared error divided by its lower bound.
     """
-    return None if plan.promise is None else plan.promise.times_least
+    if plan.promise is None:
+        return None
+    return plan.promise.times_least
 
 
 def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) -> str:
@@ -173,7 +176,10 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
     if isinstance(kind, Categories):
         cells = catalogue.say("kind_categories", count=len(kind.values))
     elif isinstance(kind, Integers):
-        key = f"kind_integers_{kind.rounding}" if kind.rounding else "kind_integers"
+        if kind.rounding:
+            key = f"kind_integers_{kind.rounding}"
+        else:
+            key = "kind_integers"
         cells = catalogue.say(key, low=str(kind.low), high=str(kind.high))
     elif isinstance(kind, Dates):
         by = catalogue.say(f"by_{kind.by}")
@@ -192,7 +198,10 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
             step=catalogue.format_exact(kind.step),
         )
     elif isinstance(kind, (Bins, Edges)):
-        key = "kind_bins" if isinstance(kind, Bins) else "kind_edges"
+        if isinstance(kind, Bins):
+            key = "kind_bins"
+        else:
+            key = "kind_edges"
         cells = catalogue.say(
             f"{key}_{kind.closed}",
             count=kind.regular,
@@ -212,7 +221,9 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
 
 def _row_policy_key(kind: Kind, policy: str) -> str:
     """Return the key of the words for the effect of a policy on a row."""
-    return "fate_hidden" if policy == "drop" and kind.hidden else f"fate_{policy}"
+    if policy == "drop" and kind.hidden:
+        return "fate_hidden"
+    return f"fate_{policy}"
 
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
@@ -224,7 +235,10 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
             names=catalogue.join_names([*measure.attributes]),
         )
     if isinstance(measure, Weighted):
-        factor = "1" if isinstance(measure.of, ValueCount) else repr(measure.of.column)
+        if isinstance(measure.of, ValueCount):
+            factor = "1"
+        else:
+            factor = repr(measure.of.column)
         return catalogue.say(
             "measure_weighted", name=name, of=factor, weight=repr(measure.weight.column)
         )
@@ -405,11 +419,9 @@ def describe_guard_counts(
         key, count=privacy.max_rows, column=repr(privacy.unit_column), **values
     )
     unused = unused_row_share(release)
-    return (
-        f"{sentence} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
-        if unused
-        else sentence
-    )
+    if unused:
+        return f"{sentence} {catalogue.say('guard_few', percent=catalogue.format_percent(unused))}"
+    return sentence
 
 
 def unused_row_share(release: Release) -> float:
@@ -436,9 +448,10 @@ def has_weights(release: Release) -> bool:
 def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
     """Return sentences about errors that no margin contains."""
     unused = unused_row_share(release)
-    sentences = (
-        [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))] if unused else []
-    )
+    if unused:
+        sentences = [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))]
+    else:
+        sentences = []
     return [*sentences, *([catalogue.say("fit_sample")] if has_weights(release) else [])]
 
 
@@ -479,11 +492,10 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
     used.
     """
     share = estimate_cut_share(release.receipt, release.level)
-    cut = (
-        describe_cut_rows(release, catalogue)
-        if share is None or share.share > MANY_ROWS_SHARE
-        else None
-    )
+    if share is None or share.share > MANY_ROWS_SHARE:
+        cut = describe_cut_rows(release, catalogue)
+    else:
+        cut = None
     return [
         *filter(None, [cut, describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)])
     ]
@@ -492,7 +504,10 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     """Explain how ``low`` and ``high`` are computed."""
     laplace = release.measurements.noise.norm == 1
-    quantile = "quantile_laplace" if laplace else "quantile_normal"
+    if laplace:
+        quantile = "quantile_laplace"
+    else:
+        quantile = "quantile_normal"
     if noise_name(release.measurements) == "k_norm":
         quantile = "quantile_k_norm"
     values = {
@@ -610,7 +625,8 @@ def describe_large_table(release: Release, product: Product, catalogue: Catalogu
         for position in large
         if products[position] is product or products[position] == product
     )
-    cells, prefix = f"q{position + 1}", f"q{len(products) + large.index(position) + 1}"
+    cells = f"q{position + 1}"
+    prefix = f"q{len(products) + large.index(position) + 1}"
     return catalogue.say(
         "large",
         name=table_title(product, catalogue),

@@ -63,10 +63,14 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
             replace(statistic, size=None, target=None) for statistic in workload.statistics
         ]
         statistic = aggregate_workload.statistics[0]
-        return statistics.index(statistic) if statistic in statistics else None
+        if statistic in statistics:
+            return statistics.index(statistic)
+        return None
     table_keys = [product.table_key for product in workload]
     table_key = aggregate_workload.products[0].table_key
-    return table_keys.index(table_key) if table_key in table_keys else None
+    if table_key in table_keys:
+        return table_keys.index(table_key)
+    return None
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
@@ -144,13 +148,19 @@ def _aggregate_answers(
         shape = [1] * len(positions)
         shape[axis] = -1
         is_empty |= (along < 0).reshape(shape)
-    empty_value = np.nan if aggregate.kind in ("mean", "quantile") else 0.0
+    if aggregate.kind in ("mean", "quantile"):
+        empty_value = np.nan
+    else:
+        empty_value = 0.0
     counted_shape = tuple(map(len, counted_keys.values()))
     workload = selection.aggregate_workload(aggregate, grouping)
     results = []
     for values in answer_workload(workload):
         counted = values.reshape(counted_shape)
-        shown = counted[np.ix_(*positions)] if positions else counted
+        if positions:
+            shown = counted[np.ix_(*positions)]
+        else:
+            shown = counted
         results.append(np.where(is_empty, empty_value, shown).reshape(-1))
     return results
 

@@ -68,7 +68,10 @@ class StatisticTable(ResultTable):
     @property
     def meaning_key(self) -> str:
         """The key of the sentence that explains how it was computed."""
-        weighted = "_weighted" if "sum_of_weights" in self.extra_columns else ""
+        if "sum_of_weights" in self.extra_columns:
+            weighted = "_weighted"
+        else:
+            weighted = ""
         return f"meta_{self.statistic.kind}{weighted}"
 
     def key_columns(self) -> list[str]:
@@ -142,7 +145,9 @@ class StatisticTable(ResultTable):
         """Return the name of its chart; empty for none."""
         if self.statistic.form.along:
             chart = choose_chart(self.picture(catalogue))
-            return "" if chart is None or chart.name == "largest" else chart.name
+            if chart is None or chart.name == "largest":
+                return ""
+            return chart.name
         return "dots" if 1 < self.cells <= MOST_DOTS else ""
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
@@ -209,11 +214,10 @@ class StatisticTable(ResultTable):
         for names, numbers in self.rows(MOST_SHOWN_CELLS):
             value, low, high = map(format_digits, numbers)
             rows.append((", ".join(names) or "all", f"{value} ({low} to {high})"))
-        more = (
-            [("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all")]
-            if self.cells > MOST_SHOWN_CELLS
-            else []
-        )
+        if self.cells > MOST_SHOWN_CELLS:
+            more = [("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all")]
+        else:
+            more = []
         return html_facts(repr(self), [*rows, *more])
 
 
@@ -233,11 +237,10 @@ def format_interval(
         return catalogue.format_number(value), ""
     digit_spread = (high - low) / 8
     whole = exact and value.is_integer()
-    shown = (
-        catalogue.format_number(value, digit_spread)
-        if digit_spread > 0 and not whole
-        else catalogue.localize(format_digits(value))
-    )
+    if digit_spread > 0 and not whole:
+        shown = catalogue.format_number(value, digit_spread)
+    else:
+        shown = catalogue.localize(format_digits(value))
     ends = [
         catalogue.format_number(end, digit_spread)
         if digit_spread > 0 and not exact
@@ -294,7 +297,8 @@ class Statistics(LazySequence[StatisticTable]):
 
     def _compute(self, position: int) -> StatisticTable:
         if position not in self._computed:
-            statistic, options = self.workload.statistics[position], self.options
+            statistic = self.workload.statistics[position]
+            options = self.options
             keys, values = _compute_statistic(self.source, statistic, options.level, self.workload)
             if "extra_columns" in values:
                 values = _round_statistic(values, options)
@@ -317,7 +321,10 @@ def _name_unit(domain: Domain, statistic: Statistic) -> str:
     """Return the measure or attribute whose unit the values have, or "share"."""
     if statistic.form.along:
         return "share"
-    measure = domain.measure(statistic.of) if statistic.form.of_measure else None
+    if statistic.form.of_measure:
+        measure = domain.measure(statistic.of)
+    else:
+        measure = None
     if not isinstance(measure, Weighted):
         return statistic.of
     names = [name for name, declared in domain.measures.items() if declared == measure.of]
@@ -404,11 +411,10 @@ def _round_statistic(values_of: dict[str, Any], options: Options) -> dict[str, A
     divisor = next((name for name in DIVISORS if name in extra_columns), None)
     if divisor is None:
         return values_of
-    is_suppressed = (
-        np.zeros(values_of["values"].shape, dtype=np.bool_)
-        if bound is None
-        else extra_columns[divisor] < float(bound)
-    )
+    if bound is None:
+        is_suppressed = np.zeros(values_of["values"].shape, dtype=np.bool_)
+    else:
+        is_suppressed = extra_columns[divisor] < float(bound)
     rounded = {
         name: round_to_multiples(values, step) if name in {"sum", divisor} else values
         for name, values in extra_columns.items()

@@ -226,9 +226,9 @@ class Table(ResultTable):
         In rows or the measure's own unit.
         """
         published_margins = self.margins[~np.isnan(self.margins)]
-        return (
-            math.sqrt(float(np.mean(published_margins**2))) if published_margins.size else math.nan
-        )
+        if published_margins.size:
+            return math.sqrt(float(np.mean(published_margins**2)))
+        return math.nan
 
     @property
     def largest_margin(self) -> float:
@@ -237,7 +237,9 @@ class Table(ResultTable):
         In rows or in the measure's own unit.
         """
         published_margins = self.margins[~np.isnan(self.margins)]
-        return float(published_margins.max()) if published_margins.size else math.nan
+        if published_margins.size:
+            return float(published_margins.max())
+        return math.nan
 
     @property
     def margins(self) -> FloatArray:
@@ -282,8 +284,14 @@ class Table(ResultTable):
 
         Margins grow by the rounding. It costs nothing.
         """
-        step = Fraction(0) if to is None else exact_positive("what answers are rounded to", to)
-        bound = None if below is None else exact_positive("below which answers are left out", below)
+        if to is None:
+            step = Fraction(0)
+        else:
+            step = exact_positive("what answers are rounded to", to)
+        if below is None:
+            bound = None
+        else:
+            bound = exact_positive("below which answers are left out", below)
         half_step = float(step) / 2
         answers = self.answer.reshape(-1)
         high = self.high.reshape(-1)
@@ -327,11 +335,10 @@ class Table(ResultTable):
 
     def __repr__(self) -> str:
         catalogue = load_catalogue()
-        content = (
-            catalogue.format_answer(float(self.answer.item()), float(self.margins.item()))
-            if self.cells == 1
-            else catalogue.say_count("answers", self.cells)
-        )
+        if self.cells == 1:
+            content = catalogue.format_answer(float(self.answer.item()), float(self.margins.item()))
+        else:
+            content = catalogue.say_count("answers", self.cells)
         return f"Table({self.id} {self.name!r}: {content}, typical margin {catalogue.format_error(self.typical_margin)})"
 
     def _repr_html_(self) -> str:
@@ -615,7 +622,8 @@ class Tables(LazySequence[Table]):
                     estimate_products(self.estimator, self.products[start:stop]), start
                 ):
                     yield self._build_table(position, answers)
-                start, cells = stop, 0
+                start = stop
+                cells = 0
 
     def _compute(self, position: int) -> Table:
         return self._build_table(position, self.estimator.estimate(self.products[position]))
@@ -638,12 +646,18 @@ class Tables(LazySequence[Table]):
         None for those that are not requested.
         """
         options = self.options
-        public_counts = self.public_counts if product.measure is None else ()
+        if product.measure is None:
+            public_counts = self.public_counts
+        else:
+            public_counts = ()
         if not (options.non_negative or options.integer):
             return None, None
         products, finest = self._products_by_measure[product.measure]
         if finest is None:
-            biased = non_negative(product, values, public_counts) if options.non_negative else None
+            if options.non_negative:
+                biased = non_negative(product, values, public_counts)
+            else:
+                biased = None
             if not options.integer:
                 return biased, None
             source = values if biased is None else biased
@@ -674,7 +688,10 @@ class Tables(LazySequence[Table]):
 
         They keep the public counts, and are non-negative or whole if requested.
         """
-        public_counts = self.public_counts if finest.measure is None else ()
+        if finest.measure is None:
+            public_counts = self.public_counts
+        else:
+            public_counts = ()
         public_counts = public_on(finest, public_counts) or ()
         consistent = make_consistent(
             self.estimator,
@@ -702,7 +719,10 @@ class Tables(LazySequence[Table]):
         biased, integers = self._post_process(product, estimate.values)
         joint = self.joint_estimates.get(product.measure)
         local = self.local_estimates.get(product.measure)
-        joint_answer = None if joint is None else joint.estimate(product)
+        if joint is None:
+            joint_answer = None
+        else:
+            joint_answer = joint.estimate(product)
         reach_below, reach_above = estimate.reaches(
             interval.multiplier, interval.one_sided, interval.half_step
         )

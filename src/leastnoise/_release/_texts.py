@@ -88,7 +88,9 @@ class Catalogue:
         Powers of ten lose their leading zeros.
         """
         text = text.replace("e-0", "e-").replace("e+0", "e+")
-        return text if self.language == "en" else text.translate(str.maketrans(",.", ".,"))
+        if self.language == "en":
+            return text
+        return text.translate(str.maketrans(",.", ".,"))
 
     def format_exact(self, value: Fraction) -> str:
         """Return a bound or a unit with separators and all of its digits."""
@@ -110,7 +112,10 @@ class Catalogue:
         """
         if math.isnan(value):
             return _SUPPRESSED
-        decimals = max(0, 1 - math.floor(math.log10(spread))) if 0 < spread < 1 else 0
+        if 0 < spread < 1:
+            decimals = max(0, 1 - math.floor(math.log10(spread)))
+        else:
+            decimals = 0
         text = f"{value:,.{min(decimals, 12)}f}"
         return self.localize(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
 
@@ -331,7 +336,9 @@ def _without_further_cells(
 def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
     """Return the number of labels of cells behind the regular ones."""
     count = len(kind.further_labels)
-    return count if count and tuple(labels[-count:]) == kind.further_labels else 0
+    if count and tuple(labels[-count:]) == kind.further_labels:
+        return count
+    return 0
 
 
 def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
@@ -367,7 +374,10 @@ def _make_number_axis(
         step = 1.0
     elif isinstance(kind, Decimals):
         step = float(kind.step)
-    drawn_high = high + step if queries.form.axis == "cells" else high
+    if queries.form.axis == "cells":
+        drawn_high = high + step
+    else:
+        drawn_high = high
     return Axis(
         name=name,
         labels=labels,
@@ -418,7 +428,8 @@ def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
     """
     if isinstance(kind, (Bins, Edges)):
         edges = np.array([float(edge) for edge in kind.edges])
-        low, high = edges[:-1], edges[1:]
+        low = edges[:-1]
+        high = edges[1:]
     elif isinstance(kind, Integers):
         low = high = np.arange(kind.low, kind.high + 1, dtype=float)
     elif isinstance(kind, Decimals):
@@ -436,7 +447,10 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
         table = replace(product, measure=None).name
         for query_set in {*product.query_sets}:
             if query_set.kind not in ("identity", "level"):
-                periods = query_set.arguments[0][0] if query_set.form.numbered else 0
+                if query_set.form.numbered:
+                    periods = query_set.arguments[0][0]
+                else:
+                    periods = 0
                 table = table.replace(
                     f":{query_set.word}",
                     f" ({catalogue.say(f'name_along_{query_set.kind}', periods=periods)})",
@@ -517,7 +531,9 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
         max(0.0, ratio) / (1 + max(0.0, ratio))
         for ratio in (cut / kept, (cut * kept - root) / square, (cut * kept + root) / square)
     )
-    return ShareInterval(share, low, high) if high - low <= _WIDEST_SHARE else None
+    if high - low <= _WIDEST_SHARE:
+        return ShareInterval(share, low, high)
+    return None
 
 
 def format_row_limit(

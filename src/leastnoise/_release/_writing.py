@@ -228,9 +228,15 @@ def write_covariances(release: Release, directory: Path) -> None:
 
 def _make_entry(release: Release, table: Table, stem: str) -> TableEntry:
     product = table.product
-    unit = None if product.measure is None else product.domain.measures[product.measure].unit
+    if product.measure is None:
+        unit = None
+    else:
+        unit = product.domain.measures[product.measure].unit
     position = int(table.id[1:]) - 1
-    promised_errors = release.plan.promise.tables if release.plan.promise is not None else ()
+    if release.plan.promise is not None:
+        promised_errors = release.plan.promise.tables
+    else:
+        promised_errors = ()
     # A table that is too large to write has no promise: the table of its cells is in its place.
     has_promise = (
         position < len(promised_errors) and promised_errors[position].queries == table.cells
@@ -274,7 +280,10 @@ def _write_single_tables(
     has_levels = any(product.keys != product.attributes for product in release.workload)
     for table in release.tables:
         stem = f"answers/{make_file_name(table.id, table.name, len(release.tables))}"
-        level = _name_levels(table.product) if has_levels else None
+        if has_levels:
+            level = _name_levels(table.product)
+        else:
+            level = None
         pool.do(_write_result, table, directory / stem, formats, level)
         yield table, stem
 
@@ -378,7 +387,8 @@ def _write_batch(
 
     columns = {"query": first_positions("query", [(table.id,) for table in tables])}
     for axis in range(len(tables[0].labels)):
-        attribute, value = f"attribute_{axis + 1}", f"value_{axis + 1}"
+        attribute = f"attribute_{axis + 1}"
+        value = f"value_{axis + 1}"
         columns[attribute] = first_positions(
             attribute, [(table.product.keys[axis],) for table in tables]
         )
@@ -515,7 +525,8 @@ def _dictionary_array(texts: Any, codes: Any) -> Any:
     import pyarrow as pa
 
     numbers = np.from_dlpack(codes)
-    first, last = int(numbers.min()), int(numbers.max())
+    first = int(numbers.min())
+    last = int(numbers.max())
     return pa.DictionaryArray.from_arrays(
         _number_array(numbers - first), texts.slice(first, last - first + 1)
     )
@@ -529,9 +540,10 @@ def _number_array(values: Array) -> Any:
     import pyarrow as pa
 
     is_missing = np.isnan(values)
-    validity = (
-        pa.py_buffer(np.packbits(~is_missing, bitorder="little")) if is_missing.any() else None
-    )
+    if is_missing.any():
+        validity = pa.py_buffer(np.packbits(~is_missing, bitorder="little"))
+    else:
+        validity = None
     return pa.Array.from_buffers(
         pa.from_numpy_dtype(values.dtype),
         len(values),
@@ -559,7 +571,10 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
     A README explains the effect of rounding on error bars.
     """
     dataset = release.receipt.get("dataset")
-    title = f"# {escape_markdown(dataset)}: rounded tables" if dataset else "# Rounded tables"
+    if dataset:
+        title = f"# {escape_markdown(dataset)}: rounded tables"
+    else:
+        title = "# Rounded tables"
     lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
@@ -647,7 +662,10 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
         MOST_PAGE_ROWS,
     )
     files = min(len(sizes), MOST_TABLE_FILES) * len(options.formats) / 2
-    pictures = min(len(sizes), MOST_PICTURES) if is_drawing() else 0
+    if is_drawing():
+        pictures = min(len(sizes), MOST_PICTURES)
+    else:
+        pictures = 0
     return (
         seconds
         + _START_SECONDS
@@ -833,8 +851,14 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
         for name in ("answer_nnls", "nnls_rmse", "answer_local")
         if name in options.occasional_columns
     }
-    rounding = f"rounded to multiples of {step}" if step else "not rounded"
-    negative = ", and it may be negative" if bound is None else ""
+    if step:
+        rounding = f"rounded to multiples of {step}"
+    else:
+        rounding = "not rounded"
+    if bound is None:
+        negative = ", and it may be negative"
+    else:
+        negative = ""
     note = f"answer is unbiased least squares; it is {rounding}{negative}."
     if options.has_biased_columns:
         note = " ".join(sentences.describe_optional_columns(release))
@@ -873,12 +897,13 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
     """Return the manifest's part on answers, statistics, SQL, covariances."""
     options = release.options
     row_limit = sentences.describe_row_limit(release)
-    layout = (
-        "one folder for every number of attributes, with parts of many tables each: query, "
-        "attribute_1, value_1, ..., and the numbers"
-        if len(release.tables) > MOST_TABLE_FILES
-        else "one file a table: query, one key column an attribute, and the numbers"
-    )
+    if len(release.tables) > MOST_TABLE_FILES:
+        layout = (
+            "one folder for every number of attributes, with parts of many tables each: query, "
+            "attribute_1, value_1, ..., and the numbers"
+        )
+    else:
+        layout = "one file a table: query, one key column an attribute, and the numbers"
     tables = []
     for product, entry in zip(
         release.workload.products[:MOST_LISTED_TABLES], entries, strict=False

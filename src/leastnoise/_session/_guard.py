@@ -66,9 +66,11 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
     ratio = share / (1 - share)  # of the guard's budget and the plan's
     guard_budget: ZCDP | PureDP
     if isinstance(budget, ZCDP):
-        guard_budget, noise = ZCDP(budget.rho * ratio), Noise.DISCRETE_GAUSSIAN
+        guard_budget = ZCDP(budget.rho * ratio)
+        noise = Noise.DISCRETE_GAUSSIAN
     else:
-        guard_budget, noise = PureDP(budget.epsilon * ratio), Noise.DISCRETE_LAPLACE
+        guard_budget = PureDP(budget.epsilon * ratio)
+        noise = Noise.DISCRETE_LAPLACE
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
     return fit_noise_scales(
@@ -280,7 +282,8 @@ def _reason_to_stop(
     measured: Measurements, used_rows: int, unused_rows: int, std: float, public_rows: int | None
 ) -> str:
     """Return why noisy counts stop a release; an empty text if they do not."""
-    noise, scale = measured.noise, float(measured.blocks[0].scale)
+    noise = measured.noise
+    scale = float(measured.blocks[0].scale)
     bound = noise_difference_bound(noise, scale)
     kept_rows = used_rows + unused_rows
     has_units = measured.privacy.unit_column is not None
@@ -340,11 +343,12 @@ class GuardForecast:
 
     def words(self) -> str:
         """Return the facts as sentences."""
-        nothing = (
-            f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
-            if self.rows is not None
-            else f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
-        )
+        if self.rows is not None:
+            nothing = (
+                f"counts with confidence fewer than half of the {self.rows:,} rows that there are"
+            )
+        else:
+            nothing = f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
         return (
             f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
             f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
@@ -366,7 +370,10 @@ def forecast_guard(
     measured = guard_measurements(privacy, share)
     scale = float(measured.blocks[0].scale)
     laplace = measured.noise is Noise.DISCRETE_LAPLACE
-    rows = None if privacy.unit_column is not None else public_rows
+    if privacy.unit_column is not None:
+        rows = None
+    else:
+        rows = public_rows
     size = "epsilon" if laplace else "rho"
     charge, left = (
         f"{size} = {readable(getattr(budget, size))}"
@@ -384,13 +391,17 @@ def forecast_guard(
 
 def guard_warning(privacy: Privacy, options: Options) -> str | None:
     """Return a warning if a guard is too inaccurate for the number of rows."""
-    share, rows = guard_share(options.guard), options.rows
+    share = guard_share(options.guard)
+    rows = options.rows
     if share is None or rows is None or privacy.unit_column is not None:
         return None
     needed = smallest_sufficient_share(privacy, share, rows)
     if needed is None:
         return None
-    advice = f'Say guard = "{needed}".' if needed <= Fraction(1, 2) else "Leave it out."
+    if needed <= Fraction(1, 2):
+        advice = f'Say guard = "{needed}".'
+    else:
+        advice = "Leave it out."
     return (
         f"the guard of {share} of the budget cannot tell {rows:,} rows from none, so it stops no "
         f"release of an empty source. {advice}"
@@ -413,6 +424,9 @@ def smallest_sufficient_share(
     if 2 * bound < public_rows:
         return None
     # the scale is proportional to 1 / share, of Gaussian noise to its root
-    power = 2 if measured.noise is Noise.DISCRETE_GAUSSIAN else 1
+    if measured.noise is Noise.DISCRETE_GAUSSIAN:
+        power = 2
+    else:
+        power = 1
     needed = share * Fraction(2 * bound + 1, public_rows) ** power
     return Fraction(1, max(1, math.floor(1 / needed)))

@@ -76,7 +76,8 @@ def read_payment_state(ledger_path: Path, run: str) -> PaymentState:
         if entry.kind != "release":
             return PaymentState("entered", f"It was entered before that, as number {entry.number}.")
         with suppress(LeastNoiseError, OSError):  # what cannot be entered now, the next run enters
-            entry_id, number = entry.id, entry.number
+            entry_id = entry.id
+            number = entry.number
             ledger.reconcile(lambda entry: is_published(entry) if entry.id == entry_id else None)
             entry = ledger.entries()[number - 1]
         is_whole = entry.state == "sealed" or is_published(entry)
@@ -125,14 +126,20 @@ def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
             note_run(ledger.path.absolute(), run)
             yield run
     except Exception as error:
-        payment = read_payment_state(ledger.path, run) if run else PaymentState("nothing", "")
+        if run:
+            payment = read_payment_state(ledger.path, run)
+        else:
+            payment = PaymentState("nothing", "")
         if payment.state == "nothing":
             raise
         raise PaidError(
             f"{describe_error(error)[0]} {payment.words}", payment.state, error
         ) from error
     except BaseException as error:  # an interruption
-        payment = read_payment_state(ledger.path, run) if run else PaymentState("nothing", "")
+        if run:
+            payment = read_payment_state(ledger.path, run)
+        else:
+            payment = PaymentState("nothing", "")
         if payment.words:
             error.add_note(payment.words)
         raise
@@ -208,7 +215,10 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
     It needs no plan, so a spec fails before the time for planning is spent.
     """
     check_writable(spec)
-    data = None if spec.source is None else spec.data(spec.source)
+    if spec.source is None:
+        data = None
+    else:
+        data = spec.data(spec.source)
     unit = smallest_privacy(spec.privacy)
     reading.check_source(
         data, spec.domain, *columns_to_read(spec), unit.unit_column, unit.unit_reading
@@ -305,7 +315,10 @@ def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
         whole = with_guard(plan.privacy, share)
         left = budget_left_by_guards(ledger, whole)
         if left is not None:
-            size = "rho" if isinstance(whole.budget, ZCDP) else "epsilon"
+            if isinstance(whole.budget, ZCDP):
+                size = "rho"
+            else:
+                size = "epsilon"
             return Fraction(getattr(left.budget, size)) / getattr(whole.budget, size)
     return Fraction(1)
 
@@ -315,12 +328,11 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
 
     None if nothing is left, or if stopped guards cost less than what is missing.
     """
-    budget, remaining = privacy.budget, ledger.left()
+    budget = privacy.budget
+    remaining = ledger.left()
     size = "rho" if isinstance(budget, ZCDP) else "epsilon"
-    requested, affordable = (
-        getattr(budget, size),
-        min(getattr(budget, size), getattr(remaining, size)),
-    )
+    requested = getattr(budget, size)
+    affordable = min(getattr(budget, size), getattr(remaining, size))
     spent_on_guards = sum(getattr(entry.charge, size) for entry in _stopped_guards(ledger))
     if affordable <= 0 or requested - affordable > spent_on_guards:
         return None
@@ -385,7 +397,8 @@ def check_join(source: Any, paid_for: Mapping[str, Any]) -> None:
 
     ``paid_for`` is what `reading.join_facts` returned at payment.
     """
-    current_join, recorded_join = reading.join_facts(source), dict(paid_for)
+    current_join = reading.join_facts(source)
+    recorded_join = dict(paid_for)
     if (
         current_join and recorded_join and "" in {current_join["table"], recorded_join["table"]}
     ):  # a frame has no name
@@ -422,11 +435,8 @@ def list_csv_sizes(source: Any) -> list[int]:
     Of two joined tables the files of the first one count. Other sources have none.
     """
     source_location = reading.source_location(source)
-    source_location = (
-        source_location["joined"][0]
-        if isinstance(source_location, dict) and "joined" in source_location
-        else source_location
-    )
+    if isinstance(source_location, dict) and "joined" in source_location:
+        source_location = source_location["joined"][0]
     if source_location is None:
         return []
     path = Path(
@@ -476,12 +486,11 @@ def estimate_resuming_seconds(ledger: Ledger, number: int) -> float:
 
 def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
     """Estimate the bytes that a release needs in addition to its rows."""
-    products, measurements = plan.workload.products, plan.measurements
+    products = plan.workload.products
+    measurements = plan.measurements
     written_tables = tables_to_write(products)
-    answers, labels = (
-        max(product.rows for product in written_tables),
-        max(sum(operator.rows for operator in product.operators) for product in written_tables),
-    )
+    answers = max(product.rows for product in written_tables)
+    labels = max(sum(operator.rows for operator in product.operators) for product in written_tables)
     if measurements is None:
         tables = [
             (product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes))

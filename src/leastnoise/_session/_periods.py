@@ -104,7 +104,8 @@ def period_state(ledger: Ledger, entry: Entry) -> PeriodState | None:
         return None
     plan = Plan.from_json(pending.plan)
     dates, along = _series_dates(plan)
-    labels, drawn = tuple(map(str, dates.labels)), len(pending.steps)
+    labels = tuple(map(str, dates.labels))
+    drawn = len(pending.steps)
     queries = [product.operators[product.attributes.index(along)] for product in plan.workload]
     # no query ends before this period, so there is no release of an earlier one
     first = min(int(last_cells(operator).min()) for operator in queries)
@@ -182,14 +183,18 @@ def publish_due_periods(
     """
     if spec.series is None:
         raise InputError("Periods are published of a spec with [series]; this one has none.")
-    target, dates = Path(out).expanduser().absolute(), spec.series.dates(spec.domain)
+    target = Path(out).expanduser().absolute()
+    dates = spec.series.dates(spec.domain)
     periods_due = _count_due_periods(dates, through)
     check_writable(spec)
     dataset = spec.dataset
     ledger = find_ledger(ledger_path, source, dataset, [target.parent], share=spec.share)
     if ledger is not None:
         reconcile_ledger(ledger)
-    entry = None if ledger is None else _find_series_entry(ledger, target)
+    if ledger is None:
+        entry = None
+    else:
+        entry = _find_series_entry(ledger, target)
     if ledger is None or entry is None:
         job = _new_job(spec, source, target, ledger, plan)
     elif entry.state == "sealed":
@@ -253,7 +258,8 @@ def _draw_and_publish(
     job: _SeriesJob, table: "Table | None", ledger: Ledger, target: Path, periods_due: int
 ) -> PublishedPeriods:
     """Pay for a series unless it is paid, draw the periods due, and publish."""
-    plan, request = job.plan, job.request
+    plan = job.plan
+    request = job.request
     guard = None
     if job.guard_share is not None:
         guard = pay_for_guard(ledger, table, plan, job.guard_share, request.options.rows)
@@ -307,7 +313,8 @@ def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:
 
 def _count_due_periods(dates: Dates, through: str | None) -> int:
     """Return how many periods to draw; refuse one that is not over."""
-    periods_over, labels = dates.over(_today()), [*map(str, dates.labels)]
+    periods_over = dates.over(_today())
+    labels = [*map(str, dates.labels)]
     if through is None:
         if not periods_over:
             raise InputError(
@@ -359,7 +366,10 @@ def _publish(
     dates, _ = _series_dates(plan)
     directories = []
     for periods, label in enumerate(map(str, dates.labels[: len(values)]), 1):
-        period_plan = None if (target / label).exists() else truncate_plan(plan, periods)
+        if (target / label).exists():
+            period_plan = None
+        else:
+            period_plan = truncate_plan(plan, periods)
         if period_plan is not None:
             with open_draft(check_target(target / label)) as folder:
                 outcome = build_outcome_through(plan, period_plan, values[:periods], receipt.id)
@@ -407,7 +417,8 @@ def finish_series(ledger: Ledger, entry: Entry) -> tuple[Path, ...]:
     Nothing is drawn, so neither the rows nor the private file are needed.
     """
     pending = ledger.pending(entry)
-    plan, request = Plan.from_json(pending.plan), ReleaseRequest.from_json(pending.options)
+    plan = Plan.from_json(pending.plan)
+    request = ReleaseRequest.from_json(pending.options)
     with payment_run(ledger, ledger_bytes_needed(plan)) as run:
         receipt = ledger.take_over(entry, run)
         series = Series.resumed(release_contract(plan), None, ledger, receipt)

@@ -174,11 +174,10 @@ def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
 
 def ledger_bytes_needed(plan: Plan) -> int:
     """Return the bytes a ledger and its journal need for a plan's measurements."""
-    numbers = (
-        2**16
-        if plan.measurements is None
-        else sum(block.rows for block in plan.measurements.blocks)
-    )
+    if plan.measurements is None:
+        numbers = 2**16
+    else:
+        numbers = sum(block.rows for block in plan.measurements.blocks)
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
 
@@ -267,7 +266,8 @@ def publish(
         )
         write = write_categories
     else:
-        result, write = build_release(outcome, request.options, facts, request.library), fill_draft
+        result = build_release(outcome, request.options, facts, request.library)
+        write = fill_draft
     if folder is not None:
         write(result, folder)
         folder.publish()
@@ -341,7 +341,8 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iter
     try:
         yield
     except LeastNoiseError as error:
-        running_version, paying_version = versions()["leastnoise"], ""
+        running_version = versions()["leastnoise"]
+        paying_version = ""
         with suppress(ValueError, KeyError, TypeError):
             paying_version = str(json.loads(options)["version"])
         if running_version == paying_version:
@@ -355,9 +356,10 @@ def _explain_unreadable_plan(ledger: Ledger, entry: Entry, options: str) -> Iter
                 f"{str(error).split('. ')[0].rstrip('.')}. Finish it with the program that paid "
                 "for it; nothing is paid again."
             ) from None
-        paying_program = (
-            f"leastnoise {paying_version}" if paying_version else "an earlier leastnoise"
-        )
+        if paying_version:
+            paying_program = f"leastnoise {paying_version}"
+        else:
+            paying_program = "an earlier leastnoise"
         raise LedgerError(
             f"Release {entry.number} in the ledger {ledger.path} was paid with {paying_program}, and leastnoise "
             f"{running_version} cannot read what it recorded. "
@@ -396,7 +398,10 @@ def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
     """Return the text of a file whose digest the manifest lists."""
     try:
         is_listed = sha256(path / name) == manifest.digests.get(name)
-        text = (path / name).read_text(encoding="utf-8") if is_listed else ""
+        if is_listed:
+            text = (path / name).read_text(encoding="utf-8")
+        else:
+            text = ""
     except (OSError, UnicodeDecodeError):
         raise InputError(
             f"The release in {str(path)!r} lacks {name}, or it cannot be read. Use an intact copy."
@@ -424,7 +429,8 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
         raise InputError(
             "This observation belongs to another plan. Read it with the plan that lies beside it."
         )
-    measurements, facts = plan.measurements, value.get("outcome", {})
+    measurements = plan.measurements
+    facts = value.get("outcome", {})
     if measurements is None:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
@@ -492,11 +498,10 @@ def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
 def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     """Enter the cost of a release or a search into another ledger."""
     directory = Path(release).absolute()
-    spent = (
-        _spent_on_categories(directory)
-        if holds_categories(directory)
-        else _spent_on_release(Path(release))
-    )
+    if holds_categories(directory):
+        spent = _spent_on_categories(directory)
+    else:
+        spent = _spent_on_release(Path(release))
     receipt = spent.receipt
     if not spent.private or not receipt.get("id"):
         raise InputError(
@@ -507,7 +512,8 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     known_ids = {entry.id for entry in ledger.entries()}
     if receipt["id"] not in known_ids:
         note_run(ledger.path.absolute(), receipt["id"])
-    share, guard_id = guard_share(receipt.get("guard_share")), f"{receipt['id']}-guard"
+    share = guard_share(receipt.get("guard_share"))
+    guard_id = f"{receipt['id']}-guard"
     has_own_payment = not known_ids & {receipt["id"], guard_id}
     if share is not None and has_own_payment:
         guard = guard_measurements(spent.privacy, share)
@@ -547,7 +553,8 @@ def _spent_on_categories(directory: Path) -> _Spent:
 def _spent_on_release(directory: Path) -> _Spent:
     """Return what a release spent; for a series, the cost of all periods."""
     release, manifest = _read_published(directory)
-    plan, series = release.plan, release.plan.details.series
+    plan = release.plan
+    series = release.plan.details.series
     return _Spent(
         private=release.observation.private,
         privacy=plan.privacy,

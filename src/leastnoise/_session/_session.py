@@ -323,7 +323,8 @@ def _pay_and_release(
         progress: shows how far reading is.
     """
     check_environment()
-    plan, share = job.plan, guard_share(options.guard)
+    plan = job.plan
+    share = guard_share(options.guard)
     ledger = find_ledger(ledger_source, source, dataset, [] if target is None else [target.parent])
     if ledger is not None:
         reconcile_ledger(ledger)
@@ -509,7 +510,10 @@ def finish_releases(
     progress: bool | RowProgress | None = None,
 ) -> list[FinishedRelease]:
     """Finish releases as `resume` does; return them with their entries."""
-    ledger = ledger_source if isinstance(ledger_source, Ledger) else Ledger.open(ledger_source)
+    if isinstance(ledger_source, Ledger):
+        ledger = ledger_source
+    else:
+        ledger = Ledger.open(ledger_source)
     reconcile_ledger(ledger)
     if out is not None and number is None:
         raise InputError(
@@ -526,11 +530,10 @@ def finish_releases(
             if is_resumable(entry) and is_too_late(ledger, entry)
         ]
     if number is not None and not entries:
-        reason = (
-            "is being made by another process, as far as can be told"
-            if running
-            else "is not one that can be finished"
-        )
+        if running:
+            reason = "is being made by another process, as far as can be told"
+        else:
+            reason = "is not one that can be finished"
         raise InputError(
             f"Release {number} in the ledger {ledger.path} {reason}; see `leastnoise ledger show`."
         )
@@ -607,7 +610,10 @@ def audit(
             "A search for categories has no guard. Leave out the guard; the release after the "
             "search may have one."
         )
-    measured = None if share is None else guard_measurements(plan.privacy, share)
+    if share is None:
+        measured = None
+    else:
+        measured = guard_measurements(plan.privacy, share)
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

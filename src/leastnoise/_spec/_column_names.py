@@ -225,7 +225,8 @@ def _split_identifier(word: str) -> tuple[str, ...]:
     if word in entity_words | _IDENTIFIES | _BESIDE_PERSONS or len(word) < 4:
         return (word,)
     for identifies in sorted(_IDENTIFIES - {"n"}, key=len, reverse=True):
-        before, after = word.removesuffix(identifies), word.removeprefix(identifies)
+        before = word.removesuffix(identifies)
+        after = word.removeprefix(identifies)
         if before != word and before in entity_words:
             return before, identifies
         if after != word and after in entity_words:

@@ -67,7 +67,10 @@ def read_location(
 
     Both are None if it names neither.
     """
-    path = folder / check_text(f"{where} path", table["path"]) if "path" in table else None
+    if "path" in table:
+        path = folder / check_text(f"{where} path", table["path"])
+    else:
+        path = None
     database_keys = [key for key in ("table", "connection") if key in table]
     if database_keys and (database_keys != ["table", "connection"] or path is not None):
         raise InputError(
@@ -153,10 +156,8 @@ class PublicFiles:
 
         The file has a column of labels for each attribute, and one of counts.
         """
-        table, attribute_sets = (
-            known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS]),
-            [*zip(product.attributes, product.query_sets, strict=True)],
-        )
+        table = known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS])
+        attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
         names = [
             f"{name}:{sets.arguments[0][0]}" if sets.kind == "level" else name
             for name, sets in attribute_sets
@@ -198,7 +199,8 @@ class PublicFiles:
             Path(data).resolve() for data in private if isinstance(data, (str, Path))
         ]:
             raise InputError(message(_PRIVATE_FILE_MESSAGE, what=what))
-        delimiter, encoding = table.get("delimiter", ","), table.get("encoding", "utf-8-sig")
+        delimiter = table.get("delimiter", ",")
+        encoding = table.get("encoding", "utf-8-sig")
         try:
             with path.open(encoding=encoding, newline="") as opened:
                 header, *rows = [row for row in csv.reader(opened, delimiter=delimiter) if row] or [
@@ -330,10 +332,8 @@ def kind_from_spec(
         value = settings[shape]
         column = settings.get("column")
         if shape == "dates" and isinstance(value, Mapping) and "column" in value:
-            column, value = (
-                value["column"],
-                {key: entry for key, entry in value.items() if key != "column"},
-            )
+            column = value["column"]
+            value = {key: entry for key, entry in value.items() if key != "column"}
         reading_settings = {
             **(reading or {}),
             **{key: settings[key] for key in READING_KEYS if key in settings},
@@ -346,11 +346,9 @@ def kind_from_spec(
                 "levels"
             ]  # `Unknown` refuses them: there are no categories yet
         kind = _kind_of_shape(shape, value, arguments, files)
-        return (
-            kind.with_levels(_levels(settings["levels"], kind, files))
-            if "levels" in settings
-            else kind
-        )
+        if "levels" in settings:
+            return kind.with_levels(_levels(settings["levels"], kind, files))
+        return kind
 
 
 def _kind_of_shape(
@@ -358,18 +356,17 @@ def _kind_of_shape(
 ) -> Kind:
     """Build a kind from its shape, such as "bins", and the value of that key."""
     if shape == "categories":
-        value = files.categories(value) if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            value = files.categories(value)
         if not isinstance(value, (list, tuple)):
             raise refuse(
                 "categories", value, "a list of text or whole numbers, or { file, column }"
             )
         return Categories(tuple(value), **arguments)
     if shape not in _TABLES:
-        return (
-            Integers(*_bounds(shape, value), **arguments)
-            if shape == "integers"
-            else (Edges if shape == "edges" else Coded)(value, **arguments)
-        )
+        if shape == "integers":
+            return Integers(*_bounds(shape, value), **arguments)
+        return (Edges if shape == "edges" else Coded)(value, **arguments)
     kind, needed, optional, ignored_keys, example = _TABLES[shape]
     try:
         settings = known_keys(shape, value, f"{needed} {optional} {ignored_keys}".split())
@@ -432,9 +429,15 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
             what, value, "given where cells are numbers (integers, decimals, bins or edges)"
         )
     whole_numbers = isinstance(kind, Integers)
-    ends = list(kind.edges) if isinstance(kind, (Bins, Edges)) else []
+    if isinstance(kind, (Bins, Edges)):
+        ends = list(kind.edges)
+    else:
+        ends = []
     starts = ends[:-1] or [Fraction(label) for label in kind.regular_labels]
-    edges = [exact(what, edge) for edge in value] if isinstance(value, list) else []
+    if isinstance(value, list):
+        edges = [exact(what, edge) for edge in value]
+    else:
+        edges = []
     if not edges or not all(low < high for low, high in pairwise(edges)) or edges[0] > starts[0]:
         raise refuse(
             what,
@@ -465,8 +468,10 @@ def _by_edges(what: str, kind: Kind, value: object) -> list[str]:
 
 def _by_digits(what: str, kind: Kind, value: object) -> list[str]:
     """Return the group of every code: its first digits or letters."""
-    digits, codes = whole(what, value, 1), [str(label) for label in kind.regular_labels]
-    lengths, is_listed = {*map(len, codes)}, isinstance(kind, Categories)
+    digits = whole(what, value, 1)
+    codes = [str(label) for label in kind.regular_labels]
+    lengths = {*map(len, codes)}
+    is_listed = isinstance(kind, Categories)
     if (
         not isinstance(kind, (Categories, Integers))
         or min(lengths) < digits
@@ -503,7 +508,8 @@ def impossible_from_spec(domain: Domain, value: object) -> tuple[dict[str, tuple
         )
     impossible = []
     for number, entry in enumerate(value, 1):
-        what, sets_by_attribute = f"[[impossible]] number {number}", dict[str, object]()
+        what = f"[[impossible]] number {number}"
+        sets_by_attribute = dict[str, object]()
         for name, values in entry.items():
             interval = name in domain.names and isinstance(
                 domain.kind(name), (Integers, Decimals, Bins, Edges, Dates)
@@ -552,11 +558,9 @@ def public_from_spec(
 
 def _flat(counts: object) -> list[object]:
     """Return the numbers in nested lists."""
-    return (
-        [count for inner in counts for count in _flat(inner)]
-        if isinstance(counts, list)
-        else [counts]
-    )
+    if isinstance(counts, list):
+        return [count for inner in counts for count in _flat(inner)]
+    return [counts]
 
 
 def labels_from_spec(
@@ -570,12 +574,13 @@ def labels_from_spec(
     for name, table in attributes.items():
         if "labels" not in table:
             continue
-        what, setting, kind = f"[domain.{name}] labels", table["labels"], domain.kind(name)
-        texts = (
-            files.pairs(what, setting)
-            if isinstance(setting, Mapping) and "file" in setting
-            else setting
-        )
+        what = f"[domain.{name}] labels"
+        setting = table["labels"]
+        kind = domain.kind(name)
+        if isinstance(setting, Mapping) and "file" in setting:
+            texts = files.pairs(what, setting)
+        else:
+            texts = setting
         if not isinstance(texts, Mapping) or not all(
             isinstance(text, str) and text for text in texts.values()
         ):

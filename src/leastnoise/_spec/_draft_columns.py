@@ -78,7 +78,9 @@ class SourceColumn:
             # of these names the sign is that of the clock's distance to UTC
             sign = "-" if offset[1] == "+" else "+"
             zone = f"Etc/GMT{sign}{int(offset[2])}"
-        return zone if zone in zoneinfo.available_timezones() else ""
+        if zone in zoneinfo.available_timezones():
+            return zone
+        return ""
 
     @property
     def guess(self) -> "dict[str, Any]":
@@ -138,8 +140,10 @@ def _columns_of_persons(columns: Sequence[SourceColumn]) -> list[SourceColumn]:
 
 def _column_of(field: SchemaField, names: Sequence[str]) -> SourceColumn:
     """Return one of the columns of these names."""
-    name, bare = field.name, field.name.strip()
-    kind, unusable = _kind_of(field), ""
+    name = field.name
+    bare = field.name.strip()
+    kind = _kind_of(field)
+    unusable = ""
     if names.count(name) > 1:
         unusable = _SAME_NAME
     elif not name or not name.isprintable():
@@ -164,7 +168,9 @@ def _left_out(name: str, kind: str) -> str:
             return _A_PERSON
         if names_row_identifier(name):
             return _ROWS_APART
-    return _FREE_TEXT if kind == "text" and names_free_text(name) else ""
+    if kind == "text" and names_free_text(name):
+        return _FREE_TEXT
+    return ""
 
 
 def _may_name_person(column: SourceColumn) -> bool:
@@ -176,7 +182,9 @@ def _kind_of(field: SchemaField) -> str:
     """Return the kind of a column by its type, or else by its name."""
     if not field.readable:
         return ""
-    return _kind_of_name(field.name) if field.type is None else _kind_of_type(field.type)
+    if field.type is None:
+        return _kind_of_name(field.name)
+    return _kind_of_type(field.type)
 
 
 def _kind_of_name(name: str) -> str:
@@ -208,7 +216,8 @@ def _kind_of_type(arrow_type: Any) -> str:
 
 def _guess(column: SourceColumn) -> dict[str, Any]:
     """Guess public bounds of a column such that a wrong guess drops no row."""
-    name, kind = column.name, column.kind
+    name = column.name
+    kind = column.kind
     if kind == "text" and names_flag(name):
         return {
             "categories": [True, False],
@@ -230,7 +239,9 @@ def _guess(column: SourceColumn) -> dict[str, Any]:
         return {"categories": [BLANK]}
     if of_type := _range_of_type(column):
         return of_type
-    return {**_numbers(kind, 0, BLANK), "outside": "clip"} if names_nonnegative_number(name) else {}
+    if names_nonnegative_number(name):
+        return {**_numbers(kind, 0, BLANK), "outside": "clip"}
+    return {}
 
 
 def _numbers(kind: str, low: int, high: int | str) -> dict[str, Any]:
@@ -243,7 +254,9 @@ def _range_of_type(column: SourceColumn) -> dict[str, Any]:
     """Return the range of an integer type of 8 bits."""
     ranges = {"int8": [-128, 127], "uint8": [0, 255]}
     bounds = ranges.get(str(column.field.type))
-    return {"integers": bounds} if bounds and column.kind == "whole" else {}
+    if bounds and column.kind == "whole":
+        return {"integers": bounds}
+    return {}
 
 
 _MONTH = re.compile(r"(?<!\d)((?:19|20)\d\d)[-_.]?(0[1-9]|1[0-2])(?!\d)")

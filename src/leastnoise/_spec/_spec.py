@@ -114,15 +114,14 @@ def read_searches(
     domain: Domain, tables: Any, folder: Path, found_categories: Mapping[str, FoundCategories]
 ) -> tuple[Domain, tuple[CategorySearch, ...]]:
     """Return the domain with the categories found so far, and the searches."""
-    searches, kinds = [], {name: domain.kind(name) for name in domain.names}
+    searches = []
+    kinds = {name: domain.kind(name) for name in domain.names}
     for name, kind in kinds.items():
         if not isinstance(kind, Unknown):
             continue
         settings = tables[name]["unknown"]
-        share, directory = (
-            exact_positive(f"[domain.{name}] share", settings.get("share", SHARE)),
-            settings.get("found", f"{name}-categories"),
-        )
+        share = exact_positive(f"[domain.{name}] share", settings.get("share", SHARE))
+        directory = settings.get("found", f"{name}-categories")
         if not isinstance(directory, str) or not directory:
             raise refuse(f"[domain.{name}] found", directory, "the name of a directory")
         search_directory = folder / directory
@@ -165,10 +164,8 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
     """
     whole = stated_privacy(privacy)
     for search in searches:
-        what, requirement = (
-            "[privacy] with unknown categories",
-            "a budget of epsilon and delta, each a number",
-        )
+        what = "[privacy] with unknown categories"
+        requirement = "a budget of epsilon and delta, each a number"
         if whole is None:
             reason = message(
                 "The categories of {name} are found first, with a share of the budget, and how "
@@ -183,10 +180,8 @@ def check_searches(searches: Sequence[CategorySearch], privacy: Privacy | Least)
             raise refuse(what, whole.budget, requirement)
         if search.found is None:
             continue
-        found_plan, current_plan = (
-            search.found.plan,
-            search_plans([search], whole)[search.attribute],
-        )
+        found_plan = search.found.plan
+        current_plan = search_plans([search], whole)[search.attribute]
         if (found_plan.attribute, found_plan.kind, found_plan.privacy) != (
             current_plan.attribute,
             current_plan.kind,
@@ -263,24 +258,20 @@ class Spec:
         The guard's share is added later to a least budget.
         """
         whole = stated_privacy(self.privacy)
-        return (
-            self.privacy
-            if whole is None
-            else without_guard(
-                _privacy_without_searches(whole, self.searches), guard_share(self.options.guard)
-            )
+        if whole is None:
+            return self.privacy
+        return without_guard(
+            _privacy_without_searches(whole, self.searches), guard_share(self.options.guard)
         )
 
     @property
     def unpaid_privacy(self) -> Privacy | Least:
         """The budget without the shares of finished searches."""
         whole = stated_privacy(self.privacy)
-        return (
-            self.privacy
-            if whole is None
-            else _privacy_without_searches(
-                whole, [search for search in self.searches if search.found is not None]
-            )
+        if whole is None:
+            return self.privacy
+        return _privacy_without_searches(
+            whole, [search for search in self.searches if search.found is not None]
         )
 
     def search(self, progress: Callable[[str], None] | None = None) -> Search:
@@ -312,15 +303,15 @@ class Spec:
     @property
     def data_name(self) -> str:
         """The name of the data in a line of progress."""
-        return self.source.name if isinstance(self.source, Path) else "the data"
+        if isinstance(self.source, Path):
+            return self.source.name
+        return "the data"
 
 
 def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
-    return (
-        privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
-        if searches
-        else privacy
-    )
+    if searches:
+        return privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
+    return privacy
 
 
 def read_spec(
@@ -434,10 +425,8 @@ def spec_from_table(
     if join:
         with within("[source] "):
             join["reading"] = key_reading(reading)
-    plan, ledger = (
-        _read_settings("[plan]", parts.get("plan", {})),
-        _read_settings("[ledger]", parts.get("ledger", {})),
-    )
+    plan = _read_settings("[plan]", parts.get("plan", {}))
+    ledger = _read_settings("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
     protected: dict[str, Any] = known_keys(
         "[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"]
@@ -486,9 +475,10 @@ def spec_from_table(
         find_table_position(
             tables_to_write(workload.products), key
         )  # refuses a name that no table has, or several have
-    default_ledger = (
-        None if database_table is None else folder / f"{database_table.parts[-1]}.ledger"
-    )
+    if database_table is None:
+        default_ledger = None
+    else:
+        default_ledger = folder / f"{database_table.parts[-1]}.ledger"
     return Spec(
         source=database_table or data,
         layout=read_layout(source, "[source]"),
@@ -680,7 +670,10 @@ def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerC
         raise refuse("[privacy] unit cell", cell, "left out where there is no max_per_cell")
     if not (cell is None or isinstance(cell, (str, list))):
         raise refuse("[privacy] unit cell", cell, "an attribute or a list of them")
-    limit = per_cell(workload, table["max_per_cell"], cell) if "max_per_cell" in table else None
+    if "max_per_cell" in table:
+        limit = per_cell(workload, table["max_per_cell"], cell)
+    else:
+        limit = None
     return table["column"], table["max_rows"], limit
 
 
@@ -729,16 +722,20 @@ def _read_workloads(
     ] = []  # of each part its name, its table, and its number of statements of SQL
     statements: list[Statement] = []
     for number, entry in enumerate(value, 1):
-        where, statements_before = (
-            message("[[workload]] number {place}", place=number),
-            len(statements),
-        )
+        where = message("[[workload]] number {place}", place=number)
+        statements_before = len(statements)
         if isinstance(entry, Mapping) and "sql" in entry:
             with within(message("{where}: ", where=where)):
                 statements += read_statements(domain, [entry["sql"]], settings)
         parts.append((where, entry, len(statements) - statements_before))
-    common_statements = list(over_common_domain(statements)) if statements else []
-    common_domain = common_statements[0].domain if common_statements else domain
+    if statements:
+        common_statements = list(over_common_domain(statements))
+    else:
+        common_statements = []
+    if common_statements:
+        common_domain = common_statements[0].domain
+    else:
+        common_domain = domain
     remaining_statements = iter(common_statements)
     workloads = [
         _read_part(
@@ -800,10 +797,11 @@ def _read_part(
         else:
             tables: Any = known_keys("marginals", table["marginals"], ["ways", "upto", "of"])
             workload = marginals(domain, **common, **tables)
-        workload = (
-            workload.weighted_by(table["weighted_by"]) if "weighted_by" in table else workload
-        )
-        return workload.within(**targets) if targets else workload
+        if "weighted_by" in table:
+            workload = workload.weighted_by(table["weighted_by"])
+        if targets:
+            return workload.within(**targets)
+        return workload
 
 
 def _expand_rolling_windows(domain: Domain, name: str, value: Any) -> Any:
@@ -842,7 +840,10 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             f"one of {', '.join([kind, *allowed])}",
             advice,
         )
-    keys = ["of", "at", "by"] if kind == "quantiles" else ["of", "by"]
+    if kind == "quantiles":
+        keys = ["of", "at", "by"]
+    else:
+        keys = ["of", "by"]
     with within(message("{where}: ", where=where)):
         arguments: dict[str, Any] = {"by": [], **known_keys(kind, table[kind], keys)}
         for name in keys:
@@ -855,7 +856,9 @@ def _read_statistic(domain: Domain, kind: str, table: Mapping[str, Any], where: 
             **arguments,
             **{name: table[name] for name in allowed if name in table and name != "weighted_by"},
         )
-        return workload.weighted_by(table["weighted_by"]) if "weighted_by" in table else workload
+        if "weighted_by" in table:
+            return workload.weighted_by(table["weighted_by"])
+        return workload
 
 
 def columns_to_read(what: object) -> tuple[tuple[str, ...], tuple[str, ...]]:

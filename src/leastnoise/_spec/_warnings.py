@@ -52,16 +52,20 @@ def budget_warnings(
 
     A budget that follows from targets gets its warning at a lower epsilon.
     """
-    most = LARGEST_TARGET_EPSILON if of_targets else LARGEST_EPSILON
+    if of_targets:
+        most = LARGEST_TARGET_EPSILON
+    else:
+        most = LARGEST_EPSILON
     advice = catalogue.say("st_w_much" if of_targets else "st_w_hardly")
     budget = privacy.budget
-    epsilon, rho, delta = (
-        getattr(budget, "epsilon", None),
-        getattr(budget, "rho", None),
-        getattr(budget, "delta", None),
-    )
+    epsilon = getattr(budget, "epsilon", None)
+    rho = getattr(budget, "rho", None)
+    delta = getattr(budget, "delta", None)
     if epsilon is not None and epsilon > most:
-        times = f"{math.exp(epsilon):.2g}" if epsilon < 700 else f"e^{readable(epsilon)}"
+        if epsilon < 700:
+            times = f"{math.exp(epsilon):.2g}"
+        else:
+            times = f"e^{readable(epsilon)}"
         yield catalogue.say(
             "st_w_epsilon", epsilon=readable(epsilon), times=times, most=most, advice=advice
         )
@@ -99,7 +103,9 @@ def crowded_warnings(plan: Plan, catalogue: Catalogue = ENGLISH) -> Iterator[str
 
 def _localised_table_name(product: Product, catalogue: Catalogue) -> str:
     """Return the name of a table in the language of the page."""
-    return product.name if catalogue is ENGLISH else table_title(product, catalogue)
+    if catalogue is ENGLISH:
+        return product.name
+    return table_title(product, catalogue)
 
 
 def error_warnings(
@@ -111,14 +117,16 @@ def error_warnings(
     """
     if plan.promise is None:
         return
-    measured, warnings = plan.measured(), []
+    measured = plan.measured()
+    warnings = []
     groups = {
         table.table_key: asked.size
         for asked in plan.workload.statistics
         if asked.size
         for table in plan.workload.tables_of(asked)
     }
-    times, step = measured_multiplier(measured, level), 0.5 / measured.grid
+    times = measured_multiplier(measured, level)
+    step = 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         public_size = product.size or (
             groups.get(product.table_key) if product.measure is None else None
@@ -146,11 +154,10 @@ def error_warnings(
                 f"{_localised_table_name(product, catalogue)} ({catalogue.say('exact_around', **values)})"
             )
     if warnings:
-        more = (
-            [catalogue.say_count("further", len(warnings) - _MAX_LISTED_TABLES)]
-            if len(warnings) > _MAX_LISTED_TABLES
-            else []
-        )
+        if len(warnings) > _MAX_LISTED_TABLES:
+            more = [catalogue.say_count("further", len(warnings) - _MAX_LISTED_TABLES)]
+        else:
+            more = []
         yield catalogue.say(
             "st_margins", listed=catalogue.join_names([*warnings[:_MAX_LISTED_TABLES], *more])
         )
@@ -217,13 +224,15 @@ def _measure_warnings(name: str, measure: Measure, catalogue: Catalogue) -> Iter
     is_of_zeros_and_ones = measure.low == 0 and measure.high == 1
     if is_of_zeros_and_ones and not _AMOUNT_NAME.fullmatch(name.lower()):
         return
-    low, high = f"{float(measure.low):g}", f"{float(measure.high):g}"
+    low = f"{float(measure.low):g}"
+    high = f"{float(measure.high):g}"
     yield catalogue.say("st_w_clipped", name=name, low=low, high=high)
 
 
 def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]:
     """Return the warnings that need a plan: large errors or a large budget."""
-    least, pure = stated_privacy(spec.privacy) is None, isinstance(plan.privacy.budget, PureDP)
+    least = stated_privacy(spec.privacy) is None
+    pure = isinstance(plan.privacy.budget, PureDP)
     noise = (
         noise_kinds(plan.privacy)[0] if plan.measurements is None else plan.measurements.noise
     )  # without measurements, the usual noise
@@ -243,7 +252,8 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
 
 def _limits_rows_by_cell(plan: Plan) -> bool:
     """Return whether max_per_cell cuts rows from a table at no gain."""
-    bound, measured = plan.privacy.max_per_cell, plan.measurements
+    bound = plan.privacy.max_per_cell
+    measured = plan.measurements
     if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
         return False
     if measured is None:
@@ -257,7 +267,10 @@ def _is_cut(product: Product, bound: PerCellBound) -> bool:
     if not product.of_units or product.measure is None:
         return True
     counted = product.domain.measure(product.measure)
-    attributes = counted.attributes if isinstance(counted, UnitCount) else ()
+    if isinstance(counted, UnitCount):
+        attributes = counted.attributes
+    else:
+        attributes = ()
     if not attributes:
         return False
     others = [product.domain.cells(name) for name in attributes if name not in bound.attributes]
@@ -276,11 +289,10 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
         if not goal.has_target
     ]
     if without:
-        more = (
-            [catalogue.say_count("further", len(without) - _MAX_LISTED_TABLES)]
-            if len(without) > _MAX_LISTED_TABLES
-            else []
-        )
+        if len(without) > _MAX_LISTED_TABLES:
+            more = [catalogue.say_count("further", len(without) - _MAX_LISTED_TABLES)]
+        else:
+            more = []
         yield catalogue.say(
             f"st_w_without_{'many' if len(without) > 1 else 'one'}",
             tables=catalogue.join_names([*without[:_MAX_LISTED_TABLES], *more]),

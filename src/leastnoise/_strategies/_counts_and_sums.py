@@ -91,7 +91,10 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
             for block, weight in strategy.blocks
         ]
         measurements = fit_noise_scales(task.workload.domain, task.privacy, task.noise, blocks)
-        covered = part.measures if measure is None else (measure, counts[measure])
+        if measure is None:
+            covered = part.measures
+        else:
+            covered = (measure, counts[measure])
         answered = Workload(
             task.workload.domain,
             tuple(product for product in task.workload if product.measure in covered),
@@ -157,11 +160,10 @@ def _other_blocks(task: PlanningProblem, counts: _Counts) -> list[Product]:
             products.append(product)
             continue
         counted = counts.get(product.measure, product.measure)
-        often = (
-            midpoint(workload.domain.measure(str(product.measure)))
-            if product.measure in counts
-            else 1.0
-        )
+        if product.measure in counts:
+            often = midpoint(workload.domain.measure(str(product.measure)))
+        else:
+            often = 1.0
         key = (counted, *product.table_key[1:])
         worth[key] = (
             product,
@@ -246,7 +248,8 @@ def split_units_budget(
     largest = max(parameters(task.privacy.budget).values())
     small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(task.workload.domain, small, task.noise, blocks)
-    parts, covariances = list(views(measured)), covariance_by_measure(task.workload, measured)
+    parts = list(views(measured))
+    covariances = covariance_by_measure(task.workload, measured)
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.

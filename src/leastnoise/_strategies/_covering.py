@@ -236,9 +236,11 @@ def greedy_cover(
     # For every number of cells that may be added up, take greedily the marginal that answers most
     # of the asked ones that are left. Keep the number of cells that leads to the least variance.
     requested = list(targets)
-    options, power = _candidates(requested), 2 if norm == 1 else 1
+    options = _candidates(requested)
+    power = 2 if norm == 1 else 1
     added = _cells_added(shape, options, requested)
-    least, best = math.inf, list[int]()
+    least = math.inf
+    best = list[int]()
     for threshold in np.unique(
         added[np.isfinite(added)]
     ).tolist():  # each suffices: every asked marginal is itself a candidate
@@ -247,7 +249,8 @@ def greedy_cover(
         chosen = _greedy_cover(added <= threshold)
         largest = float(len(chosen)) ** power * float(added[:, chosen].min(axis=1).max())
         if largest < least:
-            least, best = largest, chosen
+            least = largest
+            best = chosen
     return Cover(
         tables=tuple(options[i] for i in best), source=added[:, best].argmin(axis=1), largest=least
     )
@@ -369,7 +372,8 @@ def covering_design(closure: DownwardClosure, coefficient: FloatArray) -> Design
     for origin, tables in _candidate_starts(
         closure, coefficient, needed, large=len(requested) > _LARGE
     ):
-        errors, count = diagonal_errors(incidence(closure, tables), coefficient), len(tables)
+        errors = diagonal_errors(incidence(closure, tables), coefficient)
+        count = len(tables)
         theta = improve_weights(np.full(count, 1 / count), errors, np.ones(count), 1, _STEPS)
         error = errors(theta**2)[0]
         if best is None or error < best[0]:
@@ -524,7 +528,10 @@ def _place_attributes(
     on: list[list[int]] = [[] for _ in range(points)]
     load = np.zeros(points)
     for rank, i in enumerate(order.tolist()):
-        at = int(shuffled[rank % points]) if turn == 0 else int(shuffled[load[shuffled].argmin()])
+        if turn == 0:
+            at = int(shuffled[rank % points])
+        else:
+            at = int(shuffled[load[shuffled].argmin()])
         on[at].append(attributes[i])
         load[at] += math.log(max(shape[attributes[i]], 1.0001))
     tables = {tuple(sorted(i for point in block for i in on[point])) for block in blocks}
@@ -566,7 +573,8 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
             math.prod(domain.kind(axis).size for axis in names) > MOST_TABLE_CELLS
             for names in tables
         ):
-            tables, weights = [*sets], [1.0] * len(sets)
+            tables = [*sets]
+            weights = [1.0] * len(sets)
         # The weights start from a split of the budget between measures as between tables that share
         # nothing.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)

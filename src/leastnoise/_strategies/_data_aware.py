@@ -49,7 +49,9 @@ from leastnoise._trusted.linop import (
 )
 from leastnoise._trusted.measurements import Factor
 
-_MOST_P_IDENTITY, _MOST_OPTIMUM = 64, 512  # buckets up to which these strategies are tried
+# buckets up to which these strategies are tried
+_MOST_P_IDENTITY = 64
+_MOST_OPTIMUM = 512
 _AT_ONCE = 2**22  # numbers in memory
 _LEAST_WEIGHT = 1e-3  # of the norm, on every bucket, so that least squares determine all of them
 _FAULTS = (InputError, InternalError, ArithmeticError, ValueError, np.linalg.LinAlgError)
@@ -60,7 +62,8 @@ def bucket_gram(gram: Gram, starts: IntArray) -> Gram:
 
     Takes W^T W and the first cells of the buckets; returns What^T What.
     """
-    lengths, result = np.diff(starts, append=gram.size), np.zeros((len(starts), len(starts)))
+    lengths = np.diff(starts, append=gram.size)
+    result = np.zeros((len(starts), len(starts)))
     at_once = max(1, _AT_ONCE // gram.size)
     for first in range(0, len(starts), at_once):
         part = slice(first, first + at_once)
@@ -83,7 +86,8 @@ def difference_costs(
     """
     costs = []
     for level, (before, behind) in enumerate(zip(left_children, right, strict=True)):
-        width, real = 2 << level, (before > 0) & (behind > 0)
+        width = 2 << level
+        real = (before > 0) & (behind > 0)
         # The error is spread evenly over the cells of each half; blocks of one half have none.
         halves = np.stack(
             [real / (2 * np.maximum(before, 1)), -(real / (2 * np.maximum(behind, 1)))], axis=1
@@ -160,7 +164,10 @@ def first_levels(
     depth = len(costs)
     top = max(depth - 3, 0)
     steps = -(-top // 4)
-    powers = [top * level_of // steps for level_of in range(steps + 1)] if steps else [0]
+    if steps:
+        powers = [top * level_of // steps for level_of in range(steps + 1)]
+    else:
+        powers = [0]
 
     def weights_of(point: FloatArray) -> FloatArray:
         weights = np.exp(np.clip(point - point.max(), -9.0, 0.0))
@@ -198,7 +205,9 @@ def first_levels(
 
 
 # The adaptive grid (docs/decisions/dawa.md). Costs and records are in units of 1 / epsilon.
-PLANE_TEST_SHARE, PLANE_FIRST_SHARE, GROUP_SHARE = Fraction(4, 100), Fraction(1, 4), Fraction(2, 5)
+PLANE_TEST_SHARE = Fraction(4, 100)
+PLANE_FIRST_SHARE = Fraction(1, 4)
+GROUP_SHARE = Fraction(2, 5)
 _HARD = (
     0.6  # where the estimated number of buckets is above this share of the cells, nothing is joined
 )
@@ -206,14 +215,17 @@ _CLEAR = (
     1.2  # times the noise of the test: where this alone is above the share, the test cannot tell
 )
 _BUCKETS_A_BLOCK = 7
-_LEVELS, _NARROW_LEVELS = (
-    (4, 6),
-    (7, 8),
-)  # first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+# first round: 16 to 64 blocks; 128 or 256 where all queries are narrow
+_LEVELS = (4, 6)
+_NARROW_LEVELS = (7, 8)
 _NARROW = 4  # cells of a narrow query at most
 _DEEP = 4  # halvings from which a part is measured in groups too
-_FINEST, _COARSEST = 2.0, 11.0  # records a part, in units of 1 / epsilon
-_LIGHT, _LIGHT_NARROW = 0.5, 2.0  # blocks that deserve no more parts together are joined
+# records a part, in units of 1 / epsilon
+_FINEST = 2.0
+_COARSEST = 11.0
+# blocks that deserve no more parts together are joined
+_LIGHT = 0.5
+_LIGHT_NARROW = 2.0
 
 
 def plane_regime(
@@ -277,7 +289,8 @@ def divide_parts(
     A block of the level ``base`` is halved until each part has at most 1 / ``rate`` records by its
     noisy count; light blocks are joined.
     """
-    shares, starts = np.asarray(counts * float(rate), dtype=np.float64), tree.starts[base]
+    shares = np.asarray(counts * float(rate), dtype=np.float64)
+    starts = tree.starts[base]
     first = _join_blocks(tree, base, shares, _LIGHT_NARROW if narrow else _LIGHT)
     deserved = np.maximum(counts, 1) * float(rate)
     deserved[np.bincount(first)[first] > 1] = 1.0
@@ -340,7 +353,8 @@ def bin_starts(shares: FloatArray, least: float) -> IntArray:
 
     There are at least two runs if there are two cells.
     """
-    starts, share_in_run = [0], 0.0
+    starts = [0]
+    share_in_run = 0.0
     for cell, share in enumerate(shares.tolist()):
         if share_in_run >= least or (share_in_run > 0 and share >= least):
             starts.append(cell)
@@ -393,11 +407,9 @@ def binned_tables(
             table_bins([shares[name] for name in names], float(share))
             for names, share in zip(tables, target_share, strict=True)
         ]
-        last, relative = (
-            relative,
-            table_precisions(
-                [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())
-            ),
+        last = relative
+        relative = table_precisions(
+            [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())
         )
     return {
         names: (float(precision), starts)

@@ -45,7 +45,9 @@ from leastnoise._trusted.measurements import MOST_TABLE_CELLS, Block, Factor
 from leastnoise._workload import Workload
 
 _MOST_CELLS = 1024
-_GAP, _STEPS = 1e-6, 5000  # of the largest variance over its bound
+# of the largest variance over its bound
+_GAP = 1e-6
+_STEPS = 5000
 
 
 def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
@@ -57,7 +59,9 @@ def cuboids(task: PlanningProblem, *, even: bool = False) -> Strategy:
         et al. (arXiv 1207.6096), here with
     recovery by least squares.
     """
-    workload, norm, domain = task.workload, task.norm, task.workload.domain
+    workload = task.workload
+    norm = task.norm
+    domain = task.workload.domain
     positions = {name: at for at, name in enumerate(domain.names)}
     blocks: list[Block] = []
     errors: list[float] = []
@@ -100,7 +104,10 @@ def _split_budget(
 
     With ``even``, all have equal noise.
     """
-    weights = [1.0] * len(blocks) if even else grouped_budgets(errors, norms, norm).theta.tolist()
+    if even:
+        weights = [1.0] * len(blocks)
+    else:
+        weights = grouped_budgets(errors, norms, norm).theta.tolist()
     return Strategy(f"{name}_even" if even else name, tuple(zip(blocks, weights, strict=True)))
 
 
@@ -142,12 +149,15 @@ def fourier(task: PlanningProblem, *, even: bool = False) -> Strategy:
 
     The budget is split in closed form.
     """
-    workload, norm = task.workload, task.norm
+    workload = task.workload
+    norm = task.norm
     domain = workload.domain
     added = coefficient_errors(workload)
     sizes = {domain.kind(name).size for _, tau in added for name in tau}
     along = {size: Dense(walsh_functions(size)) for size in sizes}
-    blocks, errors, norms = [], [], []
+    blocks = []
+    errors = []
+    norms = []
     for (measure, tau), each in added.items():
         block = Block(
             tuple(Factor((name,), along[domain.kind(name).size]) for name in tau),
@@ -204,7 +214,8 @@ def _parts(operator: Operator) -> tuple[float, float]:
             f"an attribute has {operator.size} cells; coded in bits at most {_MOST_CELLS} are "
             "allowed"
         )
-    ones, scale = np.ones(operator.size), 4.0 ** -bits_of(operator.size)
+    ones = np.ones(operator.size)
+    scale = 4.0 ** -bits_of(operator.size)
     constant = float(ones @ apply_gram(operator, ones)) * scale
     rows = walsh_functions(operator.size).astype(float)
     return constant, float(np.einsum("ij,ji->", rows, apply_gram(operator, rows.T))) / max(
@@ -235,7 +246,8 @@ def residual_max(task: PlanningProblem) -> Strategy:
 
     The variance of a requested cell is multiplied by its squared weight.
     """
-    workload, domain = task.workload, task.workload.domain
+    workload = task.workload
+    domain = task.workload.domain
     if any(product.measure is not None or not product.adds_up for product in workload):
         raise NotApplicable(
             "the largest variance is made least for cells of tables of counts alone; choose "
@@ -271,12 +283,11 @@ def residual_noise_max(
     budgets, at privacy cost 1.
     """
     # `incidence` has 1 / size already, and a cell variance needs 1 / size^2.
-    matrix, sizes = incidence(closure, sets), table_sizes(closure.shape, sets)
-    per_cell, dims, bounds = (
-        np.asarray(scales, dtype=np.float64) / sizes,
-        dimensions(closure),
-        [0.0],
-    )
+    matrix = incidence(closure, sets)
+    sizes = table_sizes(closure.shape, sets)
+    per_cell = np.asarray(scales, dtype=np.float64) / sizes
+    dims = dimensions(closure)
+    bounds = [0.0]
 
     def step(shares: FloatArray) -> tuple[FloatArray, float, FloatArray]:
         c = dims * np.asarray(matrix @ (shares * per_cell))

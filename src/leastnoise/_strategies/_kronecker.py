@@ -106,7 +106,8 @@ def _sweeps(workload: Workload) -> int:
 
 def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
     """Return the strategy for the counts, or for the sums of one measure."""
-    workload, norm = task.workload, task.norm
+    workload = task.workload
+    norm = task.norm
     attributes, (measure,) = workload.beyond_cells, workload.measures
     along: dict[str, Factor] = {}
     bounds: dict[str, float] = {}
@@ -117,10 +118,8 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            now, weighted_queries = (
-                first if first and sweeps_left else fit,
-                _weighted_queries(workload, attribute, along, norm),
-            )
+            now = first if first and sweeps_left else fit
+            weighted_queries = _weighted_queries(workload, attribute, along, norm)
             shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
                 weight for weight, _ in weighted_queries
             )
@@ -252,9 +251,9 @@ def joint_design_seconds(workload: Workload) -> float:
 
     0 if no measure has several tables.
     """
-    return (
-        design_seconds(workload) if any(len(sets) > 1 for sets in workload.tables.values()) else 0.0
-    )
+    if any(len(sets) > 1 for sets in workload.tables.values()):
+        return design_seconds(workload)
+    return 0.0
 
 
 def _chain_seconds(workload: Workload) -> float:

@@ -45,16 +45,20 @@ from leastnoise._trusted.linop import Total
 from leastnoise._trusted.measurements import Block, Factor
 from leastnoise._workload import Workload
 
-_MOST_TABLES, _MOST_SPACES = 128, 256
+_MOST_TABLES = 128
+_MOST_SPACES = 256
 _ADDED = 0.15  # share of the budget with which a table is added
 _STEPS = 12
 _GAIN = 1e-3  # relative gain of squared error for which a table is added, or a search goes on
-_MOST_ORBITS, _MOST_CELLS = (
-    2**12,
-    2**16,
-)  # up to which groups get weights of their own; columns of more cells are not added up
+# up to which groups get weights of their own; columns of more cells are not added up
+_MOST_ORBITS = 2**12
+_MOST_CELLS = 2**16
 _GROUP_GAIN = 0.01  # relative gain of squared error for which groups get weights of their own
-_FIRST_STEPS, _MOST_STEPS, _HEAVIEST, _LEAST, _LEAST_SPENT = 30, 600, 2**12, 1e-9, 1e-8
+_FIRST_STEPS = 30
+_MOST_STEPS = 600
+_HEAVIEST = 2**12
+_LEAST = 1e-9
+_LEAST_SPENT = 1e-8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,15 +80,14 @@ class _LevelTables:
 
         See `Errors`.
         """
-        total, gain = 0.0, np.zeros(len(squares))
+        total = 0.0
+        gain = np.zeros(len(squares))
         for level_weights, table_information in self.spaces:
             error, slopes = self.levels.orbits.error(
                 (table_information @ squares).tolist(), level_weights.tolist()
             )
-            total, gain = (
-                total + error,
-                gain + table_information.T @ [slope.sum() for slope in slopes],
-            )
+            total = total + error
+            gain = gain + table_information.T @ [slope.sum() for slope in slopes]
         return total, gain
 
 
@@ -122,11 +125,13 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
     ]
     if len(tables) > _MOST_TABLES:
         return None
-    spaces, depth = [], len(levels.groups)
+    spaces = []
+    depth = len(levels.groups)
     for measure, tau in dict.fromkeys(
         (measure, tau) for measure, names in table_keys for tau in subsets(names)
     ):
-        level_weights, table_information = np.zeros(depth), np.zeros((depth, len(tables)))
+        level_weights = np.zeros(depth)
+        table_information = np.zeros((depth, len(tables)))
         for of_measure, level, names, importance in requested:
             if of_measure == measure and {*tau} <= {*names}:
                 sizes = {other: domain.kind(other).size for other in names}
@@ -140,7 +145,9 @@ def _level_tables(workload: Workload) -> _LevelTables | None:
                 )
         if level_weights.any():
             spaces.append((level_weights, table_information))
-    return _LevelTables(name, levels, tables, spaces) if len(spaces) <= _MOST_SPACES else None
+    if len(spaces) <= _MOST_SPACES:
+        return _LevelTables(name, levels, tables, spaces)
+    return None
 
 
 class _GroupWeights:
@@ -184,12 +191,16 @@ class _GroupWeights:
         self, point: FloatArray
     ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
         """Return the shares of each level, the budget and spending of each orbit."""
-        budgets, shares, spent, begin = [np.ones(1)], list[FloatArray](), list[FloatArray](), 0
+        budgets = [np.ones(1)]
+        shares = list[FloatArray]()
+        spent = list[FloatArray]()
+        begin = 0
         for level, tables in enumerate(self.tables):
             last = level == len(self.tables) - 1
             end = begin + len(self.numbers[level]) * (len(tables) + (not last))
             shares.append(point[begin:end].reshape(len(self.numbers[level]), -1))
-            spending, begin = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None], end
+            spending = shares[-1] * (budgets[-1] / shares[-1].sum(axis=1))[:, None]
+            begin = end
             spent.append(spending[:, : len(tables)])
             if not last:
                 budgets.append(spending[:, -1][self.parents[level]])
@@ -198,11 +209,9 @@ class _GroupWeights:
     def error(self, point: FloatArray) -> tuple[float, FloatArray]:
         """Return the total squared error, and its derivatives."""
         shares, budgets, spent = self.divided(point)
-        total, slopes, finer = (
-            0.0,
-            [np.zeros_like(spending) for spending in spent],
-            len(self.numbers) - len(spent),
-        )
+        total = 0.0
+        slopes = [np.zeros_like(spending) for spending in spent]
+        finer = len(self.numbers) - len(spent)
         for level_weights, table_information in self.information:
             precisions = [
                 spending @ tells for spending, tells in zip(spent, table_information, strict=True)
@@ -215,12 +224,12 @@ class _GroupWeights:
                     slopes, reversed(gains), table_information, strict=False
                 )
             ]
-        of_budget, gradient = (
-            np.zeros(0),
-            list[FloatArray](),
-        )  # derivatives by the budgets of a level, and by the shares
+        # derivatives by the budgets of a level, and by the shares
+        of_budget = np.zeros(0)
+        gradient = list[FloatArray]()
         for level in reversed(range(len(spent))):
-            share, slope = shares[level], slopes[level]
+            share = shares[level]
+            slope = slopes[level]
             if level < len(spent) - 1:
                 slope = np.column_stack([slope, np.bincount(self.parents[level], of_budget)])
             total_share = share.sum(axis=1)
@@ -239,14 +248,14 @@ class _GroupWeights:
         The descent begins with the shares of the tables where all groups of a table are weighted
         alike, whose error is ``alike``. It goes on only if its first steps gain something.
         """
-        point, remaining = list[FloatArray](), 1.0
+        point = list[FloatArray]()
+        remaining = 1.0
         for level, tables in enumerate(self.tables):
             remaining = max(remaining - shares[tables].sum(), 0.0)
-            level_shares = (
-                np.append(shares[tables], remaining)
-                if level < len(self.tables) - 1
-                else shares[tables]
-            )
+            if level < len(self.tables) - 1:
+                level_shares = np.append(shares[tables], remaining)
+            else:
+                level_shares = shares[tables]
             point.append(
                 np.tile(level_shares / level_shares.sum() + _LEAST, len(self.numbers[level]))
             )
@@ -269,10 +278,8 @@ def _weighted_table(
 
     Takes the squared weight of every orbit.
     """
-    heaviest, along = (
-        math.sqrt(squares.max()),
-        {factor.attributes: factor for factor in block.factors},
-    )
+    heaviest = math.sqrt(squares.max())
+    along = {factor.attributes: factor for factor in block.factors}
     factor = along.get((level_tables.name,))
     if factor is None:
         return block, heaviest
@@ -311,13 +318,16 @@ def _weights_of_added_tables(errors: Errors, cost: FloatArray) -> Weights | None
 
 def marginals(task: PlanningProblem) -> Strategy:
     """Measure the requested tables of cells and levels with the best weights."""
-    workload, norm, domain = task.workload, task.norm, task.workload.domain
+    workload = task.workload
+    norm = task.norm
+    domain = task.workload.domain
     level_tables = _level_tables(workload)
     if level_tables is None:
         return weighted_strategy(
             "marginals", workload, {}, workload.tables, norm, privacy=task.privacy
         )
-    blocks, total = [], len(level_tables.levels.groups) - 1
+    blocks = []
+    total = len(level_tables.levels.groups) - 1
     operators = {
         level_tables.levels.level(operator): operator
         for attribute, _, operator in workload.along
@@ -357,7 +367,10 @@ def marginals(task: PlanningProblem) -> Strategy:
                 if squares.max() > _LEAST_SPENT
             )
             return Strategy("marginals", weighted_blocks, error=error)
-    fewer = _weights_of_added_tables(level_tables.errors, cost) if norm == 1 else None
+    if norm == 1:
+        fewer = _weights_of_added_tables(level_tables.errors, cost)
+    else:
+        fewer = None
     return weighted_tables(
         "marginals",
         blocks,
@@ -369,17 +382,18 @@ def marginals(task: PlanningProblem) -> Strategy:
 def _level_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of weighting level tables, Laplace noise."""
     level_tables = _level_tables(workload)
-    return (
-        0.0
-        if level_tables is None
-        else 0.1 * len(level_tables.spaces) * len(level_tables.levels.groups)
-    )
+    if level_tables is None:
+        return 0.0
+    return 0.1 * len(level_tables.spaces) * len(level_tables.levels.groups)
 
 
 def _group_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of weighting levels and groups, Gaussian noise."""
     level_tables = _level_tables(workload)
-    orbits = 1 if level_tables is None else max(map(len, level_tables.levels.orbits.numbers))
+    if level_tables is None:
+        orbits = 1
+    else:
+        orbits = max(map(len, level_tables.levels.orbits.numbers))
     return 0.1 * _level_seconds(workload) + (0.5 if 2 < orbits <= _MOST_ORBITS else 0.0)
 
 

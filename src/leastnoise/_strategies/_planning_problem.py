@@ -24,7 +24,9 @@ LEAST_EFFORT = 0.01  # share of the steps of a full search
 # attributes
 _FITS = 1.3
 _MOST_LISTED = 2**20  # queries along an attribute whose errors are computed one by one
-_MOST_SEARCHED, _MOST_STRUCTURED = 1024, 4096  # cells
+# cells
+_MOST_SEARCHED = 1024
+_MOST_STRUCTURED = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ class AttributeCost:
 
 def attribute_costs(workload: Workload) -> dict[str, AttributeCost]:
     """Return the cost inputs of every attribute with more than cell queries."""
-    costs, cells = {}, cells_along(workload)
+    costs = {}
+    cells = cells_along(workload)
     for name in workload.beyond_cells:
         rows = {
             queries: operator.rows
@@ -140,7 +143,9 @@ def tables_of_cells(workload: Workload) -> tuple[str, ...]:
     For this workload, by name.
     """
     only_cells = not workload.beyond_cells and not workload.has_hidden
-    return ("marginals", "workload") if only_cells else ("marginals",)
+    if only_cells:
+        return ("marginals", "workload")
+    return ("marginals",)
 
 
 def seconds_per_attribute(seconds: Callable[[AttributeCost], float]) -> Seconds:
@@ -219,11 +224,9 @@ class Planner:
     def most_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the CPU seconds in which it finds the best strategy that it can."""
         least = self.least_seconds(workload, norm)
-        return (
-            least
-            if self.most is None or norm not in self.norms
-            else least + self.most(workload) - self.seconds(workload)
-        )
+        if self.most is None or norm not in self.norms:
+            return least
+        return least + self.most(workload) - self.seconds(workload)
 
     def strategy(self, task: PlanningProblem) -> Strategy:
         """Return the proposed strategy, or raise NotApplicable."""
@@ -246,7 +249,9 @@ def relative_sensitivity(
         return 1.0
     share = privacy.squares / privacy.max_rows**2
     across = math.prod(1 - 1 / domain.kind(name).size for name in bound.attributes)
-    return max(1 - (1 - share) / across, share / _MOST_GAIN) if contrasts and across > 0 else share
+    if contrasts and across > 0:
+        return max(1 - (1 - share) / across, share / _MOST_GAIN)
+    return share
 
 
 def block_norm(domain: Domain, block: Block, norm: int) -> float:
@@ -254,7 +259,8 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
 
     Times the largest value that a row adds to it, under its limits.
     """
-    height, along = 1.0, [factor.attributes for factor in block.factors]
+    height = 1.0
+    along = [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
         height = float(
             domain.largest_value(block.measure)

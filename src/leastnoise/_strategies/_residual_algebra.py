@@ -165,7 +165,8 @@ def _containments(closure: DownwardClosure, rows: IntArray) -> tuple[IntArray, I
 
     Sets are given by their position in the closure; rows are tables of one size.
     """
-    size, pairs = rows.shape[1], []
+    size = rows.shape[1]
+    pairs = []
     sizes = range(min(size, len(closure.blocks) - 1) + 1)
     patterns = sum(math.comb(size, k) for k in sizes)
     # List the subsets of every table and look them up, or test every set of the closure against
@@ -234,7 +235,10 @@ def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
         if bool(has_weight.all())
         else (matrix[has_weight], coefficient[has_weight])
     )
-    transposed = rows.T.tocsr() if hasattr(rows, "tocsr") else rows.T
+    if hasattr(rows, "tocsr"):
+        transposed = rows.T.tocsr()
+    else:
+        transposed = rows.T
 
     def errors(squares: FloatArray) -> tuple[float, FloatArray]:
         eigenvalue = np.asarray(rows @ squares)
@@ -263,11 +267,10 @@ def improve_weights(
     # with the least squares recovery for it.
     for _ in range(steps):
         _, gain = errors(theta**2)
-        theta = (
-            theta * np.cbrt(theta * gain / cost)
-            if norm == 1
-            else theta * np.sqrt(np.sqrt(gain) / cost)
-        )
+        if norm == 1:
+            theta = theta * np.cbrt(theta * gain / cost)
+        else:
+            theta = theta * np.sqrt(np.sqrt(gain) / cost)
         theta = at_cost_one(theta, cost, norm)
     return theta
 
@@ -299,7 +302,9 @@ def least_error(
             "allowed are covering starts. Add tables."
         )
     theta = improve_weights(at_cost_one(start, cost, norm), errors, cost, norm, _BEGIN)
-    begin, used, largest = errors(theta**2)[0], theta > 0, (theta * cost).max()
+    begin = errors(theta**2)[0]
+    used = theta > 0
+    largest = (theta * cost).max()
 
     def of_shares(squares: FloatArray) -> tuple[float, FloatArray]:
         every = np.zeros_like(theta)

@@ -103,7 +103,10 @@ def candidate_cells(edges: IntArray, ratio: float = _RATIO) -> IntArray:
     """
     high = float(edges[-1])
     least = max(float(edges[0]), high / _LEAST)
-    steps = math.floor(math.log(high / least) / math.log(ratio)) if high > least else 0
+    if high > least:
+        steps = math.floor(math.log(high / least) / math.log(ratio))
+    else:
+        steps = 0
     targets = high / ratio ** np.arange(steps, -1, -1)
     after = np.minimum(np.searchsorted(edges, targets), len(edges) - 1)
     before = np.maximum(after - 1, 0)
@@ -133,11 +136,10 @@ def falling_counts(
     ends = np.asarray(edges, dtype=np.float64)
     noisy = np.asarray(counts, dtype=np.float64)
     above = np.cumsum(noisy[::-1])[::-1]
-    start = (
-        int(np.argmax(above <= above[0] / 2))
-        if len(noisy) and (above <= above[0] / 2).any()
-        else max(0, len(noisy) - 1)
-    )
+    if len(noisy) and (above <= above[0] / 2).any():
+        start = int(np.argmax(above <= above[0] / 2))
+    else:
+        start = max(0, len(noisy) - 1)
     densities = isotonic_falling(noisy, np.diff(ends))
     densities[start:] = isotonic_falling(noisy[start:], -np.diff(ends**-law.index)[start:])
     return np.where(noisy > law.sure, np.maximum(densities, noisy), densities)
@@ -238,17 +240,20 @@ def choose_threshold(
             f"There must be one count for each interval between {len(cells)} candidates; got "
             f"{len(tail)}."
         )
-    centres, candidates = (edges + np.concatenate([[0], edges[:-1]])) / 2, edges[cells]
+    centres = (edges + np.concatenate([[0], edges[:-1]])) / 2
+    candidates = edges[cells]
 
     def by_cell(index: float) -> FloatArray:
         """Return fitted tail counts, spread evenly within each interval."""
-        counts, spans = np.zeros(len(edges)), np.diff(cells)
+        counts = np.zeros(len(edges))
+        spans = np.diff(cells)
         counts[cells[0] + 1 : cells[-1] + 1] = np.repeat(
             falling_counts(tail, candidates, TailLaw(law.sure, index)) / spans, spans
         )
         return counts
 
-    counts, squares = by_cell(law.index), []
+    counts = by_cell(law.index)
+    squares = []
     for threshold in candidates:
         excess = counts * np.maximum(centres - threshold, 0.0)
         squares.append(float(missed.multiply_rows(excess[None, :])[0] @ excess))
@@ -277,10 +282,12 @@ def gram_matrices_along(workload: Workload, attribute: str) -> tuple[Gram, Gram]
     loss: list[tuple[float, Gram]] = []
     for product in workload:
         names = product.attributes
-        operator = (
-            product.operators[names.index(attribute)] if attribute in names else Total(kind.size)
-        )
-        groups, gram = product.rows // operator.rows, gram_of(operator)
+        if attribute in names:
+            operator = product.operators[names.index(attribute)]
+        else:
+            operator = Total(kind.size)
+        groups = product.rows // operator.rows
+        gram = gram_of(operator)
         if (
             operator.size > MOST_DENSE
             and gram.given is not None
@@ -312,11 +319,10 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
     """
 
     def fit(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
-        most = (
-            limits
-            if len(limits) == gram.size
-            else _largest(limits, merge_indistinguishable_cells(workload, attribute)[1])
-        )
+        if len(limits) == gram.size:
+            most = limits
+        else:
+            most = _largest(limits, merge_indistinguishable_cells(workload, attribute)[1])
         return FittedFamily(*whole_rows(best_rows(gram, most, norm), most, norm))
 
     along = {}
@@ -337,16 +343,16 @@ def limited_strategy(workload: Workload, attribute: str, limits: IntArray, norm:
             along[name] = fitted.factor(name)
     # A joint table beside the asked ones only where it gains: with hardly any weight its noise
     # would be too large to be drawn exactly.
-    limited, tables, together = (
-        Limits(limits, attribute),
-        workload.tables,
-        attribute_sets_with_joint(workload, along),
-    )
+    limited = Limits(limits, attribute)
+    tables = workload.tables
+    together = attribute_sets_with_joint(workload, along)
     strategy = weighted_strategy("truncated_sums", workload, along, tables, norm, limits=limited)
     if all(len(tables[measure]) == len(sets) for measure, sets in together.items()):
         return strategy
     joined = weighted_strategy("truncated_sums", workload, along, together, norm, limits=limited)
-    return joined if joined.error < _WORTH * strategy.error else strategy
+    if joined.error < _WORTH * strategy.error:
+        return joined
+    return strategy
 
 
 def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
@@ -360,11 +366,10 @@ def best_rows(gram: Gram, limits: IntArray, norm: int) -> FloatArray:
     if gram.size == 1:
         return 1 / limits[None, :]
     weighted = weighted_gram(gram, limits)
-    rows = (
-        fit_p_identity(weighted, effort=_EFFORT).matrix()
-        if norm == 1
-        else fit_gaussian_optimum(weighted, gap=_GAP).factor
-    )
+    if norm == 1:
+        rows = fit_p_identity(weighted, effort=_EFFORT).matrix()
+    else:
+        rows = fit_gaussian_optimum(weighted, gap=_GAP).factor
     rows = rows[np.abs(rows).max(axis=1) > _NOTHING]
     if norm == 2 and np.linalg.matrix_rank(rows) < gram.size:
         rows = np.vstack([rows * math.sqrt(1 - _BESIDE), math.sqrt(_BESIDE) * np.eye(gram.size)])
@@ -489,14 +494,14 @@ class SumBuckets:
 
         From the covariance of the groups.
         """
-        groups, gram, stops = np.arange(len(self.starts)), self.gram.dense(), []
+        groups = np.arange(len(self.starts))
+        gram = self.gram.dense()
+        stops = []
         within = np.zeros((len(groups), len(self.ends)))
         within[groups, np.searchsorted(self.ends, groups, side="right")] = 1.0
         for last, end in enumerate(self.ends):
-            constrained, added = (
-                ConstrainedLeastSquares.of(covariance, groups < end),
-                within[:, : last + 1].T,
-            )
+            constrained = ConstrainedLeastSquares.of(covariance, groups < end)
+            added = within[:, : last + 1].T
             missing = constrained.carried @ (within / within.sum(axis=0))
             totals = added @ (
                 np.eye(len(groups)) - np.where(constrained.kept, 0.0, constrained.carried)
@@ -536,11 +541,15 @@ class StopChoices(NamedTuple):
         """
         # Drop buckets from above one after the other, and estimate the rest anew each time, so that
         # empty buckets do not blur the estimate.
-        last, best = len(self.stops), len(self.stops) - 1
-        totals, noise, mode = np.zeros(0), np.zeros(0), 0
+        last = len(self.stops)
+        best = len(self.stops) - 1
+        totals = np.zeros(0)
+        noise = np.zeros(0)
+        mode = 0
         while best < last:
             last -= 1
-            totals, noise = self.stops[last].totals @ sums, self.stops[last].noise
+            totals = self.stops[last].totals @ sums
+            noise = self.stops[last].noise
             mode = int(np.argmax(totals / noise))
             missing = self._missing(totals, mode, last)
             predicted = []
@@ -551,7 +560,10 @@ class StopChoices(NamedTuple):
                 )
             best = mode + int(np.argmin(predicted))
         is_clear = totals[: mode + 1] > _STANDS_OUT * noise[: mode + 1]
-        begin = int(np.argmax(is_clear)) if is_clear[mode] else mode
+        if is_clear[mode]:
+            begin = int(np.argmax(is_clear))
+        else:
+            begin = mode
         missing = self._missing(self.stops[-1].totals @ sums, last, len(self.stops) - 1)
         missing[: last + 1] = 0.0
         missing[:begin] = np.maximum(totals[:begin], noise[:begin])
@@ -638,7 +650,9 @@ class GroupBuckets:
         # All groups are assumed to have the same profile over the buckets, that of their total, and
         # a share of it. Shares are estimated from each group's sums and shrunk to the mean as far
         # as noise explains their differences. Clear sums are taken as they are.
-        groups, totals, together = len(sums), sums.sum(axis=0), noise * np.sqrt(len(sums))
+        groups = len(sums)
+        totals = sums.sum(axis=0)
+        together = noise * np.sqrt(len(sums))
         spans = np.log(self.ends / np.append(self.ends[0] / _GROUP_RATIO, self.ends[:-1]))
         profile = shrink_bucket_totals(
             totals,
@@ -687,8 +701,10 @@ def choose_group_threshold(
     """
     # k groups of one size share evenly what is cut, with the least sum of squares. As sizes are not
     # known yet, it is taken k^(1/3) times.
-    gram, law = gram_of(Total(len(edges))), TailLaw(sure, _TAIL_INDEX)
-    lost, cells = weighted_sum([(groups ** (_UNEVEN - 2), gram)]), candidate_cells(edges)
+    gram = gram_of(Total(len(edges)))
+    law = TailLaw(sure, _TAIL_INDEX)
+    lost = weighted_sum([(groups ** (_UNEVEN - 2), gram)])
+    cells = candidate_cells(edges)
     return choose_threshold(
         gram, edges, cells, counts, lambda limits: noise(int(limits.max())), 1.0, lost=lost, law=law
     )

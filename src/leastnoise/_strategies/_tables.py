@@ -129,7 +129,8 @@ def residual_coefficients(
 
     Sizes are kappa, and c(tau) is divided by the product of kappa over tau.
     """
-    domain, query_index = products[0].domain, index_queries(products)
+    domain = products[0].domain
+    query_index = index_queries(products)
     means, spreads = (
         np.array(
             [
@@ -157,7 +158,8 @@ def residual_coefficients(
             terms.append(
                 Terms(positions[remaining], spreads[remaining], means[remaining], weights[some])
             )
-    sums, kappa = subset_sums(terms, len(domain.names)), np.ones(len(domain.names))
+    sums = subset_sums(terms, len(domain.names))
+    kappa = np.ones(len(domain.names))
     for at, name in enumerate(domain.names):
         if name in factors:
             kappa[at] = invert_gram(factors[name]).kappa
@@ -185,7 +187,8 @@ def weighted_strategy(
     """
     domain = workload.domain
     blocks: list[Block] = []
-    matrices, coefficients = [], []
+    matrices = []
+    coefficients = []
     for measure, sets in tables.items():
         requested = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in requested}
@@ -202,11 +205,10 @@ def weighted_strategy(
         )
         coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
-    first = (
-        1 / cost
-        if start is None
-        else np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
-    )
+    if start is None:
+        first = 1 / cost
+    else:
+        first = np.concatenate([np.asarray(start[measure], dtype=float) for measure in tables])
     matrix = matrices[0]
     if len(matrices) > 1:
         from scipy.sparse import block_diag
@@ -309,13 +311,13 @@ def residual(task: PlanningProblem) -> Strategy:
 
     Each with its best share of the budget.
     """
-    workload, domain = task.workload, task.workload.domain
+    workload = task.workload
+    domain = task.workload.domain
     blocks: list[Block] = []
-    errors, norms = [], []
-    sizes, cells = (
-        np.array(domain.shape, dtype=np.float64),
-        {name: factor_along(domain, name, {}) for name in workload.attributes},
-    )
+    errors = []
+    norms = []
+    sizes = np.array(domain.shape, dtype=np.float64)
+    cells = {name: factor_along(domain, name, {}) for name in workload.attributes}
     for measure in workload.measures:
         closure, coefficient = residual_coefficients(workload.of(measure), cells)
         for sets, sums in zip(
@@ -374,7 +376,8 @@ def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
     Source: the strategies Q+ and Q of Cormode et al. (arXiv 1207.6096), here with recovery by least
         squares.
     """
-    workload, norm = task.workload, task.norm
+    workload = task.workload
+    norm = task.norm
     if not workload.rows <= _MOST_QUERIES:
         raise NotApplicable(
             f"the workload has {workload.rows} queries; measured one by one at most "
@@ -454,11 +457,10 @@ def _inverse_seconds(workload: Workload) -> float:
 def _workload_seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of query weights and of inverses."""
     operators = workload.products[0].operators
-    entries = (
-        operators[0].rows * operators[0].size
-        if len(workload.products) == 1 == len(operators)
-        else 0
-    )
+    if len(workload.products) == 1 == len(operators):
+        entries = operators[0].rows * operators[0].size
+    else:
+        entries = 0
     return (
         base_seconds(workload)
         + (1.8 * entries / 2**20 if entries <= _MOST_ENTRIES else 0.0)

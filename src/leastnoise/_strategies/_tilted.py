@@ -116,7 +116,8 @@ class _Terms:
 
 def tilted(task: PlanningProblem) -> Strategy:
     """Measure the residual spaces by rows fitted along each attribute."""
-    workload, privacy = task.workload, task.privacy
+    workload = task.workload
+    privacy = task.privacy
     only_cells = not workload.beyond_cells and not workload.has_hidden
     roles, role_of = ([], {}) if only_cells else _attribute_groups(workload)
     if not any(role.grams for role in roles):
@@ -183,14 +184,18 @@ def _attribute_groups(workload: Workload) -> tuple[list[_AttributeGroup], dict[A
     for along, operators in operators_along.items():
         key = along[0], frozenset(operators)
         if key not in group_numbers:
-            size, every = next(iter(operators)).size, tuple(operators)
+            size = next(iter(operators)).size
+            every = tuple(operators)
             rich = size > 1 and any(operator != Identity(size) for operator in every)
             if rich and size > _MOST_CELLS:
                 raise NotApplicable(
                     f"it needs eigenvectors of a matrix of {size} x {size}; at most {_MOST_CELLS} "
                     "cells are allowed"
                 )
-            grams = tuple(gram_of(operator).dense() for operator in every) if rich else ()
+            if rich:
+                grams = tuple(gram_of(operator).dense() for operator in every)
+            else:
+                grams = ()
             group_numbers[key] = len(roles)
             roles.append(_AttributeGroup(size, every, grams, slot))
             slot += 2 * len(every)
@@ -209,7 +214,8 @@ def _terms(
         )
     width = max(len(product.attributes) for product in workload)
     taus: dict[tuple[str | None, Names], int] = {}
-    tau, importance = np.zeros(entries, dtype=np.int64), np.zeros(entries)
+    tau = np.zeros(entries, dtype=np.int64)
+    importance = np.zeros(entries)
     slots = np.zeros((entries, width), dtype=np.int64)
     entry = 0
     for product in workload:
@@ -287,7 +293,8 @@ def _fit_tilts(
         values[roles[number].values] = curve[len(_PULLS) // 2]
     chosen = {}
     for number, curve in curves.items():  # the best pull of one role after the other
-        role, errors = roles[number], list[float]()
+        role = roles[number]
+        errors = list[float]()
         for point in curve:
             values[role.values] = point
             errors.append(terms.error(values))
@@ -332,11 +339,10 @@ def _coefficient_limits(
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
     # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
-    grid = (
-        max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
-        if isinstance(privacy.budget, ApproxDP)
-        else 0.0
-    )
+    if isinstance(privacy.budget, ApproxDP):
+        grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
+    else:
+        grid = 0.0
     bits = dict.fromkeys(chosen, float(_TOP_BITS))
     for (measure, tau), deviation in zip(terms.taus, noise.tolist(), strict=True):
         numbers = [role_of[measure, name] for name in tau]

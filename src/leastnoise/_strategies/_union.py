@@ -48,16 +48,20 @@ from leastnoise._workload import Product, QuerySet, Workload
 
 _MOST_BITS = 29
 _QUICK = partial(p_identity, effort=LEAST_EFFORT)  # the fewest steps, for the first sweep
-_MOST_JOINT, _MOST_LONG = 2**22, 1024
+_MOST_JOINT = 2**22
+_MOST_LONG = 1024
 # two tables are tried only if the quick estimate of their error is below this share of that of one
 # table
 _WORTH = 0.95
-_LEAST_RATIO, _RATIOS = 1e-2, 81  # the grid of ratios in which the budget is split
+# the grid of ratios in which the budget is split
+_LEAST_RATIO = 1e-2
+_RATIOS = 81
 
 
 def union(task: PlanningProblem) -> Strategy:
     """Divide the products into two parts, and measure a table for each."""
-    workload, norm = task.workload, task.norm
+    workload = task.workload
+    norm = task.norm
     products = workload.products
     sizes = {name: workload.domain.kind(name).size for name in workload.attributes}
     if workload.measures != (None,):
@@ -184,7 +188,8 @@ def _strategy(
     sweeps: Sequence[Fit],
 ) -> Strategy:
     """Return both tables with the best split of the budget."""
-    blocks, heights = [], []
+    blocks = []
+    heights = []
     for chosen in (False, True):
         products = [
             product
@@ -206,11 +211,9 @@ def _strategy(
         product.importance * structure.asked(product) for product in workload.products
     )
     is_measured = structure.information > 0
-    first, second, error_factors = (
-        first[is_measured],
-        second[is_measured],
-        np.asarray(error_factors)[is_measured],
-    )
+    first = first[is_measured]
+    second = second[is_measured]
+    error_factors = np.asarray(error_factors)[is_measured]
 
     def error(share: float) -> float:
         return float(

@@ -71,7 +71,8 @@ def _user_strategy(user_strategy: Own, task: PlanningProblem) -> Strategy:
 
     A function is called with the planning problem.
     """
-    strategy_along, names = user_strategy, task.workload.attributes
+    strategy_along = user_strategy
+    names = task.workload.attributes
     if callable(user_strategy) and not _is_operator(user_strategy):
         try:
             strategy_along = user_strategy(task)
@@ -119,7 +120,8 @@ def _weighted(task: PlanningProblem, along: Mapping[str, Factor]) -> Strategy:
 
     Only the joint one if the requested ones do not determine all cells.
     """
-    workload, domain = task.workload, task.workload.domain
+    workload = task.workload
+    domain = task.workload.domain
     try:
         return weighted_strategy(
             OWN,
@@ -193,11 +195,10 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
             f"the strategy along {name}", "rows of different lengths", "an array (queries x cells)"
         ) from None
     if array.ndim != 2 or array.size == 0 or array.dtype.kind not in "iufb":
-        got = (
-            f"{array.dtype} of shape {array.shape}"
-            if array.dtype.kind in "iufb"
-            else f"{type(value).__name__} {quoted(value)}"
-        )
+        if array.dtype.kind in "iufb":
+            got = f"{array.dtype} of shape {array.shape}"
+        else:
+            got = f"{type(value).__name__} {quoted(value)}"
         raise refuse(
             f"the strategy along {name}",
             got,
@@ -214,20 +215,15 @@ def _matrix(name: str, value: object, norm: int, bits: int) -> Operator:
                 f"the strategy along {name}", "a number that is not finite", "finite numbers"
             )
         is_integer = np.array_equal(array, np.rint(array)) and np.abs(array).max() < 2**53
-        array = (
-            array.astype(np.int64)
-            if is_integer
-            else to_dyadic(array / column_norm(array, norm), bits)
-        )
-    starts, size = (
-        np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0))),
-        array.shape[1],
-    )
-    return (
-        Dense(array)
-        if size <= MOST_DENSE or len(starts) == size
-        else Coarse(Dense(array[:, starts]), starts, size)
-    )
+        if is_integer:
+            array = array.astype(np.int64)
+        else:
+            array = to_dyadic(array / column_norm(array, norm), bits)
+    starts = np.append(0, 1 + np.flatnonzero((array[:, 1:] != array[:, :-1]).any(axis=0)))
+    size = array.shape[1]
+    if size <= MOST_DENSE or len(starts) == size:
+        return Dense(array)
+    return Coarse(Dense(array[:, starts]), starts, size)
 
 
 def _is_operator(value: object) -> bool:

@@ -156,8 +156,14 @@ def spec_from_form(data: Data, form: Form, language: str, *, in_sql: bool = Fals
         raise InputError(
             "State how far a number may be from the truth, such as 500; or enter a budget."
         )
-    attributes = _used_attributes(questions) if questions else set(columns)
-    measures = _used_measures(questions) if questions else _number_columns(columns, form)
+    if questions:
+        attributes = _used_attributes(questions)
+    else:
+        attributes = set(columns)
+    if questions:
+        measures = _used_measures(questions)
+    else:
+        measures = _number_columns(columns, form)
     has_search = any(form[f"c{columns[name]}.kind"] == "unknown" for name in attributes)
     # A domain needs an attribute, even if no question is about one.
     described = attributes or measures
@@ -424,7 +430,10 @@ def _workload_entries(
             query_sets = {**question.groups, question.of: "prefix"}
             entries.append({"queries": query_sets, "margin": margin})
         elif question.kind == "means":
-            weights = {"weighted_by": question.weight} if question.weight else {}
+            if question.weight:
+                weights = {"weighted_by": question.weight}
+            else:
+                weights = {}
             counts = {"queries": question.groups, "count": question.of, **weights}
             entries.append({**counts, "margin": margin})
             total = {"queries": question.groups, "sum": question.of, **weights}
@@ -528,7 +537,9 @@ def _attribute_levels(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
 def _parse_number(text: str) -> int | str:
     """Return a whole number as int, and any other text unchanged, which is exact."""
     text = text.strip()
-    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return int(text)
+    return text
 
 
 def _format_toml(table: Mapping[str, Any]) -> str:
@@ -555,7 +566,10 @@ def list_commands(path: Path, *, in_sql: bool = False) -> Sequence[str]:
     """
     import shlex
 
-    shown_path = os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+    if path.is_relative_to(Path.cwd()):
+        shown_path = os.path.relpath(path)
+    else:
+        shown_path = str(path)
     arguments = shlex.quote(shown_path)
     if in_sql:
         arguments = f"questions.sql --spec {arguments}"

@@ -135,7 +135,10 @@ def draft_from_text(text: str, folder: Path, name: str = "the spec") -> Draft:
         settings += [_read_setting(entry) for _ in part_rows]
     privacy = table["privacy"]
     parameter = "rho" if "rho" in privacy else "epsilon"
-    dates = None if spec.series is None else spec.series.dates(spec.domain)
+    if spec.series is None:
+        dates = None
+    else:
+        dates = spec.series.dates(spec.domain)
     return Draft(
         text=text,
         folder=folder,
@@ -405,7 +408,8 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
             plan = spec.plan(spec.search(lambda name: send({"trying": name})))
             send({"plan": plan.to_json()})
             return
-        plan, search = Plan.from_json(request["plan"]), spec.search()
+        plan = Plan.from_json(request["plan"])
+        search = spec.search()
         joint_prices: dict[object, float] = {}
         for row, products in request["price"]:
             price = joint_price(plan, products, search, joint_prices)

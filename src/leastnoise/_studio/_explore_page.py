@@ -236,7 +236,10 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     release = explorer.release
     domain = release.plan.domain
     first, measure = explorer.first()
-    notices = [] if release.private else [catalogue.say("not_private")]
+    if release.private:
+        notices = []
+    else:
+        notices = [catalogue.say("not_private")]
     rounding = describe_rounding(release.options, catalogue)
     if rounding:
         notices.append(rounding)

@@ -176,7 +176,10 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
             (multiplier * error + half_step) * product.unit
             for error in (table.rmse, table.largest_std)
         )
-        share = None if product.size is None else typical / float(product.size)
+        if product.size is None:
+            share = None
+        else:
+            share = typical / float(product.size)
         margins[product.table_key] = Margin(typical, largest, table.largest_is_bound, share, target)
     return margins
 
@@ -305,7 +308,8 @@ class Planning:
 
     def swap(self, _: Mapping[str, Any]) -> None:
         """Swap the current plan and draft with the reference."""
-        reference, state = self.state.reference, self.state
+        reference = self.state.reference
+        state = self.state
         if reference is None:
             raise InputError("There is no kept plan to go back to.")
         self.background.stop()
@@ -332,7 +336,10 @@ class Planning:
         )
 
     def _plan_for(self, draft: Draft) -> None:
-        plan = None if self._base is None else rescale_plan(self._base, draft.spec)
+        if self._base is None:
+            plan = None
+        else:
+            plan = rescale_plan(self._base, draft.spec)
         previous = self.state
         self.state = PlanningState(
             previous.number + 1,
@@ -418,7 +425,9 @@ def state_json(state: PlanningState) -> dict[str, Any]:
 
 def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any]]:
     """Return the texts of all rows of the page."""
-    draft, plan, reference = state.draft, state.plan, state.reference
+    draft = state.draft
+    plan = state.plan
+    reference = state.reference
     margins = table_margins(plan, draft.level)
     reference_margins: dict[TableKey, Margin] = {}
     if reference is not None:
@@ -444,7 +453,10 @@ def _describe_status(state: PlanningState, catalogue: Catalogue) -> str:
     if state.doing == "pricing":
         return catalogue.say("st_pricing")
     if state.plan is not None and state.ready:
-        key = "st_aware" if state.plan.promise is None else "st_ready"
+        if state.plan.promise is None:
+            key = "st_aware"
+        else:
+            key = "st_ready"
         return catalogue.say(key, strategy=state.plan.strategy)
     sentences = []
     if state.plan is not None:
@@ -488,7 +500,10 @@ def _period_facts(
     if draft.dates is None:
         return
     yield catalogue.say("st_periods"), draft.horizon
-    errors = [] if plan is None else [*period_errors(plan).items()]
+    if plan is None:
+        errors = []
+    else:
+        errors = [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
     multiplier = measured_multiplier(plan.measured(), draft.level)
@@ -526,7 +541,10 @@ def _row_texts(
     catalogue: Catalogue,
 ) -> dict[str, Any]:
     """Return the setting of a row of the page, and a text for each column."""
-    row_margins = [margins[key] for key in row.table_keys if key in margins] if setting.on else []
+    if setting.on:
+        row_margins = [margins[key] for key in row.table_keys if key in margins]
+    else:
+        row_margins = []
     old_margins = [reference_margins[key] for key in row.table_keys if key in reference_margins]
     targets = [margin.target for margin in row_margins if margin.target is not None]
     columns = {

@@ -50,7 +50,8 @@ def incomplete_attributes(
     ('age',)
     """
     tables = Counter(chain.from_iterable(product.attributes for product in workload))
-    read, taken = {*tables, *decided_along}, {*complete}
+    read = {*tables, *decided_along}
+    taken = {*complete}
     return tuple(
         name
         for name in workload.domain.names

@@ -103,8 +103,14 @@ class Product:
     )
 
     def __post_init__(self) -> None:
-        counted = None if self.measure is None else self.domain.measure(self.measure)
-        cell = counted.attributes if isinstance(counted, UnitCount) else ()
+        if self.measure is None:
+            counted = None
+        else:
+            counted = self.domain.measure(self.measure)
+        if isinstance(counted, UnitCount):
+            cell = counted.attributes
+        else:
+            cell = ()
         if cell and not (cell == self.attributes and self.asks_single_cells):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
             raise refuse(
@@ -225,7 +231,9 @@ class Product:
     @property
     def unit(self) -> float:
         """The amount of one unit of an answer: 1 row, or so much of the measure."""
-        return 1.0 if self.measure is None else float(self.domain.measure(self.measure).unit)
+        if self.measure is None:
+            return 1.0
+        return float(self.domain.measure(self.measure).unit)
 
     @property
     def name(self) -> str:
@@ -236,7 +244,10 @@ class Product:
             return f"units by {table}" if names else "units"
         if self.measure is None:
             return table
-        sum_name = f"sum of {self.measure}" if self.of_values else self.measure
+        if self.of_values:
+            sum_name = f"sum of {self.measure}"
+        else:
+            sum_name = self.measure
         return f"{sum_name} by {table}" if names else sum_name
 
 
@@ -290,10 +301,8 @@ def index_queries(products: Sequence[Product]) -> QueryIndex:
                 if number == len(along):
                     along.append(AttributeQueries(name, positions[name], query_set, operator))
             all_numbers.append(number)
-    widths, asked_by = (
-        np.array([len(product.attributes) for product in products]),
-        np.array(all_numbers, dtype=np.int64),
-    )
+    widths = np.array([len(product.attributes) for product in products])
+    asked_by = np.array(all_numbers, dtype=np.int64)
     return QueryIndex(tuple(along), tuple((rows, asked_by[at]) for _, rows, at in by_width(widths)))
 
 
@@ -462,7 +471,10 @@ def checked_statistic(
             "at", at, 'a list of shares above 0 and at most 1, such as ["0.25", "0.5", "0.75"]'
         )
     shares = tuple(exact("at", share) for share in at or ())
-    known_size = None if size is None else exact_positive("size", size)
+    if size is None:
+        known_size = None
+    else:
+        known_size = exact_positive("size", size)
     return Statistic(
         kind=kind,
         of=str(of),
@@ -479,7 +491,10 @@ def number_cells(domain: Domain, attribute: object) -> tuple[Cell, ...]:
 
     They are the ends that a range of the attribute has; the cell ``other`` has none.
     """
-    kind = domain.kind(attribute) if isinstance(attribute, str) else None
+    if isinstance(attribute, str):
+        kind = domain.kind(attribute)
+    else:
+        kind = None
     if isinstance(kind, (Bins, Edges)):
         return tuple(zip(kind.edges[:-1], kind.edges[1:], strict=True))
     if isinstance(kind, Integers):

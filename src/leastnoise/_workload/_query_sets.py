@@ -111,21 +111,23 @@ class QuerySet:
     @property
     def word(self) -> str:
         """Its word in table names: a level's name, "change 12", or its kind."""
-        return (
-            str(self.arguments[0][0])
-            if self.form.named
-            else f"{self.kind} {self.arguments[0][0]}"
-            if self.form.numbered
-            else self.kind
-        )
+        if self.form.named:
+            return str(self.arguments[0][0])
+        if self.form.numbered:
+            return f"{self.kind} {self.arguments[0][0]}"
+        return self.kind
 
     def name_along(self, attribute: str) -> str:
         """Return its part of a table's name: ``store`` or ``store:region``."""
-        return attribute if self.kind == "identity" else f"{attribute}:{self.word}"
+        if self.kind == "identity":
+            return attribute
+        return f"{attribute}:{self.word}"
 
     def key_along(self, attribute: str) -> str:
         """Return the name of its key column: ``store`` or ``store:region``."""
-        return self.name_along(attribute) if self.form.named else attribute
+        if self.form.named:
+            return self.name_along(attribute)
+        return attribute
 
     def to_spec(self) -> object:
         """Return it as a spec has it and `query_set` reads it."""
@@ -279,7 +281,8 @@ def _as_ranges(matrix: IntArray) -> Operator:
     Ranges are planned and answered much faster.
     """
     edges = np.diff(matrix, axis=1, prepend=0, append=0)
-    starts, stops = edges == 1, edges == -1
+    starts = edges == 1
+    stops = edges == -1
     if ((matrix == 0) | (matrix == 1)).all() and (starts.sum(axis=1) == 1).all():
         return Ranges(matrix.shape[1], starts.argmax(axis=1), stops.argmax(axis=1) - 1)
     return Dense(matrix)
@@ -296,7 +299,10 @@ def _spans(kind: Kind, first: IntArray, last: IntArray) -> tuple[Label, ...]:
 
 def _up_to(kind: Kind, cell: int, label: Label) -> str:
     if isinstance(kind, (Bins, Edges)) and cell < kind.regular:
-        sign = "<" if kind.closed == "left" and cell < kind.regular - 1 else "<="
+        if kind.closed == "left" and cell < kind.regular - 1:
+            sign = "<"
+        else:
+            sign = "<="
         # The upper edge is what a reader of a CDF looks for, not the text of the bin.
         return f"{sign} {str(label).rsplit(', ', 1)[1].rstrip(')]')}"
     return f"<= {label}"
@@ -344,7 +350,8 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
     first, last = (_end_of_range(range_name, kind, end) for end in pair)
     if first is not None and last is not None and first <= last:
         return first, last
-    labels, advice = kind.regular_labels, ""
+    labels = kind.regular_labels
+    advice = ""
     allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
     if isinstance(kind, (Integers, Categories, Coded)):
         low = kind.low if isinstance(kind, Integers) else 0
@@ -369,7 +376,9 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
     if isinstance(kind, Decimals):
         return kind.cell_of_number(exact(f"a bound of {range_name}", end))
     cell = kind.names.find(end)
-    return cell if cell is not None and cell < kind.regular else None
+    if cell is not None and cell < kind.regular:
+        return cell
+    return None
 
 
 def _last_cell(kind: Kind) -> int:
@@ -505,7 +514,9 @@ def _written(value: Any) -> Any:
         return label_text(value)
     if isinstance(value, (dt.date, Decimal, Fraction)):
         return label_text(value)
-    return int(value) if isinstance(value, np.integer) else value
+    if isinstance(value, np.integer):
+        return int(value)
+    return value
 
 
 def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
@@ -656,11 +667,10 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
     unknown = sorted({str(name) for name, _ in entries if name not in domain.names})
     if unknown:
         owners = [name for name in domain.names if unknown[0] in level_names(domain.kind(name))]
-        advice = (
-            f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}."
-            if owners
-            else ""
-        )
+        if owners:
+            advice = f"{unknown[0]} is a level: ask for {{ {owners[0]} = {{ level = {unknown[0]!r} }} }}."
+        else:
+            advice = ""
         raise refuse(
             argument_name, ", ".join(unknown), "attributes of " + ", ".join(domain.names), advice
         )

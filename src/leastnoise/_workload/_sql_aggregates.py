@@ -120,7 +120,10 @@ class AggregateReader:
         if isinstance(node, quantiles):
             share_node = node.args.get("quantile") or node.args.get("expression")
             is_median = share_node is None
-            share = Fraction(1, 2) if is_median else read_number(node.key.upper(), share_node)
+            if is_median:
+                share = Fraction(1, 2)
+            else:
+                share = read_number(node.key.upper(), share_node)
             return self._quantile(node, node.this, share, boxes)
         if isinstance(node, exp.CountIf):
             condition = self._columns.boxes("COUNT_IF", node.this)
@@ -168,7 +171,9 @@ class AggregateReader:
         total = answers[0]
         for answer in answers[1:]:
             total = self.exp.Add(this=total, expression=answer)
-        return total if len(answers) == 1 else self.exp.Paren(this=total)
+        if len(answers) == 1:
+            return total
+        return self.exp.Paren(this=total)
 
     def _of_one_box(self, node: Node, template: Aggregate, boxes: Boxes) -> Node:
         """Return the answer of an aggregate that boxes cannot add up."""
@@ -221,9 +226,10 @@ class AggregateReader:
             self._unit.lower()
         ]
         if self._unit is None or not is_unit or not are_columns:
-            state = (
-                f"that is {self._unit}" if self._unit else "none is declared: every row is a unit"
-            )
+            if self._unit:
+                state = f"that is {self._unit}"
+            else:
+                state = "none is declared: every row is a unit"
             raise refused(
                 f"COUNT(DISTINCT {', '.join(names)})",
                 f"Units alone are counted, by the column of [privacy] unit; {state}",
@@ -430,7 +436,10 @@ class AggregateReader:
         domain = self._columns.domain
         weights = [factor for factor in factors if domain.measure(factor).low >= 0]
         weight = (weights or factors)[0]
-        value = factors[1] if weight == factors[0] else factors[0]
+        if weight == factors[0]:
+            value = factors[1]
+        else:
+            value = factors[0]
         return Term(Fraction(1), "weighted", value, weight, boxes)
 
     def _without_cast(self, node: Node) -> Node:
@@ -442,7 +451,10 @@ class AggregateReader:
         inner = node
         while isinstance(inner, (exp.Cast, exp.TryCast)):
             operand = inner.this.unnest()
-            type_name = inner.to.this.name if inner.to.this is not None else ""
+            if inner.to.this is not None:
+                type_name = inner.to.this.name
+            else:
+                type_name = ""
             is_truth = not _has_aggregate(operand) and self._columns.is_truth(operand)
             if not is_truth and type_name not in _NUMBER_TYPES:
                 return node
@@ -532,7 +544,10 @@ def _with_results(case: Node, truths: Sequence[bool]) -> Node:
     branches = condition.args.get("ifs") or [condition]
     for branch, is_true in zip(branches, truths[:-1], strict=True):
         branch.set("true", exp.Boolean(this=is_true))
-    default = "false" if isinstance(condition, exp.If) else "default"
+    if isinstance(condition, exp.If):
+        default = "false"
+    else:
+        default = "default"
     condition.set(default, exp.Boolean(this=truths[-1]))
     return condition
 

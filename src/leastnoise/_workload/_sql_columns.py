@@ -56,7 +56,10 @@ class ColumnReader:
             measures = self.domain.measures.items()
             names = [name for name, measure in measures if type(measure) is Measure]
             is_count = clause == "COUNT"
-            instead = "COUNT(*) counts rows" if is_count else "take a quantile of an attribute"
+            if is_count:
+                instead = "COUNT(*) counts rows"
+            else:
+                instead = "take a quantile of an attribute"
             raise refused(
                 f"{clause}({node.name})",
                 "It needs one measure of that column with public bounds "

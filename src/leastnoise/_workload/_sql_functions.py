@@ -191,5 +191,8 @@ def _constant_number(node: Any) -> Fraction | None:
 def _number_literal(number: Fraction) -> Node:
     from sqlglot import exp
 
-    text = str(int(number)) if number.denominator == 1 else repr(float(number))
+    if number.denominator == 1:
+        text = str(int(number))
+    else:
+        text = repr(float(number))
     return exp.Literal.number(text)

@@ -298,10 +298,16 @@ class StatementReader:
             if not is_star(node):
                 expanded.append(node)
                 continue
-            star = node if isinstance(node, exp.Star) else node.this
+            if isinstance(node, exp.Star):
+                star = node
+            else:
+                star = node.this
             if any(star.args.values()):
                 raise refused(node.sql("duckdb"), "Name the columns")
-            names = [node.table.lower()] if isinstance(node, exp.Column) else [*relations]
+            if isinstance(node, exp.Column):
+                names = [node.table.lower()]
+            else:
+                names = [*relations]
             for name in names:
                 for column in relations.get(name, []):
                     reference = exp.column(column.name, table=name, quoted=True)
@@ -393,7 +399,10 @@ class StatementReader:
         unit = self._settings.unit
         names = [_source_column(node) for node in inner.expressions]
         groups = select.args.get("group")
-        grouped = {node.name.lower() for node in groups.expressions} if groups else set()
+        if groups:
+            grouped = {node.name.lower() for node in groups.expressions}
+        else:
+            grouped = set()
         counts = [*select.find_all(exp.AggFunc)]
         is_count_of_units = (
             unit is not None
@@ -449,7 +458,9 @@ def _with_safe_functions(node: Node) -> Node:
 
 
 def _safe_child(value: Any) -> Any:
-    return _with_safe_functions(value) if hasattr(value, "walk") else value
+    if hasattr(value, "walk"):
+        return _with_safe_functions(value)
+    return value
 
 
 def _source_column(node: Node) -> str:
@@ -457,7 +468,9 @@ def _source_column(node: Node) -> str:
     from sqlglot import exp
 
     inner = node.unalias()
-    return str(inner.name).lower() if isinstance(inner, exp.Column) else ""
+    if isinstance(inner, exp.Column):
+        return str(inner.name).lower()
+    return ""
 
 
 def _from(select: Node) -> Node:

@@ -221,9 +221,14 @@ class SelectionReader:
                 return sets
             if not sets:
                 raise refused("GROUP BY ... WITH ROLLUP", "Write GROUP BY ROLLUP (a, b)")
-            return _rolled_up(sets) if isinstance(element, exp.Rollup) else _cube(sets)
+            if isinstance(element, exp.Rollup):
+                return _rolled_up(sets)
+            return _cube(sets)
         is_tuple = isinstance(element, exp.Tuple)
-        nodes = element.expressions if is_tuple else [element.unnest()]
+        if is_tuple:
+            nodes = element.expressions
+        else:
+            nodes = [element.unnest()]
         return [tuple(chain.from_iterable(map(self._named_groups, nodes)))]
 
     def _named_groups(self, node: Node) -> list[int]:
@@ -231,8 +236,14 @@ class SelectionReader:
         exp = self.exp
         expressions = self.select.expressions
         if isinstance(node, exp.Literal) and not node.is_string:
-            number = int(node.name) if node.name.isdecimal() else 0
-            numbered = expressions[number - 1] if 0 < number <= len(expressions) else None
+            if node.name.isdecimal():
+                number = int(node.name)
+            else:
+                number = 0
+            if 0 < number <= len(expressions):
+                numbered = expressions[number - 1]
+            else:
+                numbered = None
             if numbered is None or self._is_computed(numbered.unalias()):
                 raise refused(
                     f"GROUP BY {node.name}",
@@ -263,13 +274,19 @@ class SelectionReader:
         """
         self._written_groups.append(node)
         parts = [node]
-        clause = "GROUP BY" if position_node is node else "SELECT"
+        if position_node is node:
+            clause = "GROUP BY"
+        else:
+            clause = "SELECT"
         if self._is_joint(clause, node):
             self._joint_groups.append(node)
             parts = [*self._parts_of_one_attribute(clause, node)]
         indices = []
         for part in parts:
-            part_name = name if part is node else part.sql("duckdb")
+            if part is node:
+                part_name = name
+            else:
+                part_name = part.sql("duckdb")
             index = self._group_index(part, part_name, position_node if part is node else part)
             if index is None:
                 self._failed.add(id(position_node))
@@ -303,7 +320,10 @@ class SelectionReader:
         if id(position_node) in self._failed:
             return None
         group = None
-        clause = "GROUP BY" if position_node is node else "SELECT"
+        if position_node is node:
+            clause = "GROUP BY"
+        else:
+            clause = "SELECT"
         with self.faults.collect(node):
             if node.find(self.exp.Select):
                 raise refused(f"A subquery in {clause}", SUBQUERY_ADVICE)
@@ -376,7 +396,9 @@ class SelectionReader:
         if aggregate not in self._answers:
             self._answers.append(aggregate)
         column = self.exp.column(answer_column(self._answers.index(aggregate)), quoted=True)
-        return self.exp.Sum(this=column) if self._joint_groups else column
+        if self._joint_groups:
+            return self.exp.Sum(this=column)
+        return column
 
     def _is_aggregate(self, node: Node) -> bool:
         exp = self.exp
@@ -589,7 +611,10 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
     for clause, value in select.args.items():
         if value and clause not in allowed:
             name = clause.rstrip("_").removesuffix("s")
-            node = value[0] if isinstance(value, list) else value
+            if isinstance(value, list):
+                node = value[0]
+            else:
+                node = value
             place = node if hasattr(node, "walk") else select
             faults.add(
                 place, refused(name.upper(), CLAUSE_ADVICE.get(name, "Leave it out")).args[0]

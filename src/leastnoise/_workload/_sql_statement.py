@@ -273,7 +273,9 @@ class Selection:
             )
         if kind in ("sum", "weighted"):
             sums = queries(self.domain, sets, sum=attribute_or_measure, weight=weight)
-            return sums.weighted_by(aggregate.weight) if kind == "weighted" else sums
+            if kind == "weighted":
+                return sums.weighted_by(aggregate.weight)
+            return sums
         return queries(
             self.domain,
             sets,

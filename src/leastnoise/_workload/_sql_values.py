@@ -165,7 +165,10 @@ def expression_values(
                 "Its values would be in two groups, and only the cell is counted; give "
                 f"[domain.{attribute.name}] finer cells",
             )
-    outside = [expression.value_outside()] if parts.has_outside else []
+    if parts.has_outside:
+        outside = [expression.value_outside()]
+    else:
+        outside = []
     return (*(results[part].pop() for part in range(parts.regular + 1)), *outside)
 
 
@@ -227,7 +230,9 @@ class _Expression:
 
         self._exp: Any = exp
         self._of, self._kind = attribute, attribute.kind
-        self._node, self._find, self._result_type = node, find, result_type
+        self._node = node
+        self._find = find
+        self._result_type = result_type
         self._column_type, self._stand_ins = stand_ins(attribute.kind, self._numbers())
         names = {find(column)[1] for column in node.find_all(exp.Column)}
         self._levels = {name: attribute.kind.level(name) for name in names if name is not None}
@@ -283,7 +288,10 @@ class _Expression:
         is_number = not isinstance(self._kind, (Categories, Dates))
         try:
             pairs = [(part, value) for value in self._values_outside()]
-            results = self.compute(pairs, "DOUBLE" if is_number else None) if pairs else {}
+            if pairs:
+                results = self.compute(pairs, "DOUBLE" if is_number else None)
+            else:
+                results = {}
         except (InputError, duckdb.Error):
             return UNDECIDED
         values = results.get(part, set())
@@ -298,7 +306,9 @@ class _Expression:
             return self._exp.column(self._find(node)[1] or _VALUE, quoted=True)
 
         text = str(self._node.transform(renamed).sql("duckdb"))
-        return text if self._result_type is None else f"CAST(({text}) AS {self._result_type})"
+        if self._result_type is None:
+            return text
+        return f"CAST(({text}) AS {self._result_type})"
 
     def _numbers(self) -> list[Fraction]:
         """Return the numbers that are written in the expression, and their negatives."""
@@ -434,13 +444,17 @@ def plain_value(value: object) -> object:
     """Return a value of DuckDB as a key: whole numbers plain, times as text."""
     if isinstance(value, dt.datetime):
         is_midnight = value.time() == dt.time()
-        return value.date().isoformat() if is_midnight else value.isoformat(" ", "minutes")
+        if is_midnight:
+            return value.date().isoformat()
+        return value.isoformat(" ", "minutes")
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, (float, Decimal)):
         if not math.isfinite(value):
             return float(value)
-        return int(value) if value == int(value) else float(value)
+        if value == int(value):
+            return int(value)
+        return float(value)
     return value
 
 

@@ -37,7 +37,9 @@ from leastnoise._workload._query_sets import (
     total,
 )
 
-_LEAST_WEIGHT, _MOST_WEIGHT = Fraction(1, 10**100), Fraction(10**100)  # squares are doubles
+# squares are doubles
+_LEAST_WEIGHT = Fraction(1, 10**100)
+_MOST_WEIGHT = Fraction(10**100)
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,7 +110,9 @@ class Workload:
         return f"Workload({len(self.products):,} tables, {self.rows:,} queries)"
 
     def __add__(self, other: "Workload") -> "Workload":
-        return together((self, other)) if isinstance(other, Workload) else NotImplemented
+        if isinstance(other, Workload):
+            return together((self, other))
+        return NotImplemented
 
     def __iter__(self) -> Iterator[Product]:
         return iter(self.products)
@@ -191,7 +195,8 @@ class Workload:
         }
         summed = []
         for name in filter(None, self.measures):
-            kind, count = self.domain.measure(name), self.domain.count_of(name)
+            kind = self.domain.measure(name)
+            count = self.domain.count_of(name)
             # Beside counts of rows, a row without a value has the value 0.
             has_zero = count is not None or (
                 type(kind) is Measure and kind.low_units <= 0 <= kind.high_units
@@ -229,7 +234,10 @@ class Workload:
         Target(kind='margin', most=Fraction(50, 1))
         """
         target_value = target(margin=margin, relative=relative, size=size, rmse=rmse)
-        exact_size = None if size is None else exact_positive("size", size)
+        if size is None:
+            exact_size = None
+        else:
+            exact_size = exact_positive("size", size)
         if target_value is None and exact_size is None:
             raise InputError(
                 "A target must have one of margin, relative (with size) and rmse; got none."
@@ -258,7 +266,10 @@ class Workload:
         ['sum of w of rows with pay by sex', 'sum of pay weighted by w by sex']
         """
         measures = self.domain.measures
-        weight_measure = measures.get(weight) if isinstance(weight, str) else None
+        if isinstance(weight, str):
+            weight_measure = measures.get(weight)
+        else:
+            weight_measure = None
         if type(weight_measure) is not Measure or weight_measure.low < 0:
             listed = ", ".join(
                 name for name, kind in measures.items() if type(kind) is Measure and kind.low >= 0
@@ -309,8 +320,13 @@ class Workload:
 
     def weight_of(self, statistic: Statistic) -> Measure | None:
         """Return the weight of the rows of a mean; None for equal weights."""
-        measure = self.domain.measure(statistic.of) if statistic.form.of_measure else None
-        return measure.weight if isinstance(measure, Weighted) else None
+        if statistic.form.of_measure:
+            measure = self.domain.measure(statistic.of)
+        else:
+            measure = None
+        if isinstance(measure, Weighted):
+            return measure.weight
+        return None
 
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
@@ -395,12 +411,18 @@ def _with_clipped(workload: Workload, statistics: Iterable[Statistic]) -> Worklo
     of_numbers = [statistic for statistic in statistics if not statistic.form.of_measure]
     domain = workload.domain
     for statistic in of_numbers:
-        outside = domain.kind(statistic.of).outside if statistic.of in domain.names else "clip"
+        if statistic.of in domain.names:
+            outside = domain.kind(statistic.of).outside
+        else:
+            outside = "clip"
         if outside == "clip":
             continue
         for product in workload:
             if statistic.of in product.attributes:
-                does = "leaves them out" if outside == "drop" else "counts them in other"
+                if outside == "drop":
+                    does = "leaves them out"
+                else:
+                    does = "counts them in other"
                 parts = {"statistic": statistic.name, "of": statistic.of, "does": does}
                 raise InputError(message(_LEAVES_OUT, table=product.name, **parts))
     names = [statistic.of for statistic in of_numbers if statistic.of in domain.names]
@@ -469,16 +491,13 @@ def together(asked: Sequence[Workload]) -> Workload:
     }
     numbers = [*chain.from_iterable(workload.statistics for workload in asked)]
     workloads = [_with_clipped(workload, numbers) for workload in asked]
-    workloads = (
-        [_with_measures(workload, counts) for workload in workloads] if counts else workloads
-    )
+    if counts:
+        workloads = [_with_measures(workload, counts) for workload in workloads]
     product_of_key: dict[tuple[object, ...], Product] = {}
     for product in chain.from_iterable(workload.products for workload in workloads):
         if same := product_of_key.get(product.table_key):
-            targets, sizes = (
-                {same.target, product.target} - {None},
-                {same.size, product.size} - {None},
-            )
+            targets = {same.target, product.target} - {None}
+            sizes = {same.size, product.size} - {None}
             if max(len(targets), len(sizes)) > 1:
                 raise InputError(
                     message(
@@ -487,7 +506,8 @@ def together(asked: Sequence[Workload]) -> Workload:
                         name=same.name,
                     )
                 )
-            weight, target_of = same.weight + product.weight, next(iter(targets), None)
+            weight = same.weight + product.weight
+            target_of = next(iter(targets), None)
             product_of_key[product.table_key] = replace(
                 same, weight=weight, target=target_of, size=next(iter(sizes), None)
             )
@@ -508,7 +528,10 @@ def from_json(
             for name, q in entry["queries"].items()
         }
         product = _product(domain, sets, entry["weight"], entry["measure"])
-        size = None if "size" not in entry else exact_positive("size", entry["size"])
+        if "size" not in entry:
+            size = None
+        else:
+            size = exact_positive("size", entry["size"])
         products.append(replace(product, target=target(**entry.get("target", {})), size=size))
     made = []
     for ((kind, asked),) in (entry.items() for entry in statistics):
@@ -649,7 +672,10 @@ def marginals(
     >>> [table.name for table in ln.marginals(ln.Domain(region=["N", "S"]), upto=1, count="units")]
     ['units', 'units by region']
     """
-    sets = dict.fromkeys(domain.names, identity()) if of is None else groups_of(domain, of, "of")
+    if of is None:
+        sets = dict.fromkeys(domain.names, identity())
+    else:
+        sets = groups_of(domain, of, "of")
     if (ways is None) == (upto is None):
         raise InputError(
             "marginals must have exactly one of ways and upto; got "

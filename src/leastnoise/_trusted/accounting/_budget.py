@@ -281,7 +281,9 @@ class Privacy:
     unit_reading: Reading = field(default=READ_AS_IT_IS, repr=False)
 
     def __post_init__(self) -> None:
-        budget, unit_column, max_per_cell = self.budget, self.unit_column, self.max_per_cell
+        budget = self.budget
+        unit_column = self.unit_column
+        max_per_cell = self.max_per_cell
         if type(budget) not in (PureDP, ApproxDP, ZCDP):
             raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
         if unit_column is not None and (
@@ -303,11 +305,10 @@ class Privacy:
                 "None or a PerCellBound, such as PerCellBound(1, 'month')",
             )
         if max_per_cell is not None and (unit_column is None or not max_per_cell.rows <= rows):
-            allowed = (
-                "at most max_rows, the rows of a unit in all cells"
-                if unit_column
-                else "none where the unit is a row"
-            )
+            if unit_column:
+                allowed = "at most max_rows, the rows of a unit in all cells"
+            else:
+                allowed = "none where the unit is a row"
             raise refuse("max_per_cell", max_per_cell.rows, allowed)
         reading = self.unit_reading
         if type(reading) is not Reading or reading.column is not None:
@@ -329,7 +330,10 @@ class Privacy:
         """
         if self.unit_column is None:
             return f"one row ({self.neighbours})"
-        rows = "1 row" if self.max_rows == 1 else f"{self.max_rows} rows"
+        if self.max_rows == 1:
+            rows = "1 row"
+        else:
+            rows = f"{self.max_rows} rows"
         if self.max_per_cell is not None:
             rows += f", {self.max_per_cell.rows} in a cell of {' x '.join(self.max_per_cell.attributes)},"
         return f"at most {rows} of one value of the column {self.unit_column!r} ({self.neighbours})"
@@ -343,11 +347,9 @@ class Privacy:
         >>> ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=5).protected
         "all rows of one value of the column 'id' (add_remove)"
         """
-        return (
-            self.unit
-            if self.unit_column is None
-            else f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
-        )
+        if self.unit_column is None:
+            return self.unit
+        return f"all rows of one value of the column {self.unit_column!r} ({self.neighbours})"
 
     @property
     def distance(self) -> int:

@@ -60,7 +60,8 @@ class PureCost(_Amount):
     Fraction(1, 3)
     """
 
-    kind, noise = "pure", "discrete Laplace"
+    kind = "pure"
+    noise = "discrete Laplace"
     epsilon: Fraction
 
 
@@ -75,7 +76,8 @@ class GaussianCost(_Amount):
     Fraction(1, 4)
     """
 
-    kind, noise = "gaussian", "Gaussian"
+    kind = "gaussian"
+    noise = "Gaussian"
     mu_squared: Fraction
 
 
@@ -89,7 +91,8 @@ class ConcentratedCost(_Amount):
     Fraction(1, 2)
     """
 
-    kind, noise = "concentrated", "discrete Gaussian"
+    kind = "concentrated"
+    noise = "discrete Gaussian"
     rho: Fraction
 
 
@@ -163,11 +166,9 @@ class Noise(Enum):
         """
         if self is Noise.DISCRETE_LAPLACE:
             return PureCost(distance)
-        return (
-            GaussianCost(distance)
-            if self is Noise.ROUNDED_GAUSSIAN
-            else ConcentratedCost(distance / 2)
-        )
+        if self is Noise.ROUNDED_GAUSSIAN:
+            return GaussianCost(distance)
+        return ConcentratedCost(distance / 2)
 
 
 def rho_of(cost: Cost) -> Fraction:
@@ -196,11 +197,9 @@ def rho_of(cost: Cost) -> Fraction:
             "one within epsilon or rho",
             "Declare PureDP or ZCDP where rho is added up.",
         )
-    return (
-        cost.budget.epsilon * cost.budget.epsilon / 2
-        if isinstance(cost.budget, PureDP)
-        else cost.budget.rho
-    )
+    if isinstance(cost.budget, PureDP):
+        return cost.budget.epsilon * cost.budget.epsilon / 2
+    return cost.budget.rho
 
 
 def covers(budget: Budget, cost: Cost) -> bool:
@@ -438,7 +437,8 @@ def is_charge_of(budget: Budget, amount: Charge) -> bool:
     >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
     (True, False)
     """
-    budgeted, numbers = parameters(budget), parameters(amount)
+    budgeted = parameters(budget)
+    numbers = parameters(amount)
     return numbers[next(iter(budgeted))] > 0 and not any(
         number for name, number in numbers.items() if name not in budgeted
     )

@@ -69,7 +69,8 @@ class Rounding:
         >>> rounding(3).fraction(Fraction(-2, 3))
         (Decimal('-0.667'), Decimal('-0.666'))
         """
-        numerator, denominator = Decimal(value.numerator), Decimal(value.denominator)
+        numerator = Decimal(value.numerator)
+        denominator = Decimal(value.denominator)
         return self.down.divide(numerator, denominator), self.up.divide(numerator, denominator)
 
     def sqrt(self, value: Fraction) -> Enclosure:
@@ -135,11 +136,9 @@ def short_upper(value: Fraction) -> Fraction:
     >>> short_upper(Fraction(123456789012345678, 10**18))
     Fraction(1543209862654321, 12500000000000000)
     """
-    return (
-        max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1]))
-        if value > LEAST_DELTA
-        else LEAST_DELTA
-    )
+    if value > LEAST_DELTA:
+        return max(LEAST_DELTA, Fraction(rounding(17).fraction(value)[1]))
+    return LEAST_DELTA
 
 
 def gaussian_is_private(epsilon: Exact, mu_squared: Exact, delta: Exact) -> bool:
@@ -192,7 +191,8 @@ def _delta_upper_bound(epsilon: Exact, mu_squared: Exact) -> Fraction:
 
     If mu is small, it uses far more digits than cancel.
     """
-    eps, square = exact("epsilon", epsilon), exact_positive("mu_squared", mu_squared)
+    eps = exact("epsilon", epsilon)
+    square = exact_positive("mu_squared", mu_squared)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     if (
@@ -224,20 +224,20 @@ def _enclose_delta(epsilon: Fraction, square: Fraction, digits: int) -> Enclosur
     a and b are square roots of exact fractions, so no difference is taken before the last step.
     """
     contexts = rounding(digits)
-    down, up = contexts.down, contexts.up
+    down = contexts.down
+    up = contexts.up
     half = square / 2
-    a_squared, b_squared = (epsilon - half) ** 2 / square, (epsilon + half) ** 2 / square
-    mills_a, mills_b = (
-        _enclose_mills_ratio(a_squared, contexts),
-        _enclose_mills_ratio(b_squared, contexts),
-    )
+    a_squared = (epsilon - half) ** 2 / square
+    b_squared = (epsilon + half) ** 2 / square
+    mills_a = _enclose_mills_ratio(a_squared, contexts)
+    mills_b = _enclose_mills_ratio(b_squared, contexts)
     exp_low, exp_high = contexts.exp(-a_squared / 2)
-    root_low, root_high = (
-        contexts.sqrt(2 * _enclose_pi(digits)[0]),
-        contexts.sqrt(2 * _enclose_pi(digits)[1]),
-    )
-    density_low, density_high = down.divide(exp_low, root_high[1]), up.divide(exp_high, root_low[0])
-    zero, one = Decimal(0), Decimal(1)
+    root_low = contexts.sqrt(2 * _enclose_pi(digits)[0])
+    root_high = contexts.sqrt(2 * _enclose_pi(digits)[1])
+    density_low = down.divide(exp_low, root_high[1])
+    density_high = up.divide(exp_high, root_low[0])
+    zero = Decimal(0)
+    one = Decimal(1)
     if epsilon >= half:
         low = down.multiply(density_low, max(zero, down.subtract(mills_a[0], mills_b[1])))
         high = up.multiply(density_high, up.subtract(mills_a[1], mills_b[0]))
@@ -267,7 +267,8 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
     """
     exact_square = Fraction(x) ** 2
     wide = rounding(contexts.digits + int(exact_square * 11 / 50) + 10)
-    down, up = wide.down, wide.up
+    down = wide.down
+    up = wide.up
     square_low, square_high = wide.fraction(exact_square)
     term_low = term_high = x
     sum_low = sum_high = x
@@ -279,7 +280,8 @@ def _mills_by_series(x: Decimal, contexts: Rounding) -> Enclosure:
         divisor = Decimal(odd)
         term_low = down.divide(down.multiply(term_low, square_low), divisor)
         term_high = up.divide(up.multiply(term_high, square_high), divisor)
-        sum_low, sum_high = down.add(sum_low, term_low), up.add(sum_high, term_high)
+        sum_low = down.add(sum_low, term_low)
+        sum_high = up.add(sum_high, term_high)
     sum_high = up.add(sum_high, term_high)
     exp_low, exp_high = wide.exp(exact_square / 2)
     pi_low, pi_high = _enclose_pi(wide.digits)
@@ -296,9 +298,11 @@ def _mills_by_fraction(x: Decimal, contexts: Rounding) -> Enclosure:
     Every tail ``T_n = x + (n+1)/T_(n+1)`` lies between x and ``x + (n+1)/x``, so the recursion
     backwards from any n encloses T_0 = 1/R.
     """
-    down, up = contexts.down, contexts.up
+    down = contexts.down
+    up = contexts.up
     depth = 2 * contexts.digits
-    low, high = x, up.add(x, up.divide(Decimal(depth + 1), x))
+    low = x
+    high = up.add(x, up.divide(Decimal(depth + 1), x))
     for k in range(depth, 0, -1):
         step = Decimal(k)
         low, high = down.add(x, down.divide(step, high)), up.add(x, up.divide(step, low))
@@ -345,7 +349,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
     >>> float(zcdp_delta("0.05", 1))
     0.0003857091637444122
     """
-    eps, cost = exact("epsilon", epsilon), exact_positive("rho", rho)
+    eps = exact("epsilon", epsilon)
+    cost = exact_positive("rho", rho)
     if not eps >= 0:
         raise refuse("epsilon", epsilon, "a number of at least 0")
     less_one = near_best(cost, eps)
@@ -358,7 +363,8 @@ def zcdp_delta(rho: Exact, epsilon: Exact) -> Fraction:
         return LEAST_DELTA  # as beta log(beta) - alpha log(alpha) < 0
     # Of beta log(beta) - alpha log(alpha) as many digits cancel as beta has before the point.
     contexts = rounding(50 + 2 * max(0, less_one.adjusted()))
-    down, up = contexts.down, contexts.up
+    down = contexts.down
+    up = contexts.up
     rising = up.multiply(less_one, contexts.ln(beta)[1])
     falling = down.multiply(contexts.fraction(alpha)[0], contexts.ln(alpha)[0])
     log_delta = up.add(contexts.fraction(exponent)[1], up.subtract(rising, falling))

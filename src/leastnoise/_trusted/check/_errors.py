@@ -219,7 +219,9 @@ def plain(value: Any) -> Any:
     <class 'str'>
     """
     characters = (value,)
-    return "".join(characters) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return "".join(characters)
+    return value
 
 
 class Immutable:

@@ -11,7 +11,8 @@ from fractions import Fraction
 from html import escape
 
 MOST_QUOTED = 200
-REQUIRED, ADVISED = "{what} must be {allowed}; got {got}.", " {advice}"
+REQUIRED = "{what} must be {allowed}; got {got}."
+ADVISED = " {advice}"
 _NAME = re.compile(r"{(\w+)(!r)?}")
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = MOST_QUOTED
@@ -44,7 +45,8 @@ def message(template: str, **values: object) -> Message:
     filled = Message(
         _NAME.sub(lambda name: repr(shown[name[1]]) if name[2] else str(shown[name[1]]), template)
     )
-    filled.template, filled.values = template, shown
+    filled.template = template
+    filled.values = shown
     return filled
 
 
@@ -64,7 +66,9 @@ def quoted(value: object) -> str:
         text = _SHORT.repr(value)
     except (ValueError, RecursionError):  # a huge number within, or endless nesting
         text = f"a {type(value).__name__}"
-    return text if len(text) <= MOST_QUOTED else text[:MOST_QUOTED] + "..."
+    if len(text) <= MOST_QUOTED:
+        return text
+    return text[:MOST_QUOTED] + "..."
 
 
 def did_you_mean(word: object, words: Iterable[str]) -> str:
@@ -78,7 +82,9 @@ def did_you_mean(word: object, words: Iterable[str]) -> str:
         from difflib import get_close_matches
 
         same = get_close_matches(word, names, n=1)
-    return message("Did you mean {word!r}?", word=same[0]) if same else ""
+    if same:
+        return message("Did you mean {word!r}?", word=same[0])
+    return ""
 
 
 def readable(value: Fraction) -> str:
@@ -94,11 +100,9 @@ def readable(value: Fraction) -> str:
         context
     )
     if not context.flags[Inexact]:
-        return (
-            format(decimal, "f")
-            if Fraction(1, 10**5) <= abs(value) < 10**14
-            else str(decimal).lower()
-        )
+        if Fraction(1, 10**5) <= abs(value) < 10**14:
+            return format(decimal, "f")
+        return str(decimal).lower()
     if value.numerator.bit_length() + value.denominator.bit_length() <= 40:
         return f"{value.numerator}/{value.denominator}"
     return (
@@ -109,11 +113,15 @@ def readable(value: Fraction) -> str:
 
 def number_text(number: Fraction) -> str:
     """Write an exact number as a decimal if it has one, else as a fraction."""
-    remainder, twos, fives = number.denominator, 0, 0
+    remainder = number.denominator
+    twos = 0
+    fives = 0
     while remainder % 2 == 0:
-        remainder, twos = remainder // 2, twos + 1
+        remainder = remainder // 2
+        twos = twos + 1
     while remainder % 5 == 0:
-        remainder, fives = remainder // 5, fives + 1
+        remainder = remainder // 5
+        fives = fives + 1
     decimals = max(twos, fives)
     if remainder != 1 or decimals == 0:
         return str(number)
@@ -125,4 +133,6 @@ def number_text(number: Fraction) -> str:
 
 def short(number: Fraction) -> str:
     """Return an exact number as Python writes it."""
-    return str(number) if number.denominator == 1 else repr(number_text(number))
+    if number.denominator == 1:
+        return str(number)
+    return repr(number_text(number))

@@ -60,8 +60,10 @@ class RowProgress:
         if not isinstance(line, ProgressLine):
             raise refuse("line", type(line).__name__, "a line of progress")
         self._line = line
-        self._doing, self._then = doing, then
-        self._calls, self._blocks = 0, blocks
+        self._doing = doing
+        self._then = then
+        self._calls = 0
+        self._blocks = blocks
         self._about = about
 
     def __init_subclass__(cls) -> None:
@@ -77,10 +79,12 @@ class RowProgress:
             among: how many there are, if that is known.
         """
         if among:
-            completed, total = done, among
+            completed = done
+            total = among
         elif self._blocks:
             self._calls += 1
-            completed, total = self._calls, self._blocks
+            completed = self._calls
+            total = self._blocks
         else:
             return
         if completed >= total:

@@ -75,11 +75,9 @@ class Steps:
 
     def cells(self) -> set[int]:
         """The first and the last cell."""
-        return (
-            {0, self.again - 1}
-            if self.again
-            else {(end - self.origin) // self.step for end in (self.low, self.high)}
-        )
+        if self.again:
+            return {0, self.again - 1}
+        return {(end - self.origin) // self.step for end in (self.low, self.high)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +235,8 @@ class Rule:
     clock: Clocked | None = None
 
     def __post_init__(self) -> None:
-        table, policies = self.table, (self.null, self.outside, self.strange)
+        table = self.table
+        policies = (self.null, self.outside, self.strange)
         classes = {
             type(field)
             for field in (table, self.clip, self.reading, self.clock, self.size, *policies)

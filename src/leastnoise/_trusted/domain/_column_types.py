@@ -35,4 +35,6 @@ def type_fault(_declared: object, _holds: Holds) -> str | None:
 
 @type_fault.register
 def _(_measure: Measure, holds: Holds) -> str | None:
-    return NOT_NUMBERS if holds in ("dates", "time stamps") else None
+    if holds in ("dates", "time stamps"):
+        return NOT_NUMBERS
+    return None

@@ -167,11 +167,9 @@ class Domain(Immutable):
 
     def _named(self, name: str) -> str:
         """Return the name of an attribute of the domain; refuse any other."""
-        return (
-            name
-            if isinstance(name, str) and name in self._by_name
-            else one_of("an attribute", name, self.names)
-        )
+        if isinstance(name, str) and name in self._by_name:
+            return name
+        return one_of("an attribute", name, self.names)
 
     def rule(self, name: str) -> Rule:
         """Return the rule by which values of an attribute find their cells.
@@ -232,7 +230,9 @@ class Domain(Immutable):
         >>> people.largest_value("pay"), people.largest_value(None)
         (10, 1)
         """
-        return 1 if measure is None else self.measure(measure).largest
+        if measure is None:
+            return 1
+        return self.measure(measure).largest
 
     def measure(self, name: str) -> Measure:
         """Look up a measure.
@@ -288,7 +288,10 @@ class Domain(Immutable):
         >>> ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9)).as_complete("sex").kind("sex")
         Categories(['F', 'M'], complete=True)
         """
-        chosen = {*map(self._named, names)} if names else {*self.names}
+        if names:
+            chosen = {*map(self._named, names)}
+        else:
+            chosen = {*self.names}
         kinds = {name: kind.as_complete() if name in chosen else kind for name, kind in self._kinds}
         return Domain(kinds, measures=self.measures)
 

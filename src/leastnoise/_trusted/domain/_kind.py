@@ -32,7 +32,8 @@ from leastnoise._trusted.domain._measure import Measure
 from leastnoise._trusted.domain._reading import Reading
 
 OWN_CELL = "cell"
-NULL_LABEL, OUTSIDE_LABEL = "(null)", "(outside)"
+NULL_LABEL = "(null)"
+OUTSIDE_LABEL = "(outside)"
 LISTED = ("drop", OTHER, OWN_CELL)
 ORDERED = ("drop", "clip", OTHER, OWN_CELL)
 
@@ -136,7 +137,9 @@ class Kind(ABC):
 
     def _further_cell(self, policy: str, own_label: str) -> int | None:
         label = {OTHER: OTHER, OWN_CELL: own_label}.get(policy)
-        return None if label is None else self.regular + self.further_labels.index(label)
+        if label is None:
+            return None
+        return self.regular + self.further_labels.index(label)
 
     @property
     def spellings_of_cells(self) -> Mapping[str, int]:
@@ -210,7 +213,10 @@ class Kind(ABC):
             allowed: what may happen to a value outside.
             parameters: the fields of its own, which are checked already.
         """
-        null = "drop" if self.null is None else one_of("null", self.null, LISTED)
+        if self.null is None:
+            null = "drop"
+        else:
+            null = one_of("null", self.null, LISTED)
         outside = one_of("outside", self.outside, allowed)
         has_other = OTHER in (null, outside)
         for name in ("complete", "hidden"):
@@ -337,13 +343,12 @@ def attribute_pairs(attributes: Any) -> list[tuple[str, Any]]:
     if attributes is None:
         return []
     single = isinstance(attributes, str) or not isinstance(attributes, Iterable)
-    pairs = (
-        [*attributes.items()]
-        if isinstance(attributes, Mapping)
-        else [attributes]
-        if single
-        else [*attributes]
-    )
+    if isinstance(attributes, Mapping):
+        pairs = [*attributes.items()]
+    elif single:
+        pairs = [attributes]
+    else:
+        pairs = [*attributes]
     for pair in pairs:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise refuse("attributes", pair, "a mapping from a name to a kind, or pairs of them")

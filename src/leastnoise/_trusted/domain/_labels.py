@@ -37,7 +37,9 @@ def label_text(value: object) -> str | None:
         number = _number(value)
         return None if number is None else number_text(number)
     # whole numbers of numpy too, which are no `int`
-    return str(int(value)) if hasattr(value, "__index__") else None
+    if hasattr(value, "__index__"):
+        return str(int(value))
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +75,9 @@ class CellNames:
         if whole := _WHOLE_WITH_ZEROS.fullmatch(form):
             return self.by_label.get(whole[1])
         number = _number(text)
-        return None if number is None else self.of_number(number)
+        if number is None:
+            return None
+        return self.of_number(number)
 
     def cells(self, description: str, values: Iterable[object]) -> list[int]:
         """Return the cells that values name.

@@ -194,7 +194,8 @@ def _groups_of_width(level_name: str, labels: Sequence[Label], width: object) ->
     groups = []
     for number in numbers:
         start = number // step * step
-        first, last = max(start, numbers[0]), min(start + step - 1, numbers[-1])
+        first = max(start, numbers[0])
+        last = min(start + step - 1, numbers[-1])
         groups.append(str(first) if first == last else f"{first} .. {last}")
     return groups
 

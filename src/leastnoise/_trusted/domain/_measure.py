@@ -129,7 +129,9 @@ class Measure:
                 "The column of a measure is its first argument.",
             )
         source = attribute_name("the column of a measure", column)
-        first, last, step = exact("low", low), exact("high", high), exact("unit", unit)
+        first = exact("low", low)
+        last = exact("high", high)
+        step = exact("unit", unit)
         if not LEAST_UNIT <= step <= 1 / LEAST_UNIT:
             raise refuse("unit", unit, "a number above 0, between 1e-100 and 1e100")
         if not first < last:
@@ -163,7 +165,10 @@ class Measure:
             object.__setattr__(self, name, fact)
 
     def __repr__(self) -> str:
-        unit = [] if self.unit == 1 else [f"unit={short(self.unit)}"]
+        if self.unit == 1:
+            unit = []
+        else:
+            unit = [f"unit={short(self.unit)}"]
         unit += [] if self.reading == READ_AS_IT_IS else [f"reading={self.reading!r}"]
         return f"{type(self).__name__}({', '.join([repr(self.column), short(self.low), short(self.high), *unit])})"
 
@@ -272,7 +277,8 @@ class Weighted(Measure):
                 "a Measure with a lower bound of at least 0, beside a Measure",
                 "Declare it with bounds from 0.",
             )
-        low, high = min(of.low, Fraction(0)) * weight.high, max(of.high, Fraction(0)) * weight.high
+        low = min(of.low, Fraction(0)) * weight.high
+        high = max(of.high, Fraction(0)) * weight.high
         unit = of.unit * weight.unit
         for name, value in (("low", low), ("high", high)):
             _check_units(f"{name} of {of.column} times {weight.column}", value, unit)
@@ -289,10 +295,8 @@ def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
-    return (
-        (measure.of, measure.weight)
-        if isinstance(measure, Weighted)
-        else ()
-        if isinstance(measure, UnitCount)
-        else (measure,)
-    )
+    if isinstance(measure, Weighted):
+        return (measure.of, measure.weight)
+    if isinstance(measure, UnitCount):
+        return ()
+    return (measure,)

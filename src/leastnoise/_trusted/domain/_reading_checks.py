@@ -17,10 +17,8 @@ ALIKE_THOUSANDS = ("'\u2019", " \u00a0\u2009\u202f")
 
 def checked_reading(reading: Any, blanks: str) -> dict[str, object]:
     """Check the parts of a reading and return them as it keeps them."""
-    nulls, currency = (
-        _texts("nulls", reading.nulls, empty=True),
-        _texts("currency", reading.currency, empty=False),
-    )
+    nulls = _texts("nulls", reading.nulls, empty=True)
+    currency = _texts("currency", reading.currency, empty=False)
     if reading.decimal not in (".", ","):
         raise refuse("decimal", reading.decimal, "'.' or ','")
     if reading.thousands != "" and reading.thousands not in THOUSANDS:
@@ -58,7 +56,10 @@ def reading_to_json(reading: Any) -> dict[str, object]:
         "trim": reading.trim,
         "ignore_case": reading.ignore_case,
     }
-    point = {} if reading.decimal == "." else {"decimal": reading.decimal}
+    if reading.decimal == ".":
+        point = {}
+    else:
+        point = {"decimal": reading.decimal}
     return {**point, **{name: value for name, value in settings.items() if value}}
 
 

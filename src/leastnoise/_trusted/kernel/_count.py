@@ -79,12 +79,18 @@ def count(
             raise InputError(_OTHER_PLAN)
         return _sum_out_counted(table.domain, opened, attribute_sets, measure)
     # (A1): None where every row counts as a row
-    values = opened.values.get(None) if measure is None else opened.values[measure]
+    if measure is None:
+        values = opened.values.get(None)
+    else:
+        values = opened.values[measure]
     if (
         limits is not None and measure is not None and values is not None
     ):  # (A2): of at most the measure's largest amount still, as no limit is below 0
         attribute, highest = limits
-        cells = 1 if attribute is None else table.domain.cells(attribute)
+        if attribute is None:
+            cells = 1
+        else:
+            cells = table.domain.cells(attribute)
         if highest.dtype != np.int64 or highest.shape != (cells,) or int(highest.min()) < 0:
             raise refuse(
                 "limits",
@@ -159,7 +165,8 @@ def _windows(
         added_cells = math.prod(sizes[index] for index in attributes)
         if window and cells + added_cells > WINDOW_CELLS:
             yield window
-            window, cells = [], 0
+            window = []
+            cells = 0
         window.append(attributes)
         cells += added_cells
     if window:
@@ -178,7 +185,10 @@ def _sum_out(counts: IntArray, axes: Sequence[Hashable], order: Sequence[Hashabl
         )
     summed_axes = tuple(axis for axis, name in enumerate(axes) if name not in order)
     remaining = [name for name in axes if name in order]
-    marginal = counts.sum(axis=summed_axes) if summed_axes else counts
+    if summed_axes:
+        marginal = counts.sum(axis=summed_axes)
+    else:
+        marginal = counts
     # always a copy: a caller may add noise in place
     return np.array(
         np.transpose(marginal, [remaining.index(name) for name in order]), dtype=np.int64, order="C"
@@ -213,7 +223,8 @@ def _row_cells(columns: list[Codes], shape: tuple[int, ...]) -> npt.NDArray[np.i
 
     It is computed in the smallest type that holds it, which makes it fast.
     """
-    codes, cells = columns[0], shape[0]
+    codes = columns[0]
+    cells = shape[0]
     for column, size in zip(columns[1:], shape[1:], strict=True):
         cells *= size
         dtype = code_dtype(

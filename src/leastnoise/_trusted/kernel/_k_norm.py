@@ -23,7 +23,9 @@ from leastnoise._trusted.kernel._sampling import (
 )
 from leastnoise._trusted.measurements import dimensions, draw_point, numerators
 
-_PARTS, _CUT = 8, 128  # of the table of the exponential distribution, as in discrete_laplace
+# of the table of the exponential distribution, as in discrete_laplace
+_PARTS = 8
+_CUT = 128
 _SPARE_BITS = 128  # beyond the largest weight: a choice is open with probability below 2^-100
 
 
@@ -143,17 +145,21 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
             (low - term[1], high - term[0]) if order % 2 else (low + term[0], high + term[1])
         )
     # the terms fall, and signs alternate: what is left out is between 0 and the last term
-    low, high = max(low - term[1], 0), high + term[1]
+    low = max(low - term[1], 0)
+    high = high + term[1]
     for _ in range(halvings):
-        low, high = low * low >> work, -(-high * high >> work)
+        low = low * low >> work
+        high = -(-high * high >> work)
     shift = work - bits
     return low >> shift, -(-high >> shift)
 
 
 def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
     """Draw the sum of ``count`` geometric numbers of ratio exp(-1 / scale), exactly (N3)."""
-    p, q = scale.numerator, scale.denominator
-    top, one = np.asarray(p, dtype=np.uint64), np.asarray(1, dtype=np.uint64)
+    p = scale.numerator
+    q = scale.denominator
+    top = np.asarray(p, dtype=np.uint64)
+    one = np.asarray(1, dtype=np.uint64)
     total = 0
     while count:
         u, accepted = uniform_below(top, p, count, entropy)
@@ -167,7 +173,10 @@ def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
         )
         v = geometric_table().draw(count, entropy)
         for i in np.flatnonzero(accepted).tolist():
-            parts = int(v[i]) if v[i] < _CUT else far_number(entropy)
+            if v[i] < _CUT:
+                parts = int(v[i])
+            else:
+                parts = far_number(entropy)
             total += (int(u[i]) + p * parts) // (_PARTS * q)
         count -= int(accepted.sum())
     return total

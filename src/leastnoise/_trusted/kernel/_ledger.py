@@ -326,7 +326,10 @@ class Ledger:
         identity = checked_text("receipt", receipt) or secrets.token_hex(16)
         with write_transaction(self.path, self.timeout) as connection:  # (L3)
             content = self._content(connection)
-            each = budgets_in_force(content)[1] if period is None else period
+            if period is None:
+                each = budgets_in_force(content)[1]
+            else:
+                each = period
             check_not_below(content, budget, name, each)
             row = (
                 len(content.entries) + 1,
@@ -779,11 +782,10 @@ class Ledger:
         Raises:
             LedgerError: another ledger has replaced the file since it was opened.
         """
-        content = (
-            read_ledger(self.path, self.timeout)
-            if connection is None
-            else read_content(connection, self.path)
-        )
+        if connection is None:
+            content = read_ledger(self.path, self.timeout)
+        else:
+            content = read_content(connection, self.path)
         if (content.dataset, content.id) != (
             self.dataset,
             self.id,

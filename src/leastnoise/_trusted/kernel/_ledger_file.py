@@ -490,13 +490,17 @@ def _share_names(budgets: Iterable[str]) -> str:
 
 def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     """Return the message for a release that requests more than a limit has left."""
-    budget, available = limit.budget, limit.left
+    budget = limit.budget
+    available = limit.left
     requested = charge_text(budget, request)
     remaining = charge_text(budget, available)
     excess = charge_text(budget, missing(request, available))
     whole = charge_text(budget, whole_budget(budget))
     period = f" a {limit.period}" if limit.period else ""
-    payer = f"the share {limit.share!r} of the data set" if limit.share else "the data set"
+    if limit.share:
+        payer = f"the share {limit.share!r} of the data set"
+    else:
+        payer = "the data set"
     advice = "Make no further release of this data set"
     if available.epsilon or available.rho:
         advice = "Plan with at most what is left"

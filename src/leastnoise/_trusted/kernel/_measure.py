@@ -110,7 +110,8 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
             rows + len(exact) > _BATCH_ROWS
         ):  # a large table is drawn by itself, mostly with one scale
             _add_noise(measurements, pending, kinds, values, entropy)
-            pending, rows = [], 0
+            pending = []
+            rows = 0
         pending.append((index, exact))
         rows += len(exact)
     _add_noise(measurements, pending, kinds, values, entropy)
@@ -173,7 +174,8 @@ def exact_answers(measurements: Measurements, table: Table) -> Iterator[tuple[in
                 )  # there may be many more queries than cells
                 if size >= _BATCH_ROWS:
                     yield from _applied(measurements, pending, kinds)
-                    pending, size = [], 0
+                    pending = []
+                    size = 0
     yield from _applied(measurements, pending, kinds)
 
 

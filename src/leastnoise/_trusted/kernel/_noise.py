@@ -73,7 +73,8 @@ def discrete_laplace(
     unit = np.asarray(1, dtype=np.uint64)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        scale_numerators, divisor = scale_at(p, index), scale_at(q, index) * np.uint64(_PARTS)
+        scale_numerators = scale_at(p, index)
+        divisor = scale_at(q, index) * np.uint64(_PARTS)
         u, accepted = uniform_below(scale_numerators, largest, size, entropy)  # L1
         accepted &= toss_exp(
             Ratios(numerators=u, denominators=scale_numerators),
@@ -143,7 +144,10 @@ def discrete_gaussian(
     'int64'
     """
     p, q = read_scale(numerator, denominator, count)
-    parts = _FINE if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM) else 1
+    if bool((p // q).min(initial=_FINE_FROM) >= _FINE_FROM):
+        parts = _FINE
+    else:
+        parts = 1
     unit = q * np.uint64(
         parts
     )  # G1: k + x = y unit / p for a candidate y, the k-th part being k <= y unit / p < k + 1
@@ -152,7 +156,8 @@ def discrete_gaussian(
     table = half_normal_table(parts)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        scale_numerators, step = scale_at(p, index), scale_at(unit, index)
+        scale_numerators = scale_at(p, index)
+        step = scale_at(unit, index)
         k = _part_numbers(parts, table.draw(size, entropy), entropy)
         j, accepted = uniform_below(scale_at(width, index), widest, size, entropy)
         start = k * scale_numerators
@@ -160,11 +165,9 @@ def discrete_gaussian(
         x = y * step - start
         far = k >= np.uint64(8 * parts)
         for i in np.flatnonzero(far).tolist():  # G3: the products may leave 64 bits
-            p_i, step_i, start_i = (
-                int(scale_at(scale_numerators, i)),
-                int(scale_at(step, i)),
-                int(k[i]) * int(scale_at(scale_numerators, i)),
-            )
+            p_i = int(scale_at(scale_numerators, i))
+            step_i = int(scale_at(step, i))
+            start_i = int(k[i]) * int(scale_at(scale_numerators, i))
             exact = -(-start_i // step_i) + int(j[i])
             y[i], x[i] = exact % 2**64, min(exact * step_i - start_i, p_i)
         accepted &= x < scale_numerators
@@ -206,7 +209,8 @@ def rounded_gaussian(
     table = half_normal_table(_FINE)
 
     def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:
-        scale_numerators, half_step = scale_at(p, index), scale_at(q, index) * np.uint64(_FINE)
+        scale_numerators = scale_at(p, index)
+        half_step = scale_at(q, index) * np.uint64(_FINE)
         k = _part_numbers(_FINE, table.draw(size, entropy), entropy)
         x = LazyReals(leading=entropy.words(size))  # R1
         accepted = _accept(_FINE, k, x, np.arange(size), entropy)
@@ -233,7 +237,8 @@ def rounded_gaussian(
 def _accept(parts: int, k: Words, x: Coins, index: Index, entropy: Entropy) -> BoolArray:
     """Return Bernoulli(exp(-x (2 k + x) / (2 parts^2))) for each x (G4)."""
     squared = np.uint64(parts * parts)
-    whole_units, remainder = k // squared, k % squared
+    whole_units = k // squared
+    remainder = k % squared
     accepted = toss_exp(
         x, index, entropy, linear=remainder * np.uint64(2), square=True, slots=2 * parts * parts
     )
@@ -274,13 +279,12 @@ def _wide_product(left: Scale, right: Words) -> tuple[Words, Words]:
 
     ``left`` is below 2^57.
     """
-    mask, half = np.uint64(2**32 - 1), np.uint64(32)
-    left_high, left_low, right_high, right_low = (
-        left >> half,
-        left & mask,
-        right >> half,
-        right & mask,
-    )
+    mask = np.uint64(2**32 - 1)
+    half = np.uint64(32)
+    left_high = left >> half
+    left_low = left & mask
+    right_high = right >> half
+    right_low = right & mask
     middle = left_high * right_low + (left_low * right_low >> half)
     second_middle = left_low * right_high + (middle & mask)
     return left_high * right_high + (middle >> half) + (second_middle >> half), left * right
@@ -291,7 +295,9 @@ def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Ent
 
     Returns floor((2 p (k + x) + half_step) / (2 half_step)) modulo 2^64.
     """
-    digits, bits, position = x.word(i, 0, entropy), 64, 1
+    digits = x.word(i, 0, entropy)
+    bits = 64
+    position = 1
     while True:
         low, high = (
             (2 * p * ((k << bits) + d) + (half_step << bits)) // (2 * half_step << bits)
@@ -299,8 +305,6 @@ def _round(p: int, half_step: int, k: int, x: LazyReals, i: int, *, entropy: Ent
         )
         if low == high:
             return low % 2**64
-        digits, bits, position = (
-            (digits << 64) | x.word(i, position, entropy),
-            bits + 64,
-            position + 1,
-        )
+        digits = (digits << 64) | x.word(i, position, entropy)
+        bits = bits + 64
+        position = position + 1

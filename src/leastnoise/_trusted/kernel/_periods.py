@@ -73,7 +73,8 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     leastnoise._trusted.check._errors.InputError: what late rows do must be one of 'drop', 'arrival'; got 'later'.
     """
     one_of("what late rows do", late, ("drop", "arrival"))
-    domain, privacy = measurements.domain, measurements.privacy
+    domain = measurements.domain
+    privacy = measurements.privacy
     bound = privacy.max_per_cell
     rows_in_all_periods = 0
     if bound is not None and bound.attributes == (along,):
@@ -231,7 +232,8 @@ def fingerprint(measurements: Measurements, along: str, late: str) -> str:
     >>> fingerprint(first, "month", "drop") == fingerprint(second, "month", "drop")
     False
     """
-    domain, columns = measurements.domain, measurements.columns()
+    domain = measurements.domain
+    columns = measurements.columns()
     trial = {
         key: np.arange(1, math.prod(map(domain.cells, key[1])) + 1) * 7919 % 65521
         for key in measured_tables(measurements)

@@ -145,9 +145,10 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
         and x.ndim in (1, 2)
         and 1 <= x.size <= MOST_CELLS
     ):
-        got = (
-            f"{x.dtype} array of shape {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__
-        )
+        if isinstance(x, np.ndarray):
+            got = f"{x.dtype} array of shape {x.shape}"
+        else:
+            got = type(x).__name__
         raise refuse(
             "The table of counts",
             got,
@@ -157,7 +158,8 @@ def read_plane(x: IntArray) -> tuple[IntArray, list[IntArray], list[IntArray]]:
     order, *levels = (
         np.asarray(array, dtype=np.int64) for array in (tree.order, *tree.starts, *tree.children)
     )
-    starts, children = levels[: len(tree.starts)], levels[len(tree.starts) :]
+    starts = levels[: len(tree.starts)]
+    children = levels[len(tree.starts) :]
     runs = all(level[0] == 0 and (np.diff(level) > 0).all() for level in levels)
     unions = all(
         np.array_equal(fine[first], coarse)
@@ -199,10 +201,8 @@ def block_costs(counts: IntArray, starts: list[IntArray]) -> list[IntArray]:
             np.arange(len(level)) * (largest_count(len(counts)) + 1), length
         )  # block by block in one sort
         ordered = np.sort(counts + shift) - shift
-        position, spread = (
-            np.arange(len(counts)) - np.repeat(level, length),
-            np.repeat(length, length),
-        )
+        position = np.arange(len(counts)) - np.repeat(level, length)
+        spread = np.repeat(length, length)
         sign = (position >= (spread + 1) // 2).astype(np.int64) - (position < spread // 2)
         costs.append(GRID * np.add.reduceat(sign * ordered, level))
     return costs

@@ -75,14 +75,14 @@ def uniform_below(
         equally likely. At least 255 of 256 are accepted on average.
     """
     if largest <= 1 << 8:
-        raw, highest = random_halves(count, entropy).astype(np.uint64), (1 << 16) - 1
+        raw = random_halves(count, entropy).astype(np.uint64)
+        highest = (1 << 16) - 1
     elif largest <= 1 << 24:
-        raw, highest = (
-            entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64),
-            (1 << 32) - 1,
-        )
+        raw = entropy.words(-(-count // 2)).view(np.uint32)[:count].astype(np.uint64)
+        highest = (1 << 32) - 1
     else:
-        raw, highest = entropy.words(count), (1 << 64) - 1
+        raw = entropy.words(count)
+        highest = (1 << 64) - 1
     blocks = np.uint64(highest) // bound  # whole copies of [0, bound) among the 2^w possible values
     quotient = raw // bound
     return raw - quotient * bound, quotient < blocks
@@ -176,10 +176,8 @@ class Ratios:
 
     def toss(self, index: Index, entropy: Entropy) -> BoolArray:
         """Compare a uniform real with x_i, one base-256 digit of both at a time (B1)."""
-        remainders, denominators = (
-            scale_at(self.numerators, index) << np.uint64(8),
-            scale_at(self.denominators, index),
-        )
+        remainders = scale_at(self.numerators, index) << np.uint64(8)
+        denominators = scale_at(self.denominators, index)
         digits = remainders // denominators
         drawn = random_bytes(index.size, entropy)
         heads: BoolArray = drawn < digits
@@ -276,7 +274,8 @@ def toss_exp(
         slot = random_bytes(alive.size, entropy) & np.uint8(slots - 1)
         limit = scale_at(linear, alive)
         hit = np.flatnonzero(slot <= limit if square else slot < limit)
-        chosen, squared = alive[hit], slot[hit] == scale_at(limit, hit)
+        chosen = alive[hit]
+        squared = slot[hit] == scale_at(limit, hit)
         heads = coins.toss(index[chosen], entropy)
         if square:
             second = np.flatnonzero(heads & squared)
@@ -301,7 +300,8 @@ def coin_exp(numerator: int, denominator: int, entropy: Entropy) -> bool:
     For any rational of at least 0.
     """
     whole_units, remainder = divmod(numerator, denominator)
-    linear_unit, first = np.asarray(1, dtype=np.uint64), np.zeros(1, dtype=np.intp)
+    linear_unit = np.asarray(1, dtype=np.uint64)
+    first = np.zeros(1, dtype=np.intp)
     for exponent in [1] * whole_units + [Fraction(remainder, denominator)]:
         x = Ratios(
             numerators=np.asarray(exponent.numerator, dtype=np.uint64),
@@ -353,7 +353,8 @@ class CellTable:
 
     def _reaches(self, threshold: int, word: int, entropy: Entropy) -> bool:
         """Tell whether a uniform real reaches a threshold, digit by digit (T3)."""
-        digits, bits = word, 64
+        digits = word
+        bits = 64
         while True:
             digits = (digits << 64) | int(entropy.words(1)[0])
             bits += 64
@@ -418,7 +419,8 @@ def half_normal_table(parts: int) -> CellTable:
     def enclose(bits: int) -> list[Interval]:
         work = bits + 32
         ratio = _exp_of_minus_one_over(2 * parts * parts, work)
-        step, ratio_squared = ratio, _product(ratio, ratio, work)
+        step = ratio
+        ratio_squared = _product(ratio, ratio, work)
         weight: Interval = (1 << work, 1 << work)
         sums: list[Interval] = [(0, 0)]
         while (

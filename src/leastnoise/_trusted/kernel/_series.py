@@ -149,7 +149,9 @@ class ReleaseContract:
 
         That of the terms; for Gaussian steps, half of their mu squared as rho.
         """
-        return self.privacy.budget if self.gaussian is None else ZCDP(self.gaussian / 2)
+        if self.gaussian is None:
+            return self.privacy.budget
+        return ZCDP(self.gaussian / 2)
 
     def digest(self) -> str:
         """SHA-256 of the plan's text, in hexadecimal."""
@@ -397,7 +399,8 @@ class Series(Immutable):
                 shared out; nothing was drawn.
             BudgetError: they declare more than is left; nothing was drawn.
         """
-        terms, state = self.terms, _private_state(self)
+        terms = self.terms
+        state = _private_state(self)
         if not measurements.privacy.same_unit(terms.privacy):
             raise InputError(
                 f"A step must protect the unit of its series, {terms.privacy.unit}; got "
@@ -458,8 +461,10 @@ class Series(Immutable):
             LedgerError: the private file is not there or not of this ledger, or something cannot be
                 written; nothing was drawn.
         """
-        terms, private_state = self.terms, _private_state(self)
-        only, number = terms.only, len(private_state.charges)
+        terms = self.terms
+        private_state = _private_state(self)
+        only = terms.only
+        number = len(private_state.charges)
         if only is None or not terms.along:
             raise InputError(
                 "period() requires a series that declares its measurements and the attribute of "
@@ -479,9 +484,10 @@ class Series(Immutable):
                     "Another thread draws periods of this series at the same time. Resume the "
                     "series and draw its periods in one thread. Nothing was drawn."
                 )
-            closed = (
-                read_closed(state, owner, number) if number or state.exists() else ClosedPeriods()
-            )
+            if number or state.exists():
+                closed = read_closed(state, owner, number)
+            else:
+                closed = ClosedPeriods()
             # else a process that was killed before the ledger had its rows has closed it
             if closed.number == number:
                 entropy = private_state.entropy
@@ -581,7 +587,9 @@ def _checked_cost(terms: ReleaseContract, table: Table | None) -> Cost:
         table.require(terms.attributes, terms.measures)
     if terms.gaussian is not None:  # that the budget covers it is seen when it is charged
         return GaussianCost(terms.gaussian)
-    return SeriesCost(terms.privacy.budget) if terms.only is None else verify(terms.only, table)
+    if terms.only is None:
+        return SeriesCost(terms.privacy.budget)
+    return verify(terms.only, table)
 
 
 def _checked_ledger(ledger: Ledger) -> Ledger:
@@ -637,7 +645,10 @@ def _step(
                 "drawn. Divide the budget among the steps."
             )
         number = len(state.charges) + 1
-        recorded = state.recorded[number - 1] if number <= len(state.recorded) else None
+        if number <= len(state.recorded):
+            recorded = state.recorded[number - 1]
+        else:
+            recorded = None
         if recorded is None:
             if state.table is None:
                 raise NeedsData(

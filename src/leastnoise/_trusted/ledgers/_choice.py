@@ -122,8 +122,13 @@ def _ledger_folder(location: Any) -> list[Path]:
 
     Empty for data that are not files.
     """
-    path = location.get("path") if isinstance(location, dict) else location
-    return [reading.ledger_beside(path).parent] if isinstance(path, str) else []
+    if isinstance(location, dict):
+        path = location.get("path")
+    else:
+        path = location
+    if isinstance(path, str):
+        return [reading.ledger_beside(path).parent]
+    return []
 
 
 def find_unrecorded_releases(
@@ -142,7 +147,10 @@ def find_unrecorded_releases(
     ...     find_unrecorded_releases(Path(folder, "people.ledger"), None)
     ()
     """
-    entries = opened_ledger.entries() if opened_ledger is not None else ()
+    if opened_ledger is not None:
+        entries = opened_ledger.entries()
+    else:
+        entries = ()
     entry_ids = {entry.id for entry in entries}
     parents = {ledger.parent, *folders} | {
         Path(entry.output).parent for entry in entries if entry.output.startswith("/")
@@ -232,7 +240,10 @@ def check_no_second_ledger(ledger: Path, dataset: str | None, folders: Iterable[
     Raises:
         LedgerError: another ledger knows the data set, or a release was paid for it.
     """
-    others = find_other_ledgers(ledger, dataset, folders) if dataset else ()
+    if dataset:
+        others = find_other_ledgers(ledger, dataset, folders)
+    else:
+        others = ()
     if others:
         raise LedgerError(
             f"There is no ledger at {ledger}, and {_describe_payment(others[0])} the data set "
@@ -263,7 +274,10 @@ def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) ->
         exists: whether the file of the ledger exists.
     """
     first = releases[0]
-    others = f" and {len(releases) - 1} more" if len(releases) > 1 else ""
+    if len(releases) > 1:
+        others = f" and {len(releases) - 1} more"
+    else:
+        others = ""
     if not exists:
         return (
             f"There is no ledger at {ledger}, but the release in {first}{others} was paid from one "

@@ -122,11 +122,9 @@ def _(operator: Prefix, y: Array) -> Array:
 
 def _ends(operator: AllRanges | Ranges) -> tuple[IntArray, IntArray]:
     """Return the first and the last cell of every row of an operator."""
-    return (
-        (operator.low, operator.high)
-        if isinstance(operator, Ranges)
-        else all_range_ends(operator.size)
-    )
+    if isinstance(operator, Ranges):
+        return (operator.low, operator.high)
+    return all_range_ends(operator.size)
 
 
 @apply.register(AllRanges)

@@ -96,7 +96,8 @@ def unpack(value: Mapping[str, Any], most: int = MOST_UNPACKED) -> IntArray:
                 advice,
             )
         (form,) = _FORMS.keys() & value
-        raw, size = base64.b64decode(value[form], validate=True), _FORMS[form]
+        raw = base64.b64decode(value[form], validate=True)
+        size = _FORMS[form]
         if form.startswith("zlib"):
             # One byte more than the shape says, at most: a short text can be the compressed form of
             # gigabytes.

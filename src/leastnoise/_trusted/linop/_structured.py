@@ -106,7 +106,8 @@ class Haar(Sized):
 
 @apply.register
 def _(operator: Haar, x: Array) -> Array:
-    sums, levels = x, []
+    sums = x
+    levels = []
     for _ in operator.widths:
         both = run_sums(sums, 2)
         levels.append(2 * sums[::2] - both)
@@ -259,7 +260,8 @@ class Coarse(ValueEquality):
         )
         object.__setattr__(self, "size", whole("size", self.size, 1))
         object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
-        first, last = int(self.starts[0]), int(self.starts[-1])
+        first = int(self.starts[0])
+        last = int(self.starts[-1])
         if (
             len(self.starts) != self.operator.size
             or first != 0
@@ -428,7 +430,8 @@ class Nested:
 
         All blocks but the last have shape (inner.rows, blocks - 1, ...).
         """
-        first, end = (self.above.size - 1) * self.inner.rows, self.rows - self.above.rows
+        first = (self.above.size - 1) * self.inner.rows
+        end = self.rows - self.above.rows
         return _blocks(y[:first], self.inner.rows), y[first:end], y[end:]
 
 
@@ -447,7 +450,8 @@ def join_runs(x: Array) -> Array:
 
 @apply.register
 def _(operator: Nested, x: Array) -> Array:
-    blocks, last = _blocks(x[: operator.before], operator.inner.size), x[operator.before :]
+    blocks = _blocks(x[: operator.before], operator.inner.size)
+    last = x[operator.before :]
     sums = np.concatenate([blocks.sum(axis=0), last.sum(axis=0, keepdims=True)], axis=0)
     return np.concatenate(
         [

@@ -51,7 +51,8 @@ def _(operator: Contrasts, y: Array) -> Array:
 
 @apply_transpose.register
 def _(operator: Haar, y: Array) -> Array:
-    sums, start = y[:1], 1
+    sums = y[:1]
+    start = 1
     for width in operator.widths:
         count = -(-operator.size // width)
         differences = y[start : start + count]

@@ -50,7 +50,8 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
     >>> count_tables(2, 1, 1)
     3
     """
-    number, places = 0, cells - 1
+    number = 0
+    places = cells - 1
     for common in range(min(places, positive, negative) + 1):
         term = (
             math.comb(places, common)
@@ -185,14 +186,17 @@ def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
 def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
     """Draw a table of a total of at least 0 and of norm at most total + 2 common, uniformly (J6)."""
     rank = below(count_tables(cells, total + common, common))
-    low, high = 0, common  # the least negative part such that more than ``rank`` tables have it
+    # the least negative part such that more than ``rank`` tables have it
+    low = 0
+    high = common
     while low < high:
         middle = (low + high) // 2
         if count_tables(cells, total + middle, middle) > rank:
             high = middle
         else:
             low = middle + 1
-    positive, negative = total + low, low
+    positive = total + low
+    negative = low
     table = [0] * cells
     if not positive:
         return table

@@ -58,7 +58,8 @@ class Limits:
                 f"{given.dtype} array of shape {given.shape}",
                 "a flat array of whole numbers",
             )
-        low, high = int(given.min()), int(given.max())
+        low = int(given.min())
+        high = int(given.max())
         if not (low >= 0 and 1 <= high <= _MOST):
             raise refuse(
                 "limits", f"{low} to {high}", "from 0 to 2^53 - 1 units, one of them at least 1"
@@ -138,11 +139,9 @@ class Factor:
     @property
     def weights(self) -> IntArray:
         """The row weights, ones if there are none."""
-        return (
-            np.ones(self.operator.rows, dtype=np.int64)
-            if self.row_weights is None
-            else self.row_weights
-        )
+        if self.row_weights is None:
+            return np.ones(self.operator.rows, dtype=np.int64)
+        return self.row_weights
 
     @property
     def squares(self) -> IntArray:
@@ -150,11 +149,9 @@ class Factor:
 
         Squared norms of contrasts, else ones.
         """
-        return (
-            self.operator.squared_norms
-            if isinstance(self.operator, Contrasts)
-            else np.ones(self.operator.rows, dtype=np.int64)
-        )
+        if isinstance(self.operator, Contrasts):
+            return self.operator.squared_norms
+        return np.ones(self.operator.rows, dtype=np.int64)
 
     @property
     def even(self) -> bool:
@@ -518,7 +515,8 @@ class Measurements:
                 "None",
                 "Name the measure whose sums are limited.",
             )
-        name, values = limits.attribute, limits.values
+        name = limits.attribute
+        values = limits.values
         if name is not None and len(values) != self.domain.cells(name):
             allowed = f"one for each of the {self.domain.cells(name)} cells of {name}"
             raise refuse("the limits of a block", f"{len(values)} values", allowed)
@@ -553,10 +551,8 @@ class Measurements:
         In the order of the domain.
         """
         limited = {group[0].limits.attribute for group in self.alike if group[0].limits is not None}
-        attributes, measures = (
-            limited.union(*(factor.attributes for factor in self.factors)),
-            {group[0].measure for group in self.alike},
-        )
+        attributes = limited.union(*(factor.attributes for factor in self.factors))
+        measures = {group[0].measure for group in self.alike}
         measures |= {
             self.domain.count_of(group[0].measure)
             for group in self.alike
@@ -596,10 +592,8 @@ def row_scales(block: Block, grid: int) -> tuple[IntArray, IntArray]:
     shifts = np.where(
         squares == 1, 0, (54 - np.frexp(squares.astype(np.float64))[1].astype(np.int64)) // 2
     )
-    tops, bottoms = (
-        fine.numerator * _root_up(squares << (2 * shifts)),
-        (fine.denominator << shifts) * weights,
-    )
+    tops = fine.numerator * _root_up(squares << (2 * shifts))
+    bottoms = (fine.denominator << shifts) * weights
     return np.broadcast_to(tops, block.rows), np.broadcast_to(bottoms, block.rows)
 
 

@@ -61,7 +61,10 @@ def _squared_move(
     if products is None:
         return None
     numerators, denominator = products
-    overlaps = np.abs(numerators) if mixed_signs else np.maximum(numerators, 0)
+    if mixed_signs:
+        overlaps = np.abs(numerators)
+    else:
+        overlaps = np.maximum(numerators, 0)
     if int(overlaps.max()) * len(overlaps) >= _EXACT_INT:
         return None
     # (S6): x'Hx is the sum of x_t (Hx)_t, and (Hx)_t at most that of its row's largest entries
@@ -111,11 +114,13 @@ def _largest_sum(values: Sequence[Fraction], most: Fraction) -> Fraction:
 
 def _largest_sums(rows: IntArray, most: Fraction) -> list[Fraction]:
     """Return what `_largest_sum` is of every row."""
-    full, count = math.floor(most), len(rows)
+    full = math.floor(most)
+    count = len(rows)
     if full >= count:
         return [Fraction(int(total)) for total in rows.sum(axis=1)]
     largest = -np.sort(-rows, axis=1)
-    whole, next_one = largest[:, :full].sum(axis=1), largest[:, full]
+    whole = largest[:, :full].sum(axis=1)
+    next_one = largest[:, full]
     part = most - full
     return [
         Fraction(int(total)) + part * int(entry)
@@ -127,9 +132,11 @@ def _inner_products(
     factors: Sequence[Factor], sizes: Mapping[str, int]
 ) -> tuple[IntArray, int] | None:
     """Return the inner products of all pairs of columns, and their denominator."""
-    shape, cells = tuple(sizes.values()), math.prod(sizes.values())
+    shape = tuple(sizes.values())
+    cells = math.prod(sizes.values())
     products = np.ones((1,) * (2 * len(shape)), dtype=np.int64)
-    largest, denominator = 1, 1
+    largest = 1
+    denominator = 1
     for factor in factors:
         of_factor = _factor_products(factor)
         if of_factor is None:
@@ -155,7 +162,8 @@ def _factor_products(factor: Factor) -> tuple[IntArray, int] | None:
 
     None if too large.
     """
-    operator, size = factor.operator, factor.operator.size
+    operator = factor.operator
+    size = factor.operator.size
     if isinstance(operator, Contrasts):  # an orthonormal basis with the total: E - 1/n
         return size * np.eye(size, dtype=np.int64) - 1, size
     if isinstance(operator, Identity):

@@ -118,7 +118,10 @@ def cost(plan: Measurements) -> Cost:
     terms = [(1, plan.privacy.distance / plan.blocks[first].scale) for first, *_ in groups.values()]
     independent = tuple(block for block in plan.blocks if block.k_norm_group is None)
     if independent:
-        others = replace(plan, blocks=independent) if groups else plan
+        if groups:
+            others = replace(plan, blocks=independent)
+        else:
+            others = plan
         terms += [
             (1, min([_shift(view, _bounds_in_cells(others, view)), *_shifts_by_attribute(view)]))
             for view in views(others)
@@ -172,11 +175,17 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
     >>> rows_in_view(domain, privacy, "units").max_rows, rows_in_view(domain, privacy, None).max_rows
     (1, 5)
     """
-    counted = None if measure is None else domain.measure(measure)
+    if measure is None:
+        counted = None
+    else:
+        counted = domain.measure(measure)
     if not isinstance(counted, UnitCount):
         return privacy
     rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
-    bound = PerCellBound(1, counted.attributes) if counted.attributes else None
+    if counted.attributes:
+        bound = PerCellBound(1, counted.attributes)
+    else:
+        bound = None
     return replace(privacy, max_rows=rows, max_per_cell=bound)
 
 
@@ -197,9 +206,13 @@ class _RowsInCells:
 
 def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCells]:
     """Return the bounds on rows in cells that hold in a view (M8, S7)."""
-    bound, measure = plan.privacy.max_per_cell, view.blocks[0].measure
+    bound = plan.privacy.max_per_cell
+    measure = view.blocks[0].measure
     bounds = [] if bound is None else [_RowsInCells(bound)]
-    counted = None if measure is None else plan.domain.measure(measure)
+    if measure is None:
+        counted = None
+    else:
+        counted = plan.domain.measure(measure)
     if not isinstance(counted, UnitCount):
         return bounds
     if bound is not None:
@@ -220,7 +233,8 @@ def _shift(plan: Measurements, in_cells: Sequence[_RowsInCells] = ()) -> Fractio
 
     This is |shift|_p^p over the noise scales.
     """
-    rows, power = plan.privacy.max_rows, plan.noise.norm
+    rows = plan.privacy.max_rows
+    power = plan.noise.norm
     norm = column_norm(plan, power)
     if plan.privacy.neighbours == "replace":
         # Either row may be one outside the domain, whose column is 0 (R0).
@@ -341,7 +355,8 @@ def _limited(
 
 
 def _of_entries(names: tuple[str, ...], entries: _Entries) -> _Column:
-    low, high = int(entries.min()), int(entries.max())
+    low = int(entries.min())
+    high = int(entries.max())
     return _Column(names, Fraction(high), None if low == high else entries)
 
 
@@ -460,7 +475,9 @@ def _forms(
 
     A form is cells along some of the named attributes, times other factors, with a coefficient.
     """
-    cells, rest, split = set(), set(), []
+    cells = set()
+    rest = set()
+    split = []
     for factor in block.factors:
         plain = factor.row_weights is None
         if plain and isinstance(factor.operator, Identity):
@@ -543,9 +560,11 @@ def spread_distance(plan: Measurements, bound: PerCellBound) -> Fraction:
     most = plan.privacy.max_rows
     # S2, for this bound: a count of units has another one of its own in its privacy
     of_bound = replace(plan.privacy, max_per_cell=replace(bound, rows=min(bound.rows, most)))
-    apart, together = of_bound.squares, most**2
+    apart = of_bound.squares
+    together = most**2
     forms, unit = _summed_forms(plan, bound.attributes, 2)
-    replaced, distance = plan.privacy.neighbours == "replace", Fraction(0)
+    replaced = plan.privacy.neighbours == "replace"
+    distance = Fraction(0)
     for beside, summed in forms.items():
         rest, measure, _, ends = beside
         signed = measure is not None and not ends and plan.domain.measure(measure).low_units < 0
@@ -675,7 +694,8 @@ def _root_up(square: Fraction) -> Fraction:
 
     The root is returned if it is a fraction.
     """
-    top, bottom = math.isqrt(square.numerator), math.isqrt(square.denominator)
+    top = math.isqrt(square.numerator)
+    bottom = math.isqrt(square.denominator)
     if top**2 == square.numerator and bottom**2 == square.denominator:
         return Fraction(top, bottom)
     return Fraction(math.isqrt(math.ceil(square) - 1) + 1)
@@ -687,9 +707,13 @@ def _norm(factor: Factor, *, replaced: bool) -> Fraction:
     For replaced rows, twice that if columns may have opposite signs.
     """
     if isinstance(factor.operator, Contrasts):
-        return Fraction(1) if replaced else Fraction(factor.operator.size - 1, factor.operator.size)
+        if replaced:
+            return Fraction(1)
+        return Fraction(factor.operator.size - 1, factor.operator.size)
     top = Fraction(int(column_sums(factor.operator, factor.weights**2, 2).max()))
-    return top if not replaced or non_negative(factor.operator) else 2 * top
+    if not replaced or non_negative(factor.operator):
+        return top
+    return 2 * top
 
 
 def replaced_distance(plan: Measurements, power: int) -> Fraction:
@@ -721,7 +745,8 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
         rest, measure, _, ends = beside
         norm, most = apart[rest]
         if kinds is None:
-            always, whole = summed.get(frozenset(), 0), sum(summed.values())
+            always = summed.get(frozenset(), 0)
+            whole = sum(summed.values())
             least = always + sum(min(share, 0) for cells, share in summed.items() if cells)
             far = np.array(
                 [max(2 * norm * (whole - least) + max(least, 0) * most, whole * most)], dtype=object
@@ -731,10 +756,8 @@ def replaced_distance(plan: Measurements, power: int) -> Fraction:
             whole = int(agree[-1])
             far = 2 * norm * (whole - agree) + np.maximum(agree, 0) * most
         if measure is not None:  # R3
-            worth, low = (
-                _worth(plan, beside) ** power,
-                min(plan.domain.measure(measure).low_units, 0),
-            )
+            worth = _worth(plan, beside) ** power
+            low = min(plan.domain.measure(measure).low_units, 0)
             beyond = norm * whole * (2 * worth if ends else (_worth(plan, beside) - low) ** power)
             far = np.maximum(far * worth, np.array([beyond], dtype=object))
         distance = distance + far
@@ -822,14 +845,13 @@ def _common(factor: Factor, power: int) -> tuple[int, int, int]:
     The largest norm, a lower bound on what two columns have in common, and a bound on their
     distance.
     """
-    operator, weights = factor.operator, factor.weights
+    operator = factor.operator
+    weights = factor.weights
     while isinstance(operator, (Coarse, Ordered)):
         operator = operator.operator  # of the same columns
-    size, norms, most = (
-        operator.size,
-        column_sums(operator, weights**power, power),
-        largest_entry(operator),
-    )
+    size = operator.size
+    norms = column_sums(operator, weights**power, power)
+    most = largest_entry(operator)
     if size <= _MOST_CELLS and operator.rows * size <= _MOST_ENTRIES and norms.max() < _EXACT_FLOAT:
         matrix = dense(operator)
         scaled = matrix * weights[:, None]
@@ -857,6 +879,10 @@ def _common(factor: Factor, power: int) -> tuple[int, int, int]:
     everywhere = (
         apply(operator, np.ones(size, dtype=np.int64)) == most * size
     )  # rows that are the same for every cell
-    top, shared = int(norms.max()), int((weights[everywhere] ** power).sum()) * most**power
-    least = shared if power == 1 or non_negative(operator) else 2 * shared - top
+    top = int(norms.max())
+    shared = int((weights[everywhere] ** power).sum()) * most**power
+    if power == 1 or non_negative(operator):
+        least = shared
+    else:
+        least = 2 * shared - top
     return top, least, 2 * (top - least)

@@ -348,7 +348,8 @@ def to_column(array: Any) -> Column:
     if pa.types.is_run_end_encoded(kind):
         # by the run of each row, as Arrow's own decoding knows fewer types; a slice keeps all runs,
         # and begins within the first of its own
-        first, count = array.find_physical_offset(), array.find_physical_length()
+        first = array.find_physical_offset()
+        count = array.find_physical_length()
         ends = _numbers(array.run_ends.slice(first, count)).astype(np.int64) - array.offset
         lengths = np.diff(ends.clip(max=len(array)), prepend=0)
         return _repeated(
@@ -441,7 +442,8 @@ def _numbers(array: Any, filler: int = 0) -> Array:
 def _of_dictionary(array: Any) -> Column:
     import pyarrow as pa
 
-    codes, values = _numbers(array.indices.cast("int64"), -1), array.dictionary
+    codes = _numbers(array.indices.cast("int64"), -1)
+    values = array.dictionary
     stored = getattr(values.type, "storage_type", values.type)
     if pa.types.is_run_end_encoded(stored) or str(stored).endswith("_view"):  # cannot be taken from
         return _repeated(to_column(values), codes)
@@ -453,14 +455,18 @@ def _of_dictionary(array: Any) -> Column:
 
 def _repeated(column: Column, positions: Array) -> Column:
     """Return the column of the values at these positions; -1 is a null."""
-    indices = np.arange(len(column.data)) if column.index is None else column.index
+    if column.index is None:
+        indices = np.arange(len(column.data))
+    else:
+        indices = column.index
     if column.null is not None:
         indices = np.where(column.null, -1, indices)
     return Column(column.data, None, np.append(indices, -1)[positions], column.zoned)
 
 
 def _of_extension(array: Any) -> Column:
-    name, inner = array.type.extension_name, to_column(array.storage)
+    name = array.type.extension_name
+    inner = to_column(array.storage)
     if name == "arrow.json":
         return inner
     if name == "arrow.bool8":

@@ -72,8 +72,10 @@ def amount_encoder(measure: Measure) -> Encoder:
     >>> amount_encoder(Measure("pay", 0, 100, unit="0.5"))(Column([1.3, 1e9, None, "x", -5])).tolist()
     [3, 200, 0, 0, 0]
     """
-    low, high = measure.low_units, measure.high_units
-    numerator, denominator = float(measure.unit.numerator), float(measure.unit.denominator)
+    low = measure.low_units
+    high = measure.high_units
+    numerator = float(measure.unit.numerator)
+    denominator = float(measure.unit.denominator)
 
     def amounts(numbers: Array, strange: BoolArray) -> IntArray:
         given = ~(strange | np.isnan(numbers))
@@ -123,11 +125,10 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
     """The cells of doubles, or of seconds. Bounds stay below 2^53, so an integer that is read as a double moves across none of them."""
     table = rule.table
-    cells = (
-        table.cells[np.searchsorted(table.at, numbers, side="right")]
-        if isinstance(table, Cuts)
-        else _stepped(rule, numbers)
-    )
+    if isinstance(table, Cuts):
+        cells = table.cells[np.searchsorted(table.at, numbers, side="right")]
+    else:
+        cells = _stepped(rule, numbers)
     cells[strange] = rule.strange
     cells[missing] = rule.null
     return cells
@@ -153,11 +154,17 @@ def _stepped(rule: Rule, numbers: Array) -> IntArray:
 
 def _timed(rule: Rule, clocked: Clocked) -> Encoder:
     """Encode by time: arrays of time stamps at once, other values one by one."""
-    clock = None if clocked.zone == "UTC" else zoneinfo.ZoneInfo(clocked.zone)
+    if clocked.zone == "UTC":
+        clock = None
+    else:
+        clock = zoneinfo.ZoneInfo(clocked.zone)
 
     def place(seconds: IntArray, zoned: BoolArray, missing: BoolArray) -> IntArray:
         strange = seconds == NO_DAY
-        shown = seconds if clock is None else wall(clock, seconds, zoned & ~strange)
+        if clock is None:
+            shown = seconds
+        else:
+            shown = wall(clock, seconds, zoned & ~strange)
         return _placed(rule, shown, strange, missing)
 
     read_time = time_reader(clocked, rule.reading)
@@ -178,12 +185,17 @@ def _timed(rule: Rule, clocked: Clocked) -> Encoder:
         zoned = np.full(len(seconds), counts_in_utc(str(counted_in)))
         return place(seconds, zoned, np.isnan(doubles))
 
-    counted = None if counted_in is None else _numeric(of_numbers, rule.reading, others)
+    if counted_in is None:
+        counted = None
+    else:
+        counted = _numeric(of_numbers, rule.reading, others)
 
     def encode(column: Column) -> IntArray:
         seconds = stamps(column.data)
         if seconds is None:
-            return others(column) if counted is None else counted(column)
+            if counted is None:
+                return others(column)
+            return counted(column)
         missing = np.isnat(np.asarray(column.data))
         return column.rows(place(seconds, np.full(len(seconds), column.zoned), missing), rule.null)
 
@@ -206,7 +218,8 @@ def _numeric(
         known[np.isin(known, nulls) & ~strange] = np.nan
         return cells_of(known, strange)
 
-    others, missing = of_others or by_value(of_values), int(of_values([None])[0])
+    others = of_others or by_value(of_values)
+    missing = int(of_values([None])[0])
 
     def encode(column: Column) -> IntArray:
         data = column.data

@@ -99,7 +99,8 @@ class Engine:
         Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends on that
             unit's rows and the key alone (E7).
         """
-        order, sizes = list(wish.rules), [rule.size for rule in wish.rules.values()]
+        order = list(wish.rules)
+        sizes = [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
         proposed = groups(
             [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
@@ -135,7 +136,8 @@ class Engine:
         `InputError` where it fails.
         """
         (rule,) = wish.rules.values()
-        rows, allowed = self._bounded_rows(wish, entropy_bytes), rule.table
+        rows = self._bounded_rows(wish, entropy_bytes)
+        allowed = rule.table
         if rows is None or not isinstance(allowed, Keys):
             return None
         units_of: dict[str, int] = {}
@@ -230,7 +232,10 @@ class Engine:
             "n": exp.Count(this=exp.Star()),
             "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
         }
-        beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))" if unit else ":no"
+        if unit:
+            beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))"
+        else:
+            beyond = ":no"
         by_unit = _selected(
             {**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")
         ).group_by(*unit)
@@ -317,11 +322,9 @@ class Engine:
                 .from_(self._once(rows).subquery("with_keys"))
                 .where("NOT c0 IS NULL")
             )
-        return (
-            rows
-            if wish.unit_column is None
-            else self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
-        )
+        if wish.unit_column is None:
+            return rows
+        return self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
 
     def _once(self, query: exp.Select) -> exp.Select:
         """Return a query whose expressions are computed once a row, not again wherever they are named."""
@@ -353,7 +356,8 @@ class Engine:
         turns: list[str | Expression] = ["hashed" if flagged else hashed, "place"]
         apart = ["u0"]
         if wish.max_per_cell is not None:
-            alike, most = ["u0", *_cell(wish, wish.max_per_cell.attributes)], wish.max_per_cell.rows
+            alike = ["u0", *_cell(wish, wish.max_per_cell.attributes)]
+            most = wish.max_per_cell.rows
             rows = _numbered(rows, alike, turns, "within", None if flagged else most)
             if flagged:
                 rows = _flagged(rows, "stays", sql("within <= :most", most=most))
@@ -490,10 +494,10 @@ def _numbered(
         this=exp.RowNumber(), partition_by=[exp.column(column) for column in alike], order=turns
     )
     numbered = exp.select("*", exp.alias_(number, name)).from_(rows.subquery(f"before_{name}"))
+    if most is None:
+        return numbered
     return (
-        numbered
-        if most is None
-        else exp.select("*")
+        exp.select("*")
         .from_(numbered.subquery(f"by_{name}"))
         .where(sql(f"{name} <= :most", most=most))
     )
@@ -505,10 +509,16 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
     In a row of one marginal, cells of others are null.
     """
     counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
-    rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)" if counts_units else "COUNT(*)"
+    if counts_units:
+        rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)"
+    else:
+        rows_that_count = "COUNT(*)"
     numbers = [f"{rows_that_count} AS n"]
     for number, measure in enumerate(wish.sums.values()):
-        amount = f"v{number} * counts" if counts_units else f"v{number}"
+        if counts_units:
+            amount = f"v{number} * counts"
+        else:
+            amount = f"v{number}"
         if isinstance(measure, UnitCount):
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
@@ -532,7 +542,8 @@ def _tables(
     """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
     import pyarrow as pa
 
-    of_cover, columns = np.ones(answer.num_rows, dtype=np.bool_), _cell(wish, cover)
+    of_cover = np.ones(answer.num_rows, dtype=np.bool_)
+    columns = _cell(wish, cover)
     # a row is of this marginal if its columns have a cell, and those of all others are null
     for column in answer.column_names:
         if column.startswith("c"):
@@ -540,9 +551,10 @@ def _tables(
     answer = answer.filter(pa.array(of_cover))
     shape = tuple(wish.rules[name].size for name in cover)
     cells = [answer.column(column).cast(pa.int64()).to_numpy() for column in columns]
-    where = (
-        np.ravel_multi_index(cells, shape) if cover else np.zeros(answer.num_rows, dtype=np.int64)
-    )
+    if cover:
+        where = np.ravel_multi_index(cells, shape)
+    else:
+        where = np.zeros(answer.num_rows, dtype=np.int64)
     if len(np.unique(where)) != len(where):
         raise InternalError("A cell was counted twice; please report this.")
     numbers: dict[str | None, str] = {
@@ -578,7 +590,9 @@ class Type:
     def sent(self, name: str) -> Expression:
         """Return the expression that is sent for in place of a column of exactly this name."""
         column = exp.column(exp.to_identifier(name, quoted=True))
-        return column if self.selected is None else self.selected(column)
+        if self.selected is None:
+            return column
+        return self.selected(column)
 
 
 INSTANTS = "instants"

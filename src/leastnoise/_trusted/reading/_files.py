@@ -80,7 +80,9 @@ LONGEST = 2_000_000
 BLOCK = 2**20
 NO_RECORD = b'"\n'
 """A line that is no record of any file, as its quote does not close."""
-_LF, _CR, _QUOTE = 10, 13, 34
+_LF = 10
+_CR = 13
+_QUOTE = 34
 
 Bytes = npt.NDArray[np.uint8]
 Item = TypeVar("Item")
@@ -107,7 +109,8 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
     >>> list(whole_lines(io.BytesIO(b"a,1\nb,2").read))
     [b'a,1\n', b'b,2\n']
     """
-    rest, dropping = b"", False
+    rest = b""
+    dropping = False
     while block := read(BLOCK):
         if dropping:
             _, feed, block = block.partition(b"\n")
@@ -118,7 +121,8 @@ def whole_lines(read: Callable[[int], bytes]) -> Iterator[bytes]:
         if feed:
             yield start + feed
         if len(rest) > LONGEST:
-            rest, dropping = b"", True
+            rest = b""
+            dropping = True
     if dropping:
         yield NO_RECORD
     if rest:
@@ -166,7 +170,9 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
     fields = split_line(line, delimiter)
     if fields is None:
         closed = re.sub(rb'"[^"]*+"', b"", line.replace(b'""', b""))
-        return "a quote does not close" if b'"' in closed else "text stands behind a closing quote"
+        if b'"' in closed:
+            return "a quote does not close"
+        return "text stands behind a closing quote"
     if len(fields) != width:
         many = f"{len(fields):,} field{'s' * (len(fields) != 1)}"
         return f"it has {many}, and the header has {width:,}"
@@ -189,7 +195,8 @@ def parse_lines(
     buffer = np.frombuffer(block, dtype=np.uint8)
     marks = np.flatnonzero((buffer == ord(delimiter)) | (buffer == _LF))
     last = np.flatnonzero(buffer[marks] == _LF)
-    feeds, fields = marks[last], np.diff(last, prepend=-1)
+    feeds = marks[last]
+    fields = np.diff(last, prepend=-1)
     starts = np.append(0, feeds[:-1] + 1)
     stops = feeds - ((feeds > starts) & (buffer[feeds - 1] == _CR))
     short = feeds - starts <= LONGEST
@@ -242,9 +249,10 @@ def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Ite
     >>> list(parallel_map(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
     waiting: deque[Future[Made]] = deque()
     with ThreadPoolExecutor(cores, thread_name_prefix="leastnoise-read") as pool:
         for item in items:
@@ -305,7 +313,10 @@ def open_csv(path: Path, layout: CSV | None = None) -> Source:
     delimiter = mark.encode()
     if len(delimiter) != 1 or delimiter in b'"\r\n':  # at which no line may be cut
         raise InternalError("a delimiter must be one byte that ends no line; please report this.")
-    names = _names_in(line, mark, what) if isinstance(layout.header, bool) else [*layout.header]
+    if isinstance(layout.header, bool):
+        names = _names_in(line, mark, what)
+    else:
+        names = [*layout.header]
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         positions = [names.index(name) for name in columns]
@@ -370,7 +381,9 @@ def _text(raw: Any, characters: str) -> object:
 
 def opened_file(path: Path) -> Any:
     """The bytes of a file, or those that it is compressed from."""
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rb")
+    return path.open("rb")
 
 
 def _first_line(path: Path, what: str, layout: CSV) -> str:
@@ -383,11 +396,9 @@ def _first_line(path: Path, what: str, layout: CSV) -> str:
         raise InputError(message(LONG_HEADER, what=what, most=_HEADER))
     try:
         line = line.removesuffix(b"\n").removesuffix(b"\r")
-        return (
-            line.decode("utf-8-sig")
-            if layout.characters is None
-            else codecs.charmap_decode(line, "strict", layout.characters)[0]
-        )
+        if layout.characters is None:
+            return line.decode("utf-8-sig")
+        return codecs.charmap_decode(line, "strict", layout.characters)[0]
     except UnicodeDecodeError:
         raise InputError(
             message(OTHER_ENCODING, what=what, encoding=layout.encoding.upper())
@@ -515,7 +526,10 @@ def open_files(path: str | os.PathLike[str] | CSV) -> Source:
         raise InputError(message(NO_CSV_LAYOUT, path=os.fsdecode(path)))
 
     def open_one(file: Path) -> Source:
-        opened = kind.open(file, layout) if kind.rows_are_lines else kind.open(file)
+        if kind.rows_are_lines:
+            opened = kind.open(file, layout)
+        else:
+            opened = kind.open(file)
         return with_folders(opened, folder_values(_absolute(file).relative_to(below)))
 
     if len(matched) == 1:

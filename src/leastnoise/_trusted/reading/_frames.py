@@ -85,7 +85,10 @@ def open_frame(frame: Any) -> Source | None:
             for name in (native.collect_schema() if lazy else native.columns)
             if isinstance(name, str)
         )
-        kinds = native.collect_schema() if lazy else {name: _kind(native[name]) for name in names}
+        if lazy:
+            kinds = native.collect_schema()
+        else:
+            kinds = {name: _kind(native[name]) for name in names}
     except Exception:  # noqa: BLE001 - a lazy query that cannot run, whose error may quote a row
         raise InputError(message(NO_FRAME, what=what)) from None
 
@@ -99,7 +102,10 @@ def open_frame(frame: Any) -> Source | None:
             part = eager[start : start + CHUNK]
             yield Chunk(len(part), [_column(part[name]) for name in columns])
 
-    dtypes = {} if lazy else {name: _native_dtype(native[name]) for name in names}
+    if lazy:
+        dtypes = {}
+    else:
+        dtypes = {name: _native_dtype(native[name]) for name in names}
     holds = _held(kinds)
     if native.implementation.is_pandas_like():
         objects = {name for name, dtype in dtypes.items() if dtype == np.dtype(object)}
@@ -125,7 +131,8 @@ def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     """Return a column of a data frame, of a type as narwhals and as its own library have it."""
     import pyarrow as pa
 
-    zone, arrow_type = None, None
+    zone = None
+    arrow_type = None
     if isinstance(kind, nw.Datetime):
         zone = kind.time_zone
         arrow_type = pa.timestamp(kind.time_unit, zone)
@@ -324,13 +331,11 @@ def open_relation(
 
     def sent(name: str) -> str:
         quoted = _quoted(name)
-        return (
-            f"({quoted} IS NULL)"
-            if name in unread
-            else f"CAST({quoted} AS VARCHAR)"
-            if types[name] in _AS_TEXT
-            else quoted
-        )
+        if name in unread:
+            return f"({quoted} IS NULL)"
+        if types[name] in _AS_TEXT:
+            return f"CAST({quoted} AS VARCHAR)"
+        return quoted
 
     def chunks(columns: list[str]) -> Chunks[Column]:
         wanted = (

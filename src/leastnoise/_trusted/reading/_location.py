@@ -25,8 +25,12 @@ def source_location(source: Any) -> Any:
         return source.located()
     if isinstance(source, Joined):
         both = [source_location(source.data), source_location(source.second)]
-        return None if None in both else {"joined": both, **source.terms()}
-    return str(Path(source).expanduser().absolute()) if isinstance(source, (str, Path)) else None
+        if None in both:
+            return None
+        return {"joined": both, **source.terms()}
+    if isinstance(source, (str, Path)):
+        return str(Path(source).expanduser().absolute())
+    return None
 
 
 def dataset_name(source: Any) -> str | None:
@@ -59,7 +63,9 @@ def ledger_beside(source: Any) -> Path:
     if isinstance(source, DatabaseTable):
         return Path(name)
     folder = _folder_of_pattern(Path(source))
-    return Path(source).with_name(name) if folder is None else folder / name
+    if folder is None:
+        return Path(source).with_name(name)
+    return folder / name
 
 
 def join_facts(source: Any) -> dict[str, Any]:
@@ -84,11 +90,9 @@ def protected_tables(source: Any) -> tuple[Any, ...]:
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))
     """
-    return (
-        (source.data, source.second)[: 1 if source.public else 2]
-        if isinstance(source, Joined)
-        else (source,)
-    )
+    if isinstance(source, Joined):
+        return (source.data, source.second)[: 1 if source.public else 2]
+    return (source,)
 
 
 def _folder_of_pattern(path: Path) -> Path | None:
@@ -115,5 +119,8 @@ def check_unit(
         if unit_reading == joined.reading:
             return
         raise InputError(message(READ_OTHERWISE, own=joined.own))
-    got = "every row is a unit" if unit_column is None else f"the unit is {unit_column!r}"
+    if unit_column is None:
+        got = "every row is a unit"
+    else:
+        got = f"the unit is {unit_column!r}"
     raise InputError(message(NOT_OF_THE_UNIT, own=joined.own, got=got))

@@ -180,7 +180,9 @@ class CSV:
 
         None where the text is UTF-8 as it stands.
         """
-        return None if self.encoding == "utf-8" else _characters(self.encoding)
+        if self.encoding == "utf-8":
+            return None
+        return _characters(self.encoding)
 
     def located(self) -> dict[str, object]:
         """Return the arguments as plain values, with the absolute path.
@@ -324,7 +326,10 @@ class Joined:
                 "Two tables can be joined; got a join of a join. Join the others before, in a "
                 "file or a view."
             )
-        pair = [*self.on.items()] if isinstance(self.on, Mapping) else [(self.on, self.on)]
+        if isinstance(self.on, Mapping):
+            pair = [*self.on.items()]
+        else:
+            pair = [(self.on, self.on)]
         if len(pair) != 1:
             raise refuse(
                 "on", self.on, "one column of each table, as in { visit_patient = 'patient_id' }"
@@ -364,8 +369,14 @@ class Joined:
 
     def terms(self) -> dict[str, Any]:
         """Return the arguments without the tables, as plain values."""
-        columns = None if self.columns is None else list(self.columns)
-        reading = {} if self.reading == READ_AS_IT_IS else {"reading": self.reading.to_json()}
+        if self.columns is None:
+            columns = None
+        else:
+            columns = list(self.columns)
+        if self.reading == READ_AS_IT_IS:
+            reading = {}
+        else:
+            reading = {"reading": self.reading.to_json()}
         return {"on": {self.own: self.key}, "columns": columns, "public": self.public, **reading}
 
 
@@ -465,11 +476,10 @@ def _kind(file: Path, kinds: "Sequence[FileKind]") -> "FileKind":
     if kind is None:
         raise InputError(message(_OTHER_KIND, endings=file_endings(kinds), path=str(file)))
     if not file.is_file():
-        near = (
-            did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])
-            if file.parent.is_dir()
-            else ""
-        )
+        if file.parent.is_dir():
+            near = did_you_mean(file.name, [entry.name for entry in file.parent.iterdir()])
+        else:
+            near = ""
         raise InputError(
             message(_NO_FILE + (" {advice}" if near else ""), path=str(file), advice=near)
         )

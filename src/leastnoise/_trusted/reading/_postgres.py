@@ -119,7 +119,8 @@ def open_postgres(source: DatabaseTable) -> Source:
     relation = exp.Table(this=exp.to_identifier(source.parts[-1], quoted=True))
     if len(source.parts) == 2:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
-    what, url = message(STORED, table=source.table, engine="PostgreSQL"), source.url()
+    what = message(STORED, table=source.table, engine="PostgreSQL")
+    url = source.url()
     session = _session(source, url)
     with session(what) as run:
         described = run(
@@ -160,7 +161,10 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
 
     Text is counted only if the server's is Unicode, so that no text fails to be converted.
     """
-    types = _TYPES if unicode else {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
+    if unicode:
+        types = _TYPES
+    else:
+        types = {**_TYPES, **dict.fromkeys(_TEXTS, replace(_TEXT, held=None))}
     return {name: types.get(kind, UNREAD) for name, kind in kinds.items()}
 
 

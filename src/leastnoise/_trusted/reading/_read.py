@@ -56,7 +56,8 @@ from leastnoise._trusted.table import Table
 
 # In place of the partner of a row, or of its key, where there is none; and of a partner whose key
 # comes more than once.
-NONE, SEVERAL = -1, -2
+NONE = -1
+SEVERAL = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,7 +423,10 @@ def check_source(
         pairs += [(name, part.column, part) for part in factor_measures(domain.measure(name))]
     for name, column, asked in pairs:
         holds = opened.holds.get(column)
-        fault = None if holds is None else type_fault(asked, holds)
+        if holds is None:
+            fault = None
+        else:
+            fault = type_fault(asked, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")
@@ -471,8 +475,14 @@ def _check_zone(opened: Source, domain: Domain, attribute: str, name: str) -> No
     (field,) = (field for field in opened.fields if field.name == name)
     if field.zone is None or getattr(domain.kind(attribute), "zone", "UTC") is not None:
         return
-    of_schema = f" of the time zone {field.zone}" if field.zone else ""
-    advised = f'"{field.zone}"' if "/" in field.zone else '"UTC"'
+    if field.zone:
+        of_schema = f" of the time zone {field.zone}"
+    else:
+        of_schema = ""
+    if "/" in field.zone:
+        advised = f'"{field.zone}"'
+    else:
+        advised = '"UTC"'
     raise InputError(
         message(
             NO_ZONE,
@@ -575,7 +585,10 @@ def read_keys(
     shown = row_progress(progress)
     opened, names = opened_for(source, domain, [attribute], [], unit_column, unit_reading)
     table = partial(Table.keyed, domain, attribute, unit_column=unit_column, max_rows=max_rows)
-    bound = None if unit_column is None else PerCellBound(1, attribute)
+    if unit_column is None:
+        bound = None
+    else:
+        bound = PerCellBound(1, attribute)
     if opened.engine is not None:
         wish = CountRequest(
             rules={attribute: rule},
@@ -589,10 +602,14 @@ def read_keys(
         there = opened.engine.keys(wish, urandom)
         if there is not None:
             return table(list(there), np.array(list(there.values()), dtype=np.int64))
-    units = None if bound is None else Units(bound, {attribute: rule.size}, unit_reading)
+    if bound is None:
+        units = None
+    else:
+        units = Units(bound, {attribute: rule.size}, unit_reading)
     numbers: dict[Hashable, int] = {}
     encoders = [numbering(numbers, _key_of(rule)), *([] if units is None else [units.number])]
-    parts, read = [np.zeros(0, dtype=np.int64)], 0
+    parts = [np.zeros(0, dtype=np.int64)]
+    read = 0
     counts = np.zeros(0, dtype=np.int64)
     for rows, (keys, *unit), _ in opened.encoded([*zip(names, encoders, strict=True)]):
         if units is None:
@@ -624,7 +641,9 @@ def _key_of(rule: Rule) -> Callable[[object], str | None]:
         form = None if form is None else rule.reading.form(form)
         if form is None or is_spelled_null(form, rule.reading):
             return None
-        return form if isinstance(rule.table, Keys) and rule.table.allows(form) else None
+        if isinstance(rule.table, Keys) and rule.table.allows(form):
+            return form
+        return None
 
     return key
 
@@ -653,11 +672,10 @@ def joined_source(
                 f"the column {name!r} of {opened.what} must hold numbers, text or dates; its type "
                 f"is {opened.strange[name]}."
             )
-    joined_names = (
-        [name for name in second.names if name != joined.key]
-        if joined.columns is None
-        else list(joined.columns)
-    )
+    if joined.columns is None:
+        joined_names = [name for name in second.names if name != joined.key]
+    else:
+        joined_names = list(joined.columns)
     missing = [name for name in joined_names if name not in second.names]
     if missing:
         raise InputError(
@@ -674,11 +692,15 @@ def joined_source(
         mine = [pair for pair in wanted if pair[0] in first.names]
         keys = (joined.own, partners.of)
         for rows, (*cells, partner), malformed in first.encoded([*mine, keys]):
-            ours, theirs = iter(cells), iter(partners.beside(partner))
+            ours = iter(cells)
+            theirs = iter(partners.beside(partner))
             columns = [next(ours if name in first.names else theirs) for name, _ in wanted]
             yield Chunk(rows, columns, malformed)
 
-    asked = (*first.names, *joined_names) if wanted is None else tuple(dict.fromkeys(wanted))
+    if wanted is None:
+        asked = (*first.names, *joined_names)
+    else:
+        asked = tuple(dict.fromkeys(wanted))
     beside = [name for name in asked if name in joined_names and name not in first.names]
     engine = None if beside else first.engine
     if beside and first.engine is not None and second.engine is not None:

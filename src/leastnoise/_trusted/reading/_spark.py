@@ -122,16 +122,14 @@ def _type(kind: str) -> Type:
         return _TYPES[kind]
     if kind.startswith("decimal("):
         few = int(kind.removeprefix("decimal(").split(",")[0]) <= _DIGITS
-        return (
-            Type(to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"), arrow="double")
-            if few
-            else Type(to_column, arrow="double")
-        )
-    return (
-        Type(to_column, selected=lambda it: exp.cast(it, "BINARY"), arrow="string")
-        if kind.startswith("string")
-        else UNREAD
-    )
+        if few:
+            return Type(
+                to_column, "double", value=lambda it: exp.cast(it, "DOUBLE"), arrow="double"
+            )
+        return Type(to_column, arrow="double")
+    if kind.startswith("string"):
+        return Type(to_column, selected=lambda it: exp.cast(it, "BINARY"), arrow="string")
+    return UNREAD
 
 
 def _since(column: Expression) -> Expression:

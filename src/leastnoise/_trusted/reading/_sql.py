@@ -80,11 +80,9 @@ def _part(given: Any) -> Expression:
         return exp.cast(
             exp.Literal.string(repr(given)), "BIGINT" if isinstance(given, int) else "DOUBLE"
         )
-    return (
-        exp.Paren(this=given.copy())
-        if isinstance(given, (exp.Binary, exp.Not, exp.Neg))
-        else given.copy()
-    )
+    if isinstance(given, (exp.Binary, exp.Not, exp.Neg)):
+        return exp.Paren(this=given.copy())
+    return given.copy()
 
 
 @cache
@@ -117,11 +115,11 @@ class Value:
             it=self.it,
             also=also.get(self.held),
         )
-        return (
-            exp.or_(null, *(sql(":it = :one", it=self.double, one=number) for number in nulls))
-            if nulls
-            else null
-        )
+        if nulls:
+            return exp.or_(
+                null, *(sql(":it = :one", it=self.double, one=number) for number in nulls)
+            )
+        return null
 
     def is_infinite(self) -> Expression:
         """Whether it is an infinity, which is no number."""
@@ -143,12 +141,16 @@ class Value:
                     no=0,
                 ),
             )
-        return self if self.held in {"integer", "double", "clock"} else None
+        if self.held in {"integer", "double", "clock"}:
+            return self
+        return None
 
     @property
     def double(self) -> Expression:
         """A number as a double."""
-        return exp.cast(self.it.copy(), "DOUBLE") if self.held == "integer" else self.it
+        if self.held == "integer":
+            return exp.cast(self.it.copy(), "DOUBLE")
+        return self.it
 
 
 def prepared(rule: Rule, value: Value) -> Value | None:
@@ -160,7 +162,8 @@ def prepared(rule: Rule, value: Value) -> Value | None:
     >>> prepared(rule_of(Coded(2)), Value("integer", exp.column("a"))).it.sql()
     'a'
     """
-    table, reading = rule.table, rule.reading
+    table = rule.table
+    reading = rule.reading
     if {field.name for field in fields(reading)} != _READING:
         return None
     if rule.clock is not None:
@@ -168,9 +171,13 @@ def prepared(rule: Rule, value: Value) -> Value | None:
             return _on_the_clock(rule.clock, value)
         # an infinity is no time, and is not taken to an end of the days
         has_number = value.held == "integer" or (value.held == "double" and not rule.clip)
-        return _counted(rule.clock, value, reading) if has_number else None
+        if has_number:
+            return _counted(rule.clock, value, reading)
+        return None
     if value.held == "text":
-        return None if reading.trim or reading.ignore_case else value
+        if reading.trim or reading.ignore_case:
+            return None
+        return value
     if not isinstance(table, Keys):
         return value
     if value.held == "boolean":
@@ -205,18 +212,18 @@ def cell_of(
     elif len(rule.table.at) > MOST_CASES:
         return None
     else:
-        clock, cuts, cells = (
-            number.held == "clock",
-            rule.table.at.tolist(),
-            rule.table.cells.tolist(),
-        )
-        cell = (
-            _searched(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
-            if clock
-            else _searched(number.double, cuts, cells)
-        )
+        clock = number.held == "clock"
+        cuts = rule.table.at.tolist()
+        cells = rule.table.cells.tolist()
+        if clock:
+            cell = _searched(number.it, [int(cut) * _MICROSECONDS for cut in cuts], cells)
+        else:
+            cell = _searched(number.double, cuts, cells)
     # of a time nulls that are numbers were looked for before it was taken to the clock
-    nulls = [] if rule.clock is not None else null_numbers(rule.reading).tolist()
+    if rule.clock is not None:
+        nulls = []
+    else:
+        nulls = null_numbers(rule.reading).tolist()
     return sql(
         "CASE WHEN :missing THEN :null WHEN :infinite THEN :strange ELSE :cell END",
         missing=number.is_missing(nulls),
@@ -267,7 +274,9 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
     built = exp.Case(this=it.copy())
     for constant, cell in pairs:
         built = built.when(_part(constant), _part(cell), copy=False)
-    return built.else_(otherwise, copy=False) if built.args.get("ifs") else otherwise
+    if built.args.get("ifs"):
+        return built.else_(otherwise, copy=False)
+    return otherwise
 
 
 def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
@@ -377,10 +386,8 @@ def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) 
     if not at:
         return _part(values[0])
     middle = len(at) // 2
-    less, more = (
-        _searched(it, at[:middle], values[: middle + 1]),
-        _searched(it, at[middle + 1 :], values[middle + 1 :]),
-    )
+    less = _searched(it, at[:middle], values[: middle + 1])
+    more = _searched(it, at[middle + 1 :], values[middle + 1 :])
     return (
         exp.Case()
         .when(exp.LT(this=_part(it), expression=_part(at[middle])), less, copy=False)
@@ -396,7 +403,8 @@ def _counted(clock: Clocked, value: Value, reading: Reading) -> Value | None:
     if clock.counted_in is None:
         return None
     # a day around the days of every clock, as `_on_the_clock` has it
-    first, last = float(clock.first - 3), float(clock.last + 4)
+    first = float(clock.first - 3)
+    last = float(clock.last + 4)
     if counts_in_utc(clock.counted_in):
         a_second = float(IN_A_SECOND[clock.counted_in])
         near = clipped(value.double, first * DAY * a_second, last * DAY * a_second)
@@ -418,7 +426,9 @@ def _on_the_clock(clock: Clocked, value: Value) -> Value | None:
 
     A time far from its days becomes another one beyond the same end.
     """
-    first, last, day = clock.first, clock.last, DAY * _MICROSECONDS
+    first = clock.first
+    last = clock.last
+    day = DAY * _MICROSECONDS
     if value.held == "day":
         it = sql(
             ":near * :day",
@@ -448,13 +458,15 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
     True
     """
     number = value.number
-    numerator, denominator = measure.unit.numerator, measure.unit.denominator
+    numerator = measure.unit.numerator
+    denominator = measure.unit.denominator
     if number is None or max(numerator, denominator) >= _EXACT:
         return None
-    low, high = measure.low_units, measure.high_units
-    written, missing = (
-        "CASE WHEN :missing THEN :none ELSE :units END",
-        exp.or_(number.is_missing(null_numbers(measure.reading).tolist()), number.is_infinite()),
+    low = measure.low_units
+    high = measure.high_units
+    written = "CASE WHEN :missing THEN :none ELSE :units END"
+    missing = exp.or_(
+        number.is_missing(null_numbers(measure.reading).tolist()), number.is_infinite()
     )
     if isinstance(measure, ValueCount):
         return sql(written, missing=missing, none=0, units=1)
@@ -469,7 +481,8 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
         by=float(denominator),
         unit=float(numerator),
     )
-    units, zero = rounded(clipped(units, float(low), float(high))), min(max(0, low), high)
+    units = rounded(clipped(units, float(low), float(high)))
+    zero = min(max(0, low), high)
     units = sql(
         "CASE WHEN ABS(:it) < :least THEN :zero ELSE :units END",
         it=number.double,

@@ -138,7 +138,8 @@ class Units:
         >>> units.cut(units.keep(1, os.urandom), 3)
         4
         """
-        units, count = np.concatenate(self._chunks), len(self._numbers)
+        units = np.concatenate(self._chunks)
+        count = len(self._numbers)
         kept = np.bincount(units[keep], minlength=count)
         return int(
             np.minimum(np.bincount(units[units >= 0], minlength=count) - kept, most * kept).sum()
@@ -179,7 +180,8 @@ class Units:
         [1, 0, 1, 1, 0]
         """
         every = np.concatenate(self._chunks)
-        units, keys = every[rows], _random_keys(len(every), entropy_bytes)[rows]
+        units = every[rows]
+        keys = _random_keys(len(every), entropy_bytes)[rows]
         if published is not None:
             units = np.where(published, units, -1)
         if missing is not None:
@@ -236,13 +238,11 @@ def numbering(
 
     def number(value: object) -> int:
         form = key(value)
-        return (
-            -1
-            if form is None
-            else numbers.get(form, -1)
-            if known
-            else numbers.setdefault(form, len(numbers))
-        )
+        if form is None:
+            return -1
+        if known:
+            return numbers.get(form, -1)
+        return numbers.setdefault(form, len(numbers))
 
     return by_value(
         lambda values: np.fromiter(map(number, values), dtype=np.int64, count=len(values))
@@ -279,7 +279,8 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
     return key
 
 
-ROWS, CUT = "rows", "cut"
+ROWS = "rows"
+CUT = "cut"
 MOST_CUT = 3
 """Rows cut for which a row that counts may stand."""
 

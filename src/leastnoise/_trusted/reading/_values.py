@@ -24,7 +24,8 @@ _SIMPLE = re.compile(
 _NAN = re.compile(f"[{BLANKS}]*+[+-]?nan[{BLANKS}]*+", re.IGNORECASE)
 _WHOLE = re.compile(r"(-?[0-9]+)\.0+", re.ASCII)
 _NO_DIGIT = re.compile("[^0-9]")
-_MOST_OFFSET_HOURS, _MOST_OFFSET_MINUTES = 23, 59
+_MOST_OFFSET_HOURS = 23
+_MOST_OFFSET_MINUTES = 59
 # Longer text is not a number anybody means, and reading it could take very long.
 _LONGEST = 400
 # A number with more digits before or after the point is no category and need not be written out.
@@ -40,7 +41,8 @@ NO_DAY = -(2**62)
 IN_A_SECOND = {"epoch_s": 1, "epoch_ms": 10**3, "epoch_us": 10**6}
 EXCEL_OF_1970 = 25_569.0
 MILLISECONDS_A_DAY = 86_400_000.0
-MOST_DAYS, MOST_SECONDS = 1e7, 1e12
+MOST_DAYS = 1e7
+MOST_SECONDS = 1e12
 
 Given = ParamSpec("Given")
 Read = TypeVar("Read")
@@ -162,9 +164,12 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
             return float(form)
         match = pattern.fullmatch(form)
         if match is None:
-            return float("nan") if _NAN.fullmatch(form) else None
+            if _NAN.fullmatch(form):
+                return float("nan")
+            return None
         groups = match.groupdict()
-        whole, part = groups["whole"], groups["part"]
+        whole = groups["whole"]
+        part = groups["part"]
         signs = [groups[f"sign{place}"] for place in range(1, 5) if groups[f"sign{place}"]]
         symbols = [place for place in range(1, 5) if groups[f"money{place}"]]
         in_brackets = groups["opened"] is not None
@@ -174,7 +179,9 @@ def text_number(reading: Reading) -> Callable[[str], float | None]:
             return None
         digits = _NO_DIGIT.sub("", whole or "0")
         size = float(f"{digits}.{part or '0'}{groups['power'] or ''}")
-        return -size if in_brackets or signs in (["-"], [MINUS]) else size
+        if in_brackets or signs in (["-"], [MINUS]):
+            return -size
+        return size
 
     return read
 
@@ -198,7 +205,9 @@ def number_reader(reading: Reading) -> Callable[[object], float | None]:
         if not isinstance(value, str):
             return number(value)
         form = reading.form(value)
-        return float("nan") if is_spelled_null(form, reading) else number_of_text(form)
+        if is_spelled_null(form, reading):
+            return float("nan")
+        return number_of_text(form)
 
     return read
 
@@ -254,7 +263,11 @@ def _decimal_text(value: Decimal) -> str | None:
     whole, _, part = plain.partition(".")
     # 1.0 and 1 are equal, and have one form
     part = part.rstrip("0")
-    return None if len(part) > _DIGITS else f"{whole}.{part}" if part else whole
+    if len(part) > _DIGITS:
+        return None
+    if part:
+        return f"{whole}.{part}"
+    return whole
 
 
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
@@ -317,7 +330,8 @@ def changes_of_clock(
     if end - start > 101 * 366 * DAY:
         return None
     clock = zoneinfo.ZoneInfo(zone)
-    seconds, shown = [], [ahead(clock, start)]
+    seconds = []
+    shown = [ahead(clock, start)]
     for hour in range(start, end, 3600):
         after = min(hour + 3600, end)
         if (then := ahead(clock, after)) != shown[-1]:
@@ -346,7 +360,9 @@ def stamps(data: Any) -> IntArray | None:
     if count != 1 or unit not in {"D", *_PARTS}:
         return None
     # days beyond what seconds hold are outside anyhow
-    return np.clip(numbers, -(2**40), 2**40) * DAY if unit == "D" else numbers // _PARTS[unit]
+    if unit == "D":
+        return np.clip(numbers, -(2**40), 2**40) * DAY
+    return numbers // _PARTS[unit]
 
 
 def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
@@ -359,7 +375,8 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
     >>> read("1970-01-02T01:00+01:00"), read(dt.date(1970, 1, 2)), read("")
     ((86400, True), (86400, False), None)
     """
-    read_number, numbers_of_null = number_reader(reading), null_numbers(reading).tolist()
+    read_number = number_reader(reading)
+    numbers_of_null = null_numbers(reading).tolist()
 
     @unless_it_raises((NO_DAY, False))
     def read(value: object) -> tuple[int, bool] | None:
@@ -384,7 +401,9 @@ def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[
         if form and is_spelled_null(form, reading):
             return None
         match = clocked.pattern.fullmatch(form)
-        return (NO_DAY, False) if match is None else _written_time(match, clocked.century)
+        if match is None:
+            return (NO_DAY, False)
+        return _written_time(match, clocked.century)
 
     return read
 
@@ -396,7 +415,10 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
     """
     groups = match.groupdict()
     parts = {name: int(part) for name, part in groups.items() if part and part.isdecimal()}
-    year = parts["Y"] if "Y" in parts else century + (parts["y"] - century) % 100
+    if "Y" in parts:
+        year = parts["Y"]
+    else:
+        year = century + (parts["y"] - century) % 100
     names = [number for number in range(1, 13) if groups.get(f"month{number}")]
     month = names[0] if names else parts.get("m", 1)
     hour = parts.get("H", 0)
@@ -410,7 +432,8 @@ def _written_time(match: re.Match[str], century: int) -> tuple[int, bool]:
     seconds = (moment - _EPOCH) // dt.timedelta(seconds=1)
     if not groups.get("zone"):
         return seconds, False
-    hours, minutes = parts.get("zh", 0), parts.get("zm", 0)
+    hours = parts.get("zh", 0)
+    minutes = parts.get("zm", 0)
     if hours > _MOST_OFFSET_HOURS or minutes > _MOST_OFFSET_MINUTES:
         return NO_DAY, False
     offset = (hours * 60 + minutes) * 60

@@ -83,11 +83,10 @@ def groups(
         )
         # a table that is large beside the rows is worth summing out only for sets that are large
         # too
-        summed = (
-            covered
-            if cells[names[first]] <= max(limit, rows)
-            else covered & (sorted_incidence == sorted_incidence[first]).all(axis=1)
-        )
+        if cells[names[first]] <= max(limit, rows):
+            summed = covered
+        else:
+            summed = covered & (sorted_incidence == sorted_incidence[first]).all(axis=1)
         summed[first] = True
         grouped.append(
             Group(

@@ -205,10 +205,10 @@ class Table(Immutable):
         if len(lengths) != 1:
             raise InternalError("all columns of a table must have the same number of rows.")  # T1
         for name, measure in measures.items():
-            is_within_bounds, is_zero = (
-                (sums[name] >= measure.low_units) & (sums[name] <= measure.high_units),
-                sums[name] == 0,
+            is_within_bounds = (sums[name] >= measure.low_units) & (
+                sums[name] <= measure.high_units
             )
+            is_zero = sums[name] == 0
             value_counts = sums.get(domain.count_of(name) or "")
             if not (
                 is_within_bounds | is_zero
@@ -218,7 +218,10 @@ class Table(Immutable):
                 raise InternalError(
                     f"the values of {name!r} must lie within the bounds of the measure."
                 )  # T1
-        counts = None if counting is None else _checked_counting(counting, lengths, measures, sums)
+        if counting is None:
+            counts = None
+        else:
+            counts = _checked_counting(counting, lengths, measures, sums)
         bounds = {
             "unit_column": unit_column,
             "max_rows": max_rows,
@@ -321,7 +324,8 @@ class Table(Immutable):
         >>> Table.keyed(ln.Domain(agent=ln.Unknown(9)), "agent", ["curl"], np.array([3]))
         <Table of private rows over Domain(agent=Unknown(9))>
         """
-        allowed, texts = domain.keys(attribute).table, tuple(keys)
+        allowed = domain.keys(attribute).table
+        texts = tuple(keys)
         are_allowed = (
             isinstance(allowed, Keys)
             and len(set(texts)) == len(texts)
