@@ -25,8 +25,7 @@ import pandas as pd
 
 import leastnoise as ln
 
-WIDTH = 16
-LEVELS = 3
+WIDTH, LEVELS = 16, 3
 Parts = Callable[[np.ndarray, np.ndarray], Any]
 
 
@@ -48,8 +47,7 @@ def down(noisy: list[np.ndarray], total: float, parts: Parts) -> list[np.ndarray
 
 def unbiased(noisy: list[np.ndarray], total: float) -> list[np.ndarray]:
     """The best linear unbiased estimate: up the tree, then down."""
-    above = [noisy[-1]]
-    variance = 1.0
+    above, variance = [noisy[-1]], 1.0
     for level in noisy[-2::-1]:
         share = WIDTH * variance / (WIDTH * variance + 1)
         above.append(share * level + (1 - share) * above[-1].reshape(-1, WIDTH).sum(axis=1))
@@ -70,10 +68,11 @@ def main() -> None:
     given.add_argument("--seeds", type=int, default=5)
     said = given.parse_args()
     package = importlib.util.find_spec("InfTDA")
-    if package and package.origin:
-        int_opt = runpy.run_path(str(Path(package.origin).with_name("optimization.py")))["int_opt"]
-    else:
-        int_opt = None
+    int_opt = (
+        runpy.run_path(str(Path(package.origin).with_name("optimization.py")))["int_opt"]
+        if package and package.origin
+        else None
+    )
     levels = {f"groups of {WIDTH**above}": {"width": WIDTH**above} for above in (2, 1)}
     place = ln.Integers(0, WIDTH**LEVELS - 1, levels=levels)
     asked = ln.queries(ln.Domain(place=place).as_complete(), place="identity")

@@ -20,9 +20,7 @@ codes = {
     name: np.array([[str(value) for value in values].index(row[name]) for row in rows])
     for name, values in VALUES.items()
 }
-people = mbi.Dataset(codes, domain)
-scale = len(TABLES) / 1.0
-rng = np.random.default_rng()
+people, scale, rng = mbi.Dataset(codes, domain), len(TABLES) / 1.0, np.random.default_rng()
 measured = []
 for names in TABLES:
     counts = np.asarray(people.project(names).datavector())

@@ -45,9 +45,7 @@ def truth(folder: Path) -> Counts:
 
 def key(parts: object) -> str:
     """Names of a table, or values of a cell, as one text."""
-    if isinstance(parts, (tuple, list)):
-        return "|".join(str(part) for part in parts)
-    return str(parts)
+    return "|".join(str(part) for part in parts) if isinstance(parts, (tuple, list)) else str(parts)
 
 
 def say(seconds: float, answers: Counts) -> None:

@@ -104,9 +104,13 @@ STEPS = [
     ("after the mark that drawing begins", "change(Ledger, 'begin', after=die)", "absent"),
     ("after the noise is drawn", "change(kernel, '_add_noise', after=die)", "absent"),
     ("after the record", "change(Ledger, 'record', after=die)", "resumable"),
-    ("before the files are made durable", "change(directory, '_sync', before=die)", "resumable"),
-    ("before the rename", "change(directory, '_rename', before=die)", "resumable"),
-    ("after the rename", "change(directory, '_rename', after=die)", "whole"),
+    (
+        "before the files are made durable",
+        "change(directory, '_sync_to_disk', before=die)",
+        "resumable",
+    ),
+    ("before the rename", "change(directory, '_rename_draft', before=die)", "resumable"),
+    ("after the rename", "change(directory, '_rename_draft', after=die)", "whole"),
     ("after seal", "change(Ledger, 'seal', after=die)", "whole"),
 ]
 
@@ -188,7 +192,7 @@ def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run,
         ("change(Ledger, 'reserve', after=interrupt)", "can be finished without paying again"),
         ("change(kernel, '_add_noise', after=twice)", "and is absent"),
         ("change(finish, 'fill_draft', before=twice)", "can be finished without paying again"),
-        ("change(directory, '_rename', after=twice)", "and is whole in "),
+        ("change(directory, '_rename_draft', after=twice)", "and is whole in "),
         ("change(said, 'print_release', before=interrupt)", "and is whole in "),
         ("change(said, 'print_facts', after=twice)", "and is whole in "),
         (
@@ -254,7 +258,7 @@ def test_fault_message_states_payment_and_no_value(folder, ledger, start, debug,
 def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
     said = stopped(
         start,
-        "change(directory, '_rename', after=full)",
+        "change(directory, '_rename_draft', after=full)",
         "release",
         "people.toml",
         "--out",
@@ -264,7 +268,7 @@ def test_full_disk_after_payment_loses_nothing(folder, ledger, start, run):
     assert ("and is whole in " in said, is_whole(folder / "whole")) == (True, True), said
     said = stopped(
         start,
-        "change(directory, '_sync', before=full)",
+        "change(directory, '_sync_to_disk', before=full)",
         "release",
         "people.toml",
         "--out",

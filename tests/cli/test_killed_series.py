@@ -31,7 +31,7 @@ STEPS = [
     ("before the private file is written", "change(series, 'write_closed', before=die)", False),
     ("after the rows are made", "change(series, 'answers', after=die)", False),
     ("after the ledger has them", "change(Ledger, 'draw', after=die)", True),
-    ("before the rename", "change(directory, '_rename', before=die)", True),
+    ("before the rename", "change(directory, '_rename_draft', before=die)", True),
     ("before seal", "change(Ledger, 'seal', before=die)", True),
     ("after seal", "change(Ledger, 'seal', after=die)", True),
 ]

@@ -210,7 +210,9 @@ FACTS = {
     "cut_cell_saves": lambda case: "per_cell" in case and case["noise"] != "discrete_laplace",
     "guard_reduced": lambda case: False,  # no guard stopped an earlier release
     # All attributes are complete, and no case has a statement.
-    **said_when(lambda case: False, "statement_left_out reading_agree_but"),
+    **said_when(
+        lambda case: False, "statement_left_out statement_without_interval reading_agree_but"
+    ),
     "quantile_laplace": lambda case: case["noise"] == "discrete_laplace",
     "quantile_normal": lambda case: case["noise"] != "discrete_laplace",
     **said_when(

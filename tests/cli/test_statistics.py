@@ -39,7 +39,7 @@ def test_statistics_run_from_plan_to_pages(folder, run):
         lacking(
             shown,
             "In means and sums of pay a value below",
-            "say a public size for the error of a mean",
+            "state a public size for the error of a mean",
         )
         == []
     )

@@ -6,7 +6,7 @@ import leastnoise as ln
 from leastnoise import _progress
 from leastnoise._release import finishing_seconds
 from leastnoise._session import _payments
-from leastnoise._session._payments import count_csv_blocks, csv_sizes, estimate_reading_seconds
+from leastnoise._session._payments import count_csv_blocks, estimate_reading_seconds, list_csv_sizes
 
 DOMAIN = ln.Domain(sex=["F", "M"])
 
@@ -41,17 +41,23 @@ def test_source_size_is_known_for_files_and_joins(tmp_path):
         csv(place, lines).stat().st_size
         for place, lines in ((folder / "a.csv", 3), (folder / "more" / "b.csv", 5))
     )
-    assert sorted(csv_sizes(folder)) == sizes
-    assert csv_sizes(str(folder / "*.csv")) == sizes[:1] == csv_sizes(ln.CSV(folder / "a.csv", ","))
-    assert csv_sizes(ln.Joined(folder / "a.csv", folder / "more" / "b.csv", on="id")) == sizes[:1]
+    assert sorted(list_csv_sizes(folder)) == sizes
+    assert (
+        list_csv_sizes(str(folder / "*.csv"))
+        == sizes[:1]
+        == list_csv_sizes(ln.CSV(folder / "a.csv", ","))
+    )
+    assert (
+        list_csv_sizes(ln.Joined(folder / "a.csv", folder / "more" / "b.csv", on="id")) == sizes[:1]
+    )
     (folder / "a.csv.gz").write_bytes(b"")
     assert (
-        csv_sizes(folder / "a.csv.gz")
-        == csv_sizes(pd.DataFrame({"a": [1]}))
-        == csv_sizes(None)
+        list_csv_sizes(folder / "a.csv.gz")
+        == list_csv_sizes(pd.DataFrame({"a": [1]}))
+        == list_csv_sizes(None)
         == []
     )
-    assert estimate_reading_seconds(folder) == sum(sizes) / _payments._BYTES_A_SECOND
+    assert estimate_reading_seconds(folder) == sum(sizes) / _payments._BYTES_PER_SECOND
 
 
 def test_finishing_estimate_grows_with_work(monkeypatch):

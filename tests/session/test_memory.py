@@ -15,7 +15,7 @@ import leastnoise as ln
 from leastnoise._error import _memory, available_memory, pair_structure, require_memory
 from leastnoise._families import invert_gram
 from leastnoise._mechanisms import mechanism_of, try_strategies
-from leastnoise._session._payments import release_memory
+from leastnoise._session._payments import estimate_release_memory
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.linop import AllRanges, Identity, Prefix
@@ -50,7 +50,7 @@ def test_unwritten_set_is_counted_by_cells_and_prefixes() -> None:
     made = ln.plan(
         ln.queries(ln.Domain(x=ln.Coded(5000)), x="all_ranges"), ln.PureDP(1), strategy="identity"
     )
-    assert release_memory(made, in_files=True) < 10e6
+    assert estimate_release_memory(made, in_files=True) < 10e6
 
 
 def test_a_limit_is_a_size(monkeypatch) -> None:

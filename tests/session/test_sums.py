@@ -531,7 +531,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
     amounts = np.concatenate([np.clip(amounts_of(20_000), 1, 400), np.full(3, 3500)])
     buckets, made = sums.fit_bucket_sums(setting(ALONG_PAY, ln.PureDP(1)))
     measured = simulations(made, along(amounts), 150, seed=4)
-    choices = buckets.choices(BucketExpansion.of(measured[0], None).covariance)
+    choices = buckets.choices(BucketExpansion.of(measured[0]).covariance)
     exact = np.concatenate([np.cumsum(sums_of(amounts)), sums_of(amounts)])
     times, once, half = (
         interval_multiplier(made.noise, 0.95),
@@ -540,7 +540,7 @@ def test_intervals_cover_sums_of_all_values_by_query() -> None:
     )
     stops, inside, without = set(), [], []
     for observation in measured:
-        kept = choices.kept(BucketExpansion.of(observation, None).counts)
+        kept = choices.kept(BucketExpansion.of(observation).counts)
         stops.add(kept.stop)
         answers = [
             DroppedBucketsEstimate.of(observation, kept.first, kept.stop, kept.losses).estimate(

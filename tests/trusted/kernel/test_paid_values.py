@@ -143,13 +143,25 @@ ASKED = (
     ln.queries(PLANE, age="prefix")
     + ln.queries(PLANE, pay="all_ranges")
     + ln.queries(PLANE, age="identity", sex="identity"),
+    ln.marginals(PLANE, ways=1),
 )
 BUDGETS = (ln.PureDP(2), ln.ZCDP(1), ln.Privacy(ln.PureDP(2), "replace"))
 # Every strategy is measured in the first that it is for, beginning elsewhere than the one before
 # it: so is every case.
 TRIED = [
     (ASKED[one], BUDGETS[other])
-    for one, other in ((0, 1), (1, 0), (1, 2), (2, 0), (2, 1), (3, 0), (4, 0), (5, 1), (5, 2))
+    for one, other in (
+        (0, 1),
+        (1, 0),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+        (3, 0),
+        (4, 0),
+        (5, 1),
+        (5, 2),
+        (6, 0),
+    )
 ]
 NAMES = [*PLANNERS, *(name for mechanism in MECHANISMS for name in mechanism.names)]
 
