@@ -103,6 +103,7 @@ _NO_TIME = (
 )
 _CONTAINED = "its tables are among those that {name} chooses from; ask for it by name"
 _CROWDED = 2.0  # times the error of a table alone
+_VISIBLE_ERROR = 1e-3  # standard error below which no published number differs from the truth
 _MOST_CROWDED = 24  # tables that are compared with plans of their own
 _MANY_TABLES = 1024  # each planner that is tried on more takes seconds
 
@@ -742,9 +743,9 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
         least = min(lower_bound(single_workload, even, noise) for noise in noise_kinds(even)) / (
             product.importance * product.rows
         )
-        if (
-            table.rmse > _CROWDED * math.sqrt(least) > 0
-        ):  # the total of replaced rows is public: its least error is 0
+        # the total of replaced rows is public: its least error is 0
+        is_in_doubt = table.rmse > _CROWDED * math.sqrt(least) > 0
+        if is_in_doubt and table.rmse > _VISIBLE_ERROR:
             doubtful.append((table.rmse / math.sqrt(least), table, single_workload))
     ratios: dict[str, float] = {}
     end = search.now() + search.seconds * 2 * _QUICK
