@@ -114,7 +114,9 @@ def nuclear_across(operator: Operator) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _TableNorms:
-    """Norms of tables on the same attributes that have no spaces in common with other tables.
+    """Norms of tables that have no spaces in common with other tables.
+
+    The tables are on the same attributes.
 
     Attributes:
         names: the attributes.
@@ -181,7 +183,10 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the norms of the spaces that level tables share, and those of all other tables."""
+    """Return the norms of shared spaces, and those of all other tables.
+
+    Level tables share spaces.
+    """
     levels_by_name = _levels(products)
     level_tables: list[Product] = []
     other_products: list[Product] = []
@@ -223,7 +228,7 @@ def _spaces_can_be_joined(
     level_tables: Sequence[Product],
     levels_by_name: Mapping[str, Levels],
 ) -> bool:
-    """Return whether the first spaces of all attributes have few enough directions together."""
+    """Return whether the first spaces have few enough directions together."""
     first_spaces = [parts[0] for parts in spectra.values()]
     level_keys = [*_terms(level_tables, levels_by_name)]
     return _measured_directions(first_spaces, level_keys) is not None
@@ -393,7 +398,10 @@ def _group_norms(
 def _sum_of_roots(
     spectra: Sequence[Sequence[InvariantSubspace]], terms: Mapping[tuple[int, ...], float]
 ) -> float:
-    """Return the sum of tr M^(1/2) over all products of subspaces, one along each attribute."""
+    """Return the sum of tr M^(1/2) over all products of subspaces.
+
+    A product has one subspace along each attribute.
+    """
     return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
 
 

@@ -1,4 +1,6 @@
-"""The law of K-norm noise: variances of its totals and cells, and quantiles of a cell.
+"""The law of K-norm noise.
+
+Variances of its totals and cells, and quantiles of a cell.
 
 All tables of a group have the same noisy total t. With z a table's noise of n cells, t / n and the
 differences z - t / n from the mean are uncorrelated, and so are the differences in different

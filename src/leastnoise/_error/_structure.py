@@ -194,7 +194,9 @@ def _product_structure(
 
 
 def _partitioned_attribute(measured: Mapping[str, Factor]) -> str | None:
-    """Return the first attribute along which groups of cells are measured, None if there is none.
+    """Return the first attribute along which groups of cells are measured.
+
+    None if there is none.
 
     A partition of the cells is a level: no matrix is needed, however many groups there are.
     """
@@ -211,7 +213,9 @@ def _levels_along(
     factors: Mapping[Factor, None],
     tables: Sequence[tuple[Block, float]],
 ) -> Levels | None:
-    """Return the nested levels that are measured along an attribute, None if they are none.
+    """Return the nested levels that are measured along an attribute.
+
+    None if they are none.
 
     Contrasts are no level, although beside cells of one weight they serve as cells.
     """
@@ -311,7 +315,7 @@ class _Precisions:
         return facts
 
     def _level_and_weights(self, block: Block, levels: Levels) -> tuple[int, Any]:
-        """Return the level that a block measures, and the squared weights of its groups."""
+        """Return the level of a block, and the squared weights of its groups."""
         for factor in block.factors:
             if factor.attributes == (self._leveled,):
                 weights = 1.0 if factor.row_weights is None else factor.scaling**2
@@ -422,7 +426,9 @@ def evaluate_plan(
     iterate: bool = True,
     exact: Exact = (),
 ) -> Plan:
-    """Return the plan of measurements for a workload, with expected errors and a lower bound.
+    """Return the plan of measurements for a workload.
+
+    It has expected errors and a lower bound.
 
     Args:
         workload: the queries to answer.

@@ -304,7 +304,7 @@ class ModelEstimator:
 
     @cached_property
     def _residual_sums(self) -> "_ResidualSums":
-        """The sums over the cells of the measured tables, by size class and table width."""
+        """The sums over the cells of measured tables, by size and width."""
         sums = _ResidualSums.zeros(len(_SIZES) + 1)
         total = self.measured.total
         for index, table in enumerate(self.measured.tables):

@@ -302,7 +302,7 @@ class _ResultsSoFar:
         return min(self.least.values())
 
     def promising_noise(self) -> list[Noise]:
-        """Return the kinds of noise, the one for which slow planners promise most first."""
+        """Return the kinds of noise, the most promising for slow ones first."""
         return sorted(
             self.least,
             key=lambda noise: self.least[noise] * (_FAR if noise.norm == 1 else 1.0),
@@ -328,7 +328,7 @@ class _ResultsSoFar:
             self.proved[noise] = max(self.proved[noise], promise.lower_bound)
 
     def add_contained(self, planner: Planner, noise: Noise, names: Sequence[str]) -> None:
-        """Take note of planners whose strategies are never better than those of a planner."""
+        """Record planners whose strategies are never better than another's."""
         for name in names:
             self.contained[name, noise] = planner.name
 
@@ -345,7 +345,10 @@ def _candidate(
     ended: bool = False,
     unsuited: bool = False,
 ) -> Candidate:
-    """Return the candidate of a planner, with the seconds that would let it search to its end."""
+    """Return the candidate of a planner.
+
+    It has the seconds that would let its search end.
+    """
     more = 0.0
     if reason != _NEEDLESS and (deadline.ended or planner.most):
         most_seconds = planner.most_seconds(task.workload, task.norm)
@@ -469,7 +472,9 @@ def _check_finite(plan: Plan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _TimeRequest:
-    """CPU seconds that a planner could use, and the order in which they are granted.
+    """CPU seconds that a planner could use.
+
+    Requests are granted in order.
 
     Attributes:
         is_slow: quick planners come first.
@@ -490,7 +495,7 @@ class _TimeRequest:
 def _time_requests(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise]
 ) -> list[_TimeRequest]:
-    """Return the seconds that planners could use, in the order in which they are granted.
+    """Return the seconds that planners could use, in order.
 
     Further steps of a search count as one more planner.
     """

@@ -36,7 +36,9 @@ def amount(name: str, value: Any) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencePlan:
-    """Summary of the best data-independent plan, for comparison with a data-dependent one.
+    """Summary of the best data-independent plan.
+
+    It is compared with a data-dependent plan.
 
     Attributes:
         strategy: its name.
@@ -357,7 +359,10 @@ def _optional(
 
 
 def _cells(domain: Domain, value: Any) -> dict[str, tuple[int, ...]]:
-    """Read the cells of some attributes, such as of a combination that is impossible."""
+    """Read the cells of some attributes.
+
+    For example of a combination that is impossible.
+    """
     cells = {}
     for name, codes in _mapping(value).items():
         most = domain.kind(one_of("an attribute", name, domain.names)).size - 1

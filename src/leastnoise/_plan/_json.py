@@ -1,4 +1,6 @@
-"""Read plans, measurements and observations from JSON that any release of the program wrote.
+"""Read plans, measurements and observations from JSON.
+
+Any release of the program may have written it.
 
 Every value is made by its own constructor, which checks it, so a file can say nothing that a
 program could not.

@@ -196,7 +196,7 @@ def series_plan(
 
 
 def _room(base: Plan) -> int:
-    """Return the bits that the plan of one period leaves to whole numbers along time."""
+    """Return the bits that one period leaves to whole numbers along time."""
     measured = base.measured()
     largest = (
         int(measured.largest_values(block).max())

@@ -1,4 +1,6 @@
-"""Exact noise for tables that share their total: K-norm noise on the whole numbers.
+"""Exact K-norm noise for tables that share their total.
+
+The noise is on the whole numbers.
 
 Integer arithmetic only. The labels (N1 ...) refer to PROOFS-k-norm.md beside this file.
 """
@@ -30,7 +32,9 @@ _SPARE_BITS = 128  # beyond the largest weight: a choice is open with probabilit
 
 
 def k_norm_noise(sizes: Sequence[int], scale: Fraction, entropy: Entropy) -> list[IntArray]:
-    """Draw tables z of one total with probability proportional to exp(-|z| / scale), exactly.
+    """Draw tables z of one total by their norm, exactly.
+
+    The probability is proportional to exp(-|z| / scale).
 
     |z| is the largest of the tables' sums of absolute values.
 
@@ -94,7 +98,7 @@ class _Integers:
 
 
 def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -> int:
-    """Draw j with probability proportional to weights[j] exp(-j / scale), exactly (N2)."""
+    """Draw j in proportion to weights[j] exp(-j / scale), exactly (N2)."""
     bits = max(weights).bit_length() + _SPARE_BITS
     digits = integers.bits(bits)
     while True:
@@ -113,7 +117,10 @@ def _draw_offset(weights: Sequence[int], scale: Fraction, integers: _Integers) -
 def _enclosed_sums(
     weights: Sequence[int], ratio: Interval, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Enclose the sums of the first weights[j] ratio^j, j = 0 ..., times 2^bits (N2)."""
+    """Enclose the sums of the first weights[j] ratio^j (N2).
+
+    For j = 0 ..., times 2^bits.
+    """
     power: Interval = (1 << bits, 1 << bits)
     powers = [power]
     for _ in weights[1:]:
@@ -155,7 +162,10 @@ def _exp_of_minus(value: Fraction, bits: int) -> Interval:
 
 
 def _geometric_sum(scale: Fraction, count: int, entropy: Entropy) -> int:
-    """Draw the sum of ``count`` geometric numbers of ratio exp(-1 / scale), exactly (N3)."""
+    """Draw the sum of ``count`` geometric numbers, exactly (N3).
+
+    Their ratio is exp(-1 / scale).
+    """
     p = scale.numerator
     q = scale.denominator
     top = np.asarray(p, dtype=np.uint64)

@@ -1,4 +1,6 @@
-"""Whole-number tables with one total: how many there are, and one of them drawn uniformly.
+"""Tables of whole numbers with one total.
+
+How many there are, and how one of them is drawn uniformly.
 
 The noise of tables that share their total is such a list of tables (`k_norm_noise` of the kernel).
 Its norm is the largest of the tables' sums of absolute values. Whole numbers only; the labels
@@ -27,7 +29,9 @@ Below: TypeAlias = Callable[[int], int]
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return D, the number of free coordinates: the total, and all cells of a table but one.
+    """Return D, the number of free coordinates.
+
+    They are the total, and all cells of a table but one.
 
     >>> dimensions([2, 3])
     4
@@ -75,7 +79,9 @@ def count_grid(cells: int, most: int) -> WholeNumbers:
 
 
 def binomial_column(cells: int, most: int) -> WholeNumbers:
-    """Return in how many ways 0 ... ``most`` is a sum of ``cells`` numbers of at least 0.
+    """Return in how many ways each total is a sum of ``cells`` numbers.
+
+    For the totals 0 ... ``most``, and numbers of at least 0.
 
     >>> binomial_column(2, 3).tolist()
     [1, 2, 3, 4]
@@ -101,7 +107,9 @@ def subtract_common(grid: WholeNumbers, times: int) -> WholeNumbers:
 
 @lru_cache(maxsize=64)
 def numerators(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the whole numbers h_0 ... h_D that count the points of all balls (J3).
+    """Return the h_0 ... h_D that count the points of all balls (J3).
+
+    They are whole numbers.
 
     The number of points of norm at most m is the sum over j of h_j C(m - j + D, D).
 
@@ -141,7 +149,7 @@ def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
 
 
 def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]:
-    """Draw tables of one total and of norm at most ``norm``, all equally likely (J4).
+    """Draw tables of one total uniformly among those of bounded norm (J4).
 
     Args:
         sizes: the number of cells of each table.
@@ -163,7 +171,10 @@ def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]
 
 
 def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
-    """Draw the common total, in proportion to the number of points that have it (J5)."""
+    """Draw the common total (J5).
+
+    In proportion to the number of points that have it.
+    """
     tables = Counter(sizes)
 
     def points(size: int, total: int) -> int:
@@ -184,7 +195,10 @@ def _draw_total(sizes: Sequence[int], norm: int, below: Below) -> int:
 
 
 def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
-    """Draw a table of a total of at least 0 and of norm at most total + 2 common, uniformly (J6)."""
+    """Draw a table of a total and of bounded norm uniformly (J6).
+
+    The total is at least 0, and the norm at most total + 2 common.
+    """
     rank = below(count_tables(cells, total + common, common))
     # the least negative part such that more than ``rank`` tables have it
     low = 0
@@ -221,14 +235,20 @@ def _draw_table(cells: int, total: int, common: int, below: Below) -> list[int]:
 
 
 def _weak_compositions(total: int, parts: int) -> int:
-    """Return in how many ways a total is a sum of ``parts`` whole numbers of at least 0."""
+    """Return in how many ways a total is a sum of ``parts`` numbers.
+
+    They are whole numbers of at least 0.
+    """
     if not parts:
         return 0 if total else 1
     return math.comb(total + parts - 1, parts - 1)
 
 
 def _draw_parts(total: int, parts: int, below: Below) -> list[int]:
-    """Draw ``parts`` whole numbers of at least 1 with a given sum, uniformly (J7)."""
+    """Draw ``parts`` whole numbers with a given sum uniformly (J7).
+
+    Each is at least 1.
+    """
     cuts = sorted(cut + 1 for cut in _draw_subset(total - 1, parts - 1, below))
     return [end - begin for begin, end in zip([0, *cuts], [*cuts, total], strict=True)]
 

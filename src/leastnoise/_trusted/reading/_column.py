@@ -1,4 +1,7 @@
-"""Sources and columns: public facts about a table, and a way to its private rows, chunk by chunk, or to counts of them.
+"""Sources and columns.
+
+A source has public facts about a table, and a way to its private rows, chunk by chunk, or to counts
+of them.
 
 Arrow arrays become columns in one way, whatever source they come from. No value makes it fail. The
 label (E2) refers to PROOFS-reading.md.
@@ -29,7 +32,9 @@ STRANGE = object()
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """Values of a chunk: one a row, or the distinct ones and which of them each row has.
+    """Values of a chunk of rows.
+
+    One value for each row, or the distinct values and which of them each row has.
 
     Attributes:
         data: a numpy array of Booleans, integers, floats or datetime64, or a list of Python values,
@@ -48,7 +53,10 @@ class Column:
     zoned: bool = False
 
     def rows(self, encoded: IntArray, missing: int) -> IntArray:
-        """Return what each row is encoded as, given what each value of ``data`` and a null are encoded as; ``encoded`` is overwritten.
+        """Return the encoded value of every row.
+
+        Each row gets what its value of ``data``, or a null, is encoded as. ``encoded`` is
+        overwritten.
 
         >>> Column(["a", "b"], index=np.array([1, 1, -1, 0])).rows(np.array([5, 7]), 0).tolist()
         [7, 7, 0, 5]
@@ -329,7 +337,9 @@ def value_type(arrow_type: Any) -> Any:
 
 
 def to_column(array: Any) -> Column:
-    """Take an Arrow array as it is: numbers and times from their own buffers, all else by its distinct values.
+    """Return an Arrow array as a column.
+
+    Numbers and times keep their own buffers; other types are read by their distinct values.
 
     A value of a type without a rule is ``STRANGE``; the least int64 as a time stamp is a null, as
     numpy and pandas have it.
@@ -392,7 +402,9 @@ def to_column(array: Any) -> Column:
 
 
 def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
-    """Return the column of dates or times that are sent as whole numbers: days, or parts of a second, since 1970.
+    """Return the column of dates or times that are sent as whole numbers.
+
+    They are days, or parts of a second, since 1970.
 
     >>> since_1970(pa.array([1]), "D").data.tolist()
     [datetime.date(1970, 1, 2)]
@@ -407,7 +419,10 @@ def since_1970(array: Any, unit: str, *, zoned: bool = False) -> Column:
 def chunk_batches(
     batches: Iterable[Any], wanted: Sequence[tuple[str | int, Callable[[Any], Column]]]
 ) -> Chunks[Column]:
-    """Cut Arrow batches into chunks of columns, each given by its name or position in a batch and what makes a column of its array.
+    """Split Arrow batches into chunks of columns.
+
+    Each column is given by its name or position in a batch and the function that makes a column
+    of its array.
 
     >>> batches = pa.table({"a": [1, 2]}).to_batches()
     >>> [(rows, a.data.tolist()) for rows, (a,), _ in chunk_batches(batches, [("a", to_column)])]
@@ -420,7 +435,9 @@ def chunk_batches(
 
 
 def unsupported_column(missing: Any) -> Column:
-    """Return the column of a type that no rule reads: all that is known of its rows is which are null.
+    """Return the column of a type that no rule reads.
+
+    Only which rows are null is known of it.
 
     >>> unsupported_column(pa.array([True, False])).index.tolist()
     [-1, 0]

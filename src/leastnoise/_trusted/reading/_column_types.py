@@ -85,7 +85,9 @@ _NAMED: dict[str, Holds] = {
 
 
 def held_by_names(kinds: Iterable[tuple[str, str]]) -> dict[str, Holds]:
-    """Return what the columns of a database hold, by the names of their types, where that is known.
+    """Return what the columns of a database hold, by the names of their types.
+
+    Columns of unknown types are left out.
 
     >>> held_by_names([("a", "DECIMAL(9,2)"), ("b", "timestamp with time zone"), ("c", "INTEGER[]")])
     {'a': 'numbers', 'b': 'time stamps'}

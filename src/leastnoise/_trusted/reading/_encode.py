@@ -123,7 +123,10 @@ def _categorical(rule: Rule, table: Forms) -> Encoder:
 
 
 def _placed(rule: Rule, numbers: Array, strange: BoolArray, missing: BoolArray) -> IntArray:
-    """The cells of doubles, or of seconds. Bounds stay below 2^53, so an integer that is read as a double moves across none of them."""
+    """Return the cells of doubles, or of seconds.
+
+    Bounds stay below 2^53, so an integer that is read as a double crosses none of them.
+    """
     table = rule.table
     if isinstance(table, Cuts):
         cells = table.cells[np.searchsorted(table.at, numbers, side="right")]
@@ -207,7 +210,10 @@ def _numeric(
     reading: Reading,
     of_others: Encoder | None = None,
 ) -> Encoder:
-    """Encode by number: arrays at once, others one at a time or with ``of_others``."""
+    """Return an encoder of numbers.
+
+    It takes arrays at once, and other values one at a time or with ``of_others``.
+    """
     read = number_reader(reading)
     nulls = null_numbers(reading)
 

@@ -1,4 +1,6 @@
-"""Counting in an engine: it encodes, bounds contributions and counts, and only counts of cells come back (E7 of PROOFS-reading.md).
+"""Count in an engine (E7 of PROOFS-reading.md).
+
+The engine encodes, bounds contributions and counts; only counts of cells come back.
 
 An adapter gives an `Engine`: what its columns hold, and a way to run queries on one snapshot. The
 SQL is the same for all of them.
@@ -130,7 +132,9 @@ class Engine:
         return tables, self._usage(wish, entropy_bytes) if wish.usage else None
 
     def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
-        """Count the units that have each key of the one attribute wished for, whose categories are not known yet.
+        """Count the units that have each key of the requested attribute.
+
+        Its categories are not known yet.
 
         None if the engine cannot do it by its SQL, which depends on public facts alone; an
         `InputError` where it fails.
@@ -160,7 +164,9 @@ class Engine:
         theirs: Sequence[str],
         reading: Reading = READ_AS_IT_IS,
     ) -> "Engine | None":
-        """Return an engine in which rows have the columns of their partner in a second table (E10).
+        """Return an engine whose rows have the columns of their partner (E10).
+
+        The partner is a row of a second table.
 
         They are joined on a column of each; columns but those wanted, of the first table and of the
         second, are not named in a query. None where one query cannot have both tables, or their
@@ -251,7 +257,9 @@ class Engine:
     def _bounded_rows(
         self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
     ) -> exp.Select | None:
-        """Return the query of the rows that count for their unit, also if the domain drops them.
+        """Return the query of the rows that count for their unit.
+
+        Rows that the domain drops are among them.
 
         For unknown categories it has those with a key. Its columns are the cell ``ci`` of each
         attribute i and the amount ``vi`` of each measure i. If ``flagged``, it has all rows of
@@ -327,7 +335,10 @@ class Engine:
         return self._bounded(rows, list(columns), wish, entropy_bytes, flagged=flagged)
 
     def _once(self, query: exp.Select) -> exp.Select:
-        """Return a query whose expressions are computed once a row, not again wherever they are named."""
+        """Return a query whose expressions are computed once a row.
+
+        Without it an engine may compute an expression wherever it is named.
+        """
         return query.offset(0) if self.merges else query
 
     def _bounded(
@@ -372,7 +383,9 @@ class Engine:
 
 
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
-    """Add a column ``wi`` for each count of units i: 1 for a row that stands for its unit in a cell, else 0 (E12).
+    """Add a column ``wi`` for each count of units i (E12).
+
+    It is 1 for a row that stands for its unit in a cell, else 0.
 
     The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
     first turn stands for it. Of these rows as many stay in each cell of ``max_per_cell`` as it
@@ -418,7 +431,10 @@ def _key(engine: Engine, name: str, reading: Reading) -> Expression | None:
 
 
 def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
-    """Return 1 where a measure has a value that is no number (in typed columns an infinity), else 0."""
+    """Return 1 where a measure has a value that is no number, else 0.
+
+    In typed columns that is an infinity.
+    """
     columns = {part.column for measure in wish.sums.values() for part in factor_measures(measure)}
     infinite = [values[column].is_infinite() for column in sorted(columns)]
     return sql(
@@ -430,7 +446,10 @@ def _unreadable(wish: CountRequest, values: Mapping[str, Value]) -> Expression:
 
 
 def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Select:
-    """Return the query for these columns, or for a constant if there are none, as a query must have a column."""
+    """Return the query for these columns.
+
+    Without columns it selects a constant, as a query must have a column.
+    """
     return exp.select(
         *[
             exp.alias_(it.copy(), name)
@@ -539,7 +558,10 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
 def _tables(
     answer: Any, cover: tuple[str, ...], wish: CountRequest
 ) -> Iterator[tuple[TableKey, IntArray]]:
-    """Yield the marginals of one set of attributes, from an answer that may have those of others too."""
+    """Yield the marginals of one set of attributes.
+
+    The answer may have the marginals of other sets too.
+    """
     import pyarrow as pa
 
     of_cover = np.ones(answer.num_rows, dtype=np.bool_)
@@ -588,7 +610,10 @@ class Type:
     arrow: str | None = None
 
     def sent(self, name: str) -> Expression:
-        """Return the expression that is sent for in place of a column of exactly this name."""
+        """Return the expression that is sent in place of a column.
+
+        It stands for a column of exactly this name.
+        """
         column = exp.column(exp.to_identifier(name, quoted=True))
         if self.selected is None:
             return column
@@ -646,7 +671,9 @@ def engine_source(
 
 
 def engine_field(name: str, type_name: str, kind: Type, *, required: bool) -> SchemaField:
-    """Return a column of an engine, from the name of its type and what becomes of it.
+    """Return a column of an engine, from the name of its type.
+
+    The type says what becomes of the column.
 
     An instant has no zone of its own in the schema of an engine.
     """

@@ -1,4 +1,6 @@
-"""Files: CSV, plain or compressed by gzip, from bytes to lines to fields (E1, E2); Parquet; and several files as one source.
+"""Read files: CSV, plain or compressed by gzip, and Parquet.
+
+CSV goes from bytes to lines to fields (E1, E2). Several files are one source.
 
 1. A line ends with LF. One CR before the LF belongs to the end; any other CR is a byte like others.
   What follows the last LF is a line if
@@ -159,7 +161,9 @@ def split_line(line: bytes, delimiter: bytes, most: int = LONGEST) -> list[bytes
 
 
 def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
-    r"""Return why a line, without its LF, is no record of so many fields; None for a record.
+    r"""Return why a line is no record; None for a record.
+
+    The line has no LF, and a record has a given number of fields.
 
     >>> line_fault(b"F,3,", b",", 2), line_fault(b'F,"x"y', b",", 2), line_fault(b'F,"x', b",", 2)
     ('it has 3 fields, and the header has 2', 'text stands behind a closing quote', 'a quote does not close')
@@ -182,7 +186,9 @@ def line_fault(line: bytes, delimiter: bytes, width: int) -> str | None:
 def parse_lines(
     block: bytes, delimiter: bytes, width: int, wanted: Sequence[int]
 ) -> tuple[int, Bytes, list[tuple[IntArray, IntArray]]]:
-    r"""Cut a block of lines, each with its LF and of ``width`` fields, into the columns wanted, from 0.
+    r"""Parse a block of lines into the requested columns, counted from 0.
+
+    Each line has its LF and ``width`` fields.
 
     Returns:
         The number of records, the bytes that their fields are in, and for each field wanted where
@@ -242,7 +248,9 @@ def parse_lines(
 
 
 def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Iterator[Made]:
-    """Apply a function without memory to each item, in threads, and yield the results in order.
+    """Apply a function to each item in threads; yield results in order.
+
+    The function must have no memory.
 
     A few items are computed ahead; the caller's thread takes them one by one.
 
@@ -264,7 +272,9 @@ def parallel_map(function: Callable[[Item], Made], items: Iterable[Item]) -> Ite
 
 
 def to_texts(text: Bytes, begins: IntArray, ends: IntArray) -> Column:
-    r"""Return the column of fields, given by where they begin and end in a text with `WORD` further bytes at its end.
+    r"""Return the column of fields of a text.
+
+    Fields are given by where they begin and end in a text with `WORD` further bytes at its end.
 
     >>> column = to_texts(np.frombuffer(b"F,M,F" + bytes(WORD), dtype=np.uint8), np.array([0, 2, 4]), np.array([1, 3, 5]))
     >>> column.data, column.index.tolist()
@@ -352,7 +362,10 @@ def _delimiter_of(header: str, path: Path) -> str:
 
 
 def _names_in(header: str, delimiter: str, what: str) -> list[str]:
-    """Cut a header into the names of columns, or say by an `InputError` why it is none."""
+    """Parse a header into the names of columns.
+
+    An `InputError` says why a text is no header.
+    """
     fields = split_line(header.encode(), delimiter.encode())
     reason = ""
     if any(ord(character) < 32 and character not in {"\t", delimiter} for character in header):
@@ -582,7 +595,9 @@ def _common_field(first: SchemaField, other: SchemaField) -> SchemaField:
 
 
 def folder_values(below: Path) -> dict[str, str | None]:
-    """Return the columns that the folders of a file give its rows, by names such as ``year=2024``.
+    """Return the columns that the folders of a file give its rows.
+
+    Folders have names such as ``year=2024``.
 
     Args:
         below: the file's path, from the path of the source on.

@@ -1,4 +1,8 @@
-"""Tables of other libraries: data frames of pandas, Polars, PyArrow and Ibis through narwhals, which imports none; relations of DuckDB."""
+"""Read tables of other libraries.
+
+Data frames of pandas, Polars, PyArrow and Ibis are read through narwhals, which imports none of
+them; relations of DuckDB are read by DuckDB.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -63,7 +67,9 @@ _ARROW = {
 
 
 def open_frame(frame: Any) -> Source | None:
-    """Open a data frame, eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals; only its schema is read.
+    """Open a data frame; only its schema is read.
+
+    It may be eager or lazy, of pandas, Polars, PyArrow, Ibis or narwhals.
 
     None if this is not a frame that narwhals knows; an `InputError` if a column name is there
     twice.
@@ -128,7 +134,10 @@ def _native_dtype(series: Any) -> Any:
 
 
 def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
-    """Return a column of a data frame, of a type as narwhals and as its own library have it."""
+    """Return a column of a data frame, by its types.
+
+    The types are those of narwhals and of its own library.
+    """
     import pyarrow as pa
 
     zone = None
@@ -175,7 +184,10 @@ def _held(kinds: Mapping[str, Any]) -> dict[str, Holds]:
 
 
 def _is_unreadable(kind: Any) -> bool:
-    """Return whether no value of a type of pandas has a form: complex numbers, durations, shapes."""
+    """Return whether no value of a pandas type can be read.
+
+    Such types are complex numbers, durations and shapes.
+    """
     name = type(kind).__name__
     if name == "CategoricalDtype":
         return kind.categories is not None and _is_unreadable(kind.categories.dtype)
@@ -228,7 +240,10 @@ def _column(series: Any) -> Column:
 
 
 def _has_intervals(kind: Any) -> bool:
-    """Return whether a type is one of pandas for periods or intervals, or for categories of these."""
+    """Return whether a pandas type has periods or intervals.
+
+    Categories of these count too.
+    """
     if type(kind).__name__ == "CategoricalDtype":
         return _has_intervals(kind.categories.dtype)
     return type(kind).__name__ in {"PeriodDtype", "IntervalDtype"}

@@ -1,4 +1,7 @@
-"""Names and places of data, by which their ledger is chosen, and the unit that a second table needs. Nothing is read."""
+"""Names and places of data, by which their ledger is chosen.
+
+Also the unit that a second table needs. Nothing is read.
+"""
 
 import glob
 from pathlib import Path
@@ -16,7 +19,9 @@ from leastnoise._trusted.reading._locations import (
 
 
 def source_location(source: Any) -> Any:
-    """Return the absolute path of files, with their layout if one was given, as plain values; None for any other source.
+    """Return the absolute path of files, as plain values.
+
+    With their layout if one was given; None for any other source.
 
     >>> source_location("/data/people.csv"), source_location({"age": [1]})
     ('/data/people.csv', None)
@@ -54,7 +59,9 @@ def dataset_name(source: Any) -> str | None:
 
 
 def ledger_beside(source: Any) -> Path:
-    """Return the usual file of the ledger: beside a file or folder, where a pattern begins, or for a table in the working folder.
+    """Return the default file of the ledger.
+
+    It is beside a file or folder, where a pattern begins, or for a table in the working folder.
 
     >>> ledger_beside("/data/people.csv").as_posix(), ledger_beside("/data/visits/*.csv").as_posix()
     ('/data/people.ledger', '/data/visits/visits.ledger')
@@ -85,7 +92,9 @@ def join_facts(source: Any) -> dict[str, Any]:
 
 
 def protected_tables(source: Any) -> tuple[Any, ...]:
-    """Return the tables whose rows are protected: the one table, or both tables of a join, without a public one.
+    """Return the tables whose rows are protected.
+
+    They are the one table, or both tables of a join, without a public one.
 
     >>> protected_tables("visits.csv"), protected_tables(ln.Joined("visits.csv", "patients.csv", on="patient_id"))
     (('visits.csv',), ('visits.csv', 'patients.csv'))
@@ -107,7 +116,9 @@ def _folder_of_pattern(path: Path) -> Path | None:
 def check_unit(
     joined: Joined, unit_column: str | None, unit_reading: Reading = READ_AS_IT_IS
 ) -> None:
-    """Refuse a unit that rows of a second table, which is not public, need not belong to.
+    """Refuse a unit that rows of a second table need not belong to.
+
+    A public second table is not checked.
 
     >>> check_unit(ln.Joined("visits.csv", "patients.csv", on="patient_id"), None)
     Traceback (most recent call last):

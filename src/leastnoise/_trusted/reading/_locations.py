@@ -1,4 +1,7 @@
-"""Where data are, as users say it: files that a path means, layouts of CSV files, tables of databases, joins; and messages about them.
+"""Where data are, as users state it.
+
+Files that a path means, layouts of CSV files, tables of databases, joins, and the messages about
+them.
 
 Nothing of a file is read. Not trusted: what a layout, a join or a name must be for a release to be
 private is checked where it is used, and so is whether files are below their path, of the kind that
@@ -281,7 +284,7 @@ class DatabaseTable:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Joined:
-    """A table with the columns of a second one beside its own: visits with their patients.
+    """A table with the columns of a second one, as visits with patients.
 
     Each row of the first table has the columns of its partner: the one row of the second table with
     the same key. Where there is none, or several, those columns are null, so that the attributes'
@@ -403,7 +406,10 @@ def source_from_location(recorded: Any, moved: Any = None) -> Any:
 
 
 def _the_same(first: Any, second: Any) -> bool:
-    """Return whether two tables are known to be the same, however their paths are written."""
+    """Return whether two tables are known to be the same.
+
+    Their paths may be written differently.
+    """
     paths = [table.path if isinstance(table, CSV) else table for table in (first, second)]
     if all(isinstance(path, (str, Path)) for path in paths):
         first, second = (Path(path).expanduser().resolve() for path in paths)
@@ -493,7 +499,7 @@ _NAMES_MAY_FOLLOW = (
 
 
 def no_column(what: str, names: Sequence[str], name: str, *, in_header: bool = False) -> str:
-    """Return the message about a column that is not there, or is there more than once.
+    """Return the message about a column that is missing or there twice.
 
     Args:
         what: how messages call the source.

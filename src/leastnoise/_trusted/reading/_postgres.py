@@ -1,4 +1,8 @@
-"""Tables of PostgreSQL: counted by the server, or read over Arrow through ADBC; all queries of a table see one snapshot of it."""
+"""Read tables of PostgreSQL.
+
+They are counted by the server, or read over Arrow through ADBC. All queries of a table see one
+snapshot of it.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping

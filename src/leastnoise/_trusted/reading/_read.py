@@ -1,4 +1,6 @@
-"""Reading a source into a table of encoded rows, row by row, or of keys that nobody could list (E4, E5, E9 of PROOFS-reading.md).
+"""Read a source into a table of encoded rows, or of keys.
+
+Row by row, or as keys that nobody could list (E4, E5, E9 of PROOFS-reading.md).
 
 Rows may have the columns of their partner in a second table beside their own (E10).
 """
@@ -764,5 +766,5 @@ class PartnerRows:
         return self._row[self._find(keys)]
 
     def beside(self, partner: IntArray) -> list[IntArray]:
-        """What the wanted columns of partners were encoded as, and what a null is where there is none."""
+        """Return the encoded columns of partners, and of null without one."""
         return [column[np.maximum(partner, -1)] for column in self._columns]

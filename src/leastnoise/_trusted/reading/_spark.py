@@ -1,4 +1,7 @@
-"""Data frames of Spark, on the session they belong to: counted by its executors, or collected over Arrow, a partition at a time."""
+"""Read data frames of Spark, on the session they belong to.
+
+They are counted by its executors, or collected over Arrow, a partition at a time.
+"""
 
 import uuid
 import warnings
@@ -117,7 +120,10 @@ def _batches(frame: Any) -> Iterator[Any]:
 
 
 def _type(kind: str) -> Type:
-    """What becomes of a type, by its name. Text with a collation of its own has another type."""
+    """Return what becomes of a type, by its name.
+
+    Text with a collation of its own has another type.
+    """
     if kind in _TYPES:
         return _TYPES[kind]
     if kind.startswith("decimal("):

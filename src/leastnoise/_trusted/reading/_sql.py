@@ -1,4 +1,6 @@
-"""The tables of rules as SQL: expressions of one row's values, in which no value can make a query fail (E7).
+"""Write the tables of rules as SQL (E7).
+
+They are expressions of one row's values, in which no value can make a query fail.
 
 Closed by default: whatever has no expression here (a type of column, a long table, an unusual text)
 is None, and its rows are read instead. Expressions are trees of sqlglot, which writes and quotes
@@ -58,7 +60,9 @@ _READING = {"column", "nulls", "decimal", "thousands", "currency", "trim", "igno
 
 
 def sql(written: str, **parts: Any) -> Expression:
-    """Return an expression that is written as text, in which ``:name`` stands for a part.
+    """Return an expression that is written as text.
+
+    In it ``:name`` stands for a part.
 
     Args:
         written: SQL that all engines share.
@@ -92,7 +96,9 @@ def _parsed(written: str) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A column as an engine sees it: what it holds, and the expression of its value.
+    """A column as an engine sees it.
+
+    It has what the column holds, and the expression of its value.
 
     Attributes:
         held: what it holds.
@@ -103,7 +109,10 @@ class Value:
     it: Expression
 
     def is_missing(self, nulls: Iterable[float] = ()) -> Expression:
-        """Whether it is null by the rule (also a NaN, an empty text, and the least number as a time), or one of these numbers."""
+        """Return whether a value is null by the rule, or one of some numbers.
+
+        A NaN, an empty text and the least number as a time are null too.
+        """
         also = {
             "double": exp.cast(exp.Literal.string("NaN"), "DOUBLE"),
             "text": "",
@@ -154,7 +163,9 @@ class Value:
 
 
 def prepared(rule: Rule, value: Value) -> Value | None:
-    """Return the value that the expression of a cell names, often many times, so that a query computes it first; None if rows must be read.
+    """Return the value that the expression of a cell uses.
+
+    It is used often, so a query computes it first. None if rows must be read.
 
     A text is compared as it stands: one whose blanks or capitals are to be left out of account is
     read.
@@ -192,7 +203,9 @@ def prepared(rule: Rule, value: Value) -> Value | None:
 def cell_of(
     rule: Rule, value: Value, sound: Callable[[Expression], Expression] | None = None
 ) -> Expression | None:
-    """Return the cell of an attribute as a 64-bit integer, ``DROP`` where the row is to be dropped; None if rows must be read.
+    """Return the expression of the cell of an attribute.
+
+    It is a 64-bit integer, ``DROP`` where the row is dropped. None if rows must be read.
 
     For unknown categories it is the key that a value is, null where it is none; there ``sound``
     says whether a text of the engine has no NUL and is UTF-8, None if every text is so.
@@ -280,7 +293,10 @@ def _case(it: Expression, pairs: Any, otherwise: Expression) -> Expression:
 
 
 def _without_zeros(table: Forms, it: Expression, outside: int) -> Expression:
-    """Text made of a whole number, a point and zeros: without its zeros it ends with the point, and with them in a zero."""
+    """Return text of a whole number, a point and zeros without its zeros.
+
+    Without its zeros it ends with the point, and with them in a zero.
+    """
     again = [(f"{form}.", cell) for form, cell in table.wholes.items()]
     again += [("-0.", table.wholes["0"])] if "0" in table.wholes else []
     if not again:
@@ -316,7 +332,7 @@ def _key(
 
 
 def rounded(it: Expression) -> Expression:
-    """Round a double below 2^53 to the nearest whole number, ties to the even one."""
+    """Round a double below 2^53 to a whole number, ties to the even one."""
     floor = sql("CAST(FLOOR(:it) AS BIGINT)", it=it)
     rest = sql(":it - CAST(:floor AS DOUBLE)", it=it, floor=floor)
     up = sql(
@@ -382,7 +398,10 @@ def _stepped(rule: Rule, table: Steps, number: Value) -> Expression:
 
 
 def _searched(it: Expression, at: Sequence[int | float], values: Sequence[int]) -> Expression:
-    """Return ``values[k]`` where k is the number of thresholds at or below a number, found by bisection."""
+    """Return ``values[k]``, by bisection.
+
+    k is the number of thresholds at or below a number.
+    """
     if not at:
         return _part(values[0])
     middle = len(at) // 2
@@ -494,7 +513,10 @@ def amount_of(measure: Measure, value: Value) -> Expression | None:
 
 
 def clipped(it: Expression, low: float, high: float) -> Expression:
-    """Clip a number that is not null, by CASE, of which engines promise that branches that do not apply are not computed."""
+    """Clip a number that is not null, by CASE.
+
+    Engines promise that branches of CASE that do not apply are not computed.
+    """
     return sql(
         "CASE WHEN :it < :low THEN :low WHEN :it > :high THEN :high ELSE :it END",
         it=it,

@@ -1,4 +1,7 @@
-"""What one value is, by the rule written in `leastnoise._domain`: null, number, text, time. Nothing here raises because of a value (E5)."""
+"""Interpret one value by the rule of its attribute.
+
+A value is a null, a number, a text or a time. Nothing here raises because of a value (E5).
+"""
 
 import bisect
 import datetime as dt
@@ -52,7 +55,9 @@ Else = TypeVar("Else")
 def unless_it_raises(
     otherwise: Else,
 ) -> Callable[[Callable[Given, Read]], Callable[Given, Read | Else]]:
-    """Make a function of a private value return something else where the value makes it raise (E5).
+    """Return a function that does not raise because of a value (E5).
+
+    It returns something else where the value makes the given function raise.
 
     Args:
         otherwise: what it gives then.
@@ -97,7 +102,9 @@ def is_null(value: object) -> bool:
 
 @unless_it_raises(None)
 def number(value: object) -> float | None:
-    """Read a value that is no text as a number: its double, NaN for a null, None for no number.
+    """Read a value that is no text as a number.
+
+    Its double, NaN for a null, None for no number.
 
     A float32 becomes the double of the decimal that it prints as; a number beyond all doubles
     becomes an infinity, and an infinity is no number.
@@ -121,7 +128,9 @@ def number(value: object) -> float | None:
 
 
 def is_spelled_null(form: str, reading: Reading) -> bool:
-    """Whether a text, as its reading compares it, is a null or one of the spellings of it.
+    """Return whether a text is a null or a spelling of it.
+
+    The text is as its reading compares it.
 
     >>> is_spelled_null("NA", Reading(nulls=["NA"])), is_spelled_null("na", Reading(nulls=["NA"]))
     (True, False)
@@ -142,7 +151,9 @@ def null_numbers(reading: Reading) -> FloatArray:
 
 
 def text_number(reading: Reading) -> Callable[[str], float | None]:
-    """Make the function that reads a text as a number: NaN for ``nan``, None for no number.
+    """Return the function that reads a text as a number.
+
+    It gives NaN for ``nan``, and None for no number.
 
     The forms are those of the table in docs/spec.md. They are the same under every reading; the
     reading adds its decimal mark, its mark of thousands and its currency signs.
@@ -285,7 +296,9 @@ def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
 
 
 def stamp_text(iso: str) -> str:
-    """Bring an ISO time stamp to the form of the rule: a space, no zeros after the fraction, midnight left out.
+    """Return an ISO time stamp in the form of the rule.
+
+    A space, no zeros after the fraction, midnight left out.
 
     >>> stamp_text("2024-05-01T00:00:00.000000"), stamp_text("2024-05-01T12:30:00.500000"), stamp_text("2024-05-01T12:30")
     ('2024-05-01', '2024-05-01 12:30:00.5', '2024-05-01 12:30:00')
@@ -318,7 +331,9 @@ def without_zeros(form: str) -> str | None:
 def changes_of_clock(
     zone: str, start: int, end: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the seconds of UTC, between two, at which a clock's offset changes, and all offsets in order; None for over 101 years.
+    """Return when the offset of a clock changes, and its offsets.
+
+    The changes are seconds of UTC between two, the offsets in order; None for over 101 years.
 
     It is looked at every hour, and no clock changes there and back within one.
 
@@ -366,7 +381,9 @@ def stamps(data: Any) -> IntArray | None:
 
 
 def time_reader(clocked: Clocked, reading: Reading) -> Callable[[object], tuple[int, bool] | None]:
-    """Make the function that reads a value as a time: texts by a pattern, numbers as they count.
+    """Return the function that reads a value as a time.
+
+    Texts are read by a pattern, numbers as they count.
 
     It gives seconds since 1970, and whether these are of UTC, not of the attribute's own clock;
     None for a null. Where a value says nothing, the seconds are beyond all days.
