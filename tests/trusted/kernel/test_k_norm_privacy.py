@@ -18,7 +18,7 @@ from leastnoise._trusted.accounting import (
     PureCost,
     PureDP,
 )
-from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
 from leastnoise._trusted.kernel._periods import check_along
 from leastnoise._trusted.linop import Identity, Prefix
@@ -211,3 +211,17 @@ def test_a_resumed_series_repeats_the_drawn_group(tmp_path):
     again = Series.resumed(one_step(plan), None, ledger, receipt).measure(plan)
     for first, second in zip(observed.values, again.values, strict=True):
         assert first.tolist() == second.tolist()
+
+
+def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = tuple(
+        Block((Factor((name,), Identity(2)),), Fraction(1), k_norm_group=0) for name in ("a", "c")
+    )
+    measurements = Measurements(
+        domain=DOMAIN, privacy=PURE, noise=Noise.DISCRETE_LAPLACE, blocks=blocks
+    )
+    table = Table(DOMAIN, {"a": [0, 1], "c": [0, 1], "b": [0, 0]}, {"pay": [0, 0]})
+    exact = [(0, np.array([1, 1])), (1, np.array([1, 0]))]
+    monkeypatch.setattr(_measure, "exact_answers", lambda *_: iter(exact))
+    with pytest.raises(InternalError, match="must count the same rows"):
+        _measure.draw(measurements, table, SeededEntropy(1))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from leastnoise._trusted.accounting import Cost, Noise, Privacy, covers
-from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check import InputError, InternalError, refuse
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
 from leastnoise._trusted.kernel._count import count
@@ -117,6 +117,10 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
     _add_noise(measurements, pending, kinds, values, entropy)
     for group in measurements.k_norm_groups().values():
         scale = measurements.blocks[group[0]].scale
+        if len({int(tables[index].sum()) for index in group}) > 1:
+            raise InternalError(
+                "tables that share K-norm noise must count the same rows; please report this."
+            )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
         for index, drawn in zip(group, noise, strict=True):
             values[index] = narrow(tables[index] + drawn)
