@@ -28,6 +28,7 @@ from leastnoise._trusted.accounting import (
     gaussian_is_private,
     keys_are_private,
     rho_of,
+    search_budget,
     zcdp_delta,
 )
 from leastnoise._trusted.check import (
@@ -305,14 +306,7 @@ def key_rule(privacy: Privacy) -> KeyRule:
 
     Compares Laplace and Gaussian noise; `keys_are_private` is true of the rule.
     """
-    budget = privacy.budget
-    if not isinstance(budget, ApproxDP):
-        raise refuse(
-            "the budget of a search for keys",
-            budget,
-            "ApproxDP(epsilon, delta)",
-            "A key that one person has gets out by chance.",
-        )
+    budget = search_budget(privacy)
     laplace = KeyRule(
         noise=Noise.DISCRETE_LAPLACE, scale=_short(privacy.distance / budget.epsilon), threshold=2
     )

@@ -555,7 +555,7 @@ class Decimals(Kind):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Unknown(Kind):
-    """A column of categories that nobody can list beforehand.
+    """A column of categories that cannot be listed beforehand.
 
     `leastnoise.find_categories` finds those that many people have.
 

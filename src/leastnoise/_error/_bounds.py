@@ -183,7 +183,7 @@ def _product_norm(product: Product, worth: Worth, norm: Callable[[Operator], flo
 def _norms_with_levels(
     products: Sequence[Product], worth: Worth, *, total: bool, weighted: bool
 ) -> tuple[dict[Names, float], list[_TableNorms]]:
-    """Return the norms of shared spaces, and those of all other tables.
+    """Return the norms of shared spaces and of all other tables.
 
     Level tables share spaces.
     """

@@ -87,7 +87,7 @@ def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
 def block_variance(plan: Measurements, block: Block) -> float:
     """Return the noise variance of a row of weight 1 of a block.
 
-    That of a row of weight w is this over w^2. At least 1e-9, which is more than that of noise
+    For a row of weight w divide it by w^2. At least 1e-9, which is more than the variance of noise
     that is never there.
     """
     # Exact where all rows have one weight. Else for Laplace noise it is 2 b^2, above the exact one

@@ -156,7 +156,7 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
 
 def _law(sizes: Sequence[int], scale: float, most: int) -> FloatArray:
     """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
-    # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are those of
+    # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
     grids = _log_grids(tuple(sorted(set(sizes))), most)
     steps = np.arange(most + 1.0)
@@ -201,7 +201,7 @@ def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
 # P and Q for quantiles; fewer where tables are long
 _FINE = 512
 _FINE_CELLS = 2**18
-_LEAST_STD = 10.0  # of a cell on a coarser grid than that of the noise
+_LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 
 
 @lru_cache(maxsize=64)
@@ -262,7 +262,7 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
 def measured_multiplier(plan: Measurements, level: float) -> float:
     """Return the half width of an interval in standard errors, for what a plan measures.
 
-    Where all noise is K-norm noise it is the larger of the normal quantile and that of a cell:
+    Where all noise is K-norm noise it is the larger of the quantiles of the normal and of a cell:
     totals and differences of cells have shorter tails. To cover small noise, add half a step.
     """
     general = interval_multiplier(plan.noise, level)

@@ -83,7 +83,7 @@ _WAYS = (
     0.9,
 )  # parts of the way from least squares to the model that are tried
 _REDRAWN = 100
-# public counts are fitted as if they had this part of the noise, with at most so many attributes
+# public counts are fitted as if they had this part of the noise; tables of at most this number of attributes
 _MET = 0.25
 _FITTED = 2
 # where errors are spread over cells, each counts as at least this part of the average cell

@@ -57,7 +57,7 @@ from leastnoise._trusted.linop import AllRanges, Dense, DiagonalAndRows, Nested,
 from leastnoise._trusted.measurements import Factor
 
 _FINEST = 18.0  # cells from bump to bump of the finest layer
-# distance of bumps over that of the layer below, of cells and of blocks
+# distance of bumps over the distance in the layer below, for cells and for blocks
 _COARSER = 15.0
 _COARSER_ABOVE = 8.0
 _MOST_BLOCKS = 1024

@@ -47,7 +47,7 @@ _ROUNDING = 2.0**-50  # relative rounding error of a sum of squares
 # logarithm of the least weight over the largest: with a smaller weight of the cells the error is
 # lost in rounding
 _LEAST = -6.0
-# after common steps the best chains of each length are descended from, by so many steps
+# after common steps the best chains of each length start further descents, of this number of steps
 _BEST_CHAINS = 12
 _DESCENT_STEPS = 20
 _WEIGHT_BITS = 20  # of row weights

@@ -288,7 +288,7 @@ class _ResultsSoFar:
     Attributes:
         least: the least total squared error for each kind of noise.
         proved: the largest lower bound for each kind of noise.
-        contained: planners whose strategies are among those of one that was tried, and its name.
+        contained: planners that another planner covers, and the name of that planner.
     """
 
     def __init__(self, noises: Sequence[Noise]) -> None:

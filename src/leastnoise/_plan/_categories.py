@@ -1,4 +1,4 @@
-"""The plan of a search for categories that nobody can list beforehand."""
+"""The plan of a search for categories that cannot be listed beforehand."""
 
 import hashlib
 import json
@@ -113,7 +113,7 @@ class CategoryPlan:
 
 
 def is_category_plan(text: str) -> bool:
-    """Whether the text of a plan is that of a search for categories."""
+    """Return whether the text of a plan describes a search for categories."""
     return text.startswith('{"search":')
 
 
@@ -143,7 +143,7 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
     Public, without data, and with the number of people that a category needs to be found.
 
     Args:
-        attribute: its name, and that of its column unless its reading names another.
+        attribute: its name, which also names its column unless its reading names another.
         kind: how many categories are kept at most, and how values are read.
         budget: an ApproxDP, all of which the search costs; or a Privacy with one, which says the
             unit and the neighbours. A unit counts in at most ``max_rows`` categories, once in each.
@@ -179,5 +179,5 @@ def plan_categories(attribute: str, kind: Unknown, budget: Budget | Privacy) -> 
             "ApproxDP(epsilon, delta)",
             advice,
         )
-    plain = replace(privacy, max_per_cell=None)  # whatever is bounded in other cells
+    plain = replace(privacy, max_per_cell=None)  # the bound is about other cells
     return CategoryPlan(attribute=attribute, kind=kind, privacy=plain, rule=key_rule(plain))

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar
 
 from leastnoise._domain import Domain, known_keys
-from leastnoise._plan._frozen import frozen
+from leastnoise._plan._frozen import freeze
 from leastnoise._trusted.accounting import (
     Budget,
     Cost,
@@ -157,7 +157,7 @@ class AdaptiveDetails:
     reference: ReferencePlan | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "borders", frozen(self.borders))
+        object.__setattr__(self, "borders", freeze(self.borders))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON value, without facts that do not apply."""
@@ -291,7 +291,7 @@ class PlanDetails:
 
     def __post_init__(self) -> None:
         for name in ("ended_early", "high_errors", "impossible", "public"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            object.__setattr__(self, name, freeze(getattr(self, name)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON value, without facts that do not apply."""

@@ -32,15 +32,15 @@ class FrozenDict(dict[str, Any]):
         return FrozenDict, (dict(self),)
 
 
-def frozen(value: Any) -> Any:
+def freeze(value: Any) -> Any:
     """Return a copy of a JSON value that cannot be changed at any depth.
 
     Frozen dictionaries, and tuples for lists.
     """
     if isinstance(value, Mapping):
-        return FrozenDict({key: frozen(entry) for key, entry in value.items()})
+        return FrozenDict({key: freeze(entry) for key, entry in value.items()})
     if isinstance(value, (list, tuple)):
         if {*map(type, value)} <= _PLAIN:  # a matrix has millions of entries
             return tuple(value)
-        return tuple(frozen(entry) for entry in value)
+        return tuple(freeze(entry) for entry in value)
     return value

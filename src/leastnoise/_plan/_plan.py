@@ -40,7 +40,7 @@ from leastnoise._workload import from_json as workload_from_json
 
 FORMAT = 1
 MOST_SHOWN = 20  # tables of a plan in a notebook
-_Given = TypeVar("_Given")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Plan:
 
         Notebooks show it: typical errors as bars, largest errors as ticks.
 
-        Tables of counts of rows where there are any, else those of the first measure, as measures
+        Tables of counts of rows where there are any, else tables of the first measure, as measures
         have units of their own.
 
         Raises:
@@ -233,7 +233,7 @@ class Plan:
         Raises:
             InputError: what is measured depends on the data.
         """
-        return self._given(self.measurements, "no measurements that are known beforehand")
+        return self._require(self.measurements, "no measurements that are known beforehand")
 
     def expected_error(self) -> Promise:
         """The expected error of the workload.
@@ -241,9 +241,9 @@ class Plan:
         Raises:
             InputError: the error depends on the data.
         """
-        return self._given(self.promise, "no expected error")
+        return self._require(self.promise, "no expected error")
 
-    def _given(self, value: "_Given | None", lacks: str) -> "_Given":
+    def _require(self, value: "_Value | None", lacks: str) -> "_Value":
         if value is None:
             raise InputError(
                 f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. "

@@ -2,7 +2,7 @@
 
 Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
 target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
-keeps plans, `_series.py` plans series. Strategies are those of `leastnoise._strategies`.
+keeps plans, `_series.py` plans series. Strategies come from `leastnoise._strategies`.
 """
 
 from leastnoise._planning._plan_cache import plan_from_file

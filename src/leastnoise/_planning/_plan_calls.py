@@ -157,7 +157,7 @@ def plan(
     Returns:
         The plan, from the user's cache folder where it was made before; see ``expected_error()``,
         ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
-        ``details.adaptive.reference`` has that of the best data-independent plan.
+        ``details.adaptive.reference`` summarises the best data-independent plan.
 
     Raises:
         InputError: something of the above cannot be used.

@@ -85,8 +85,8 @@ class Options:
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.
-        joined_on: the columns on which a `Joined` source is joined, that of the first table and
-            that of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
+        joined_on: the columns on which a `Joined` source is joined, first of the first table and
+            then of the second, so that statements may write its LEFT JOIN; empty: JOIN is refused.
         guard: a share such as "1/100" of the whole budget, of which the plan has the rest (see
             `leastnoise.plan`): it pays for noisy counts of rows read and used before the plan is
             paid, and stops the release where with confidence fewer than half are used.

@@ -574,7 +574,7 @@ class ReportContent:
         entries: the lines of the index file, one for each table.
         summaries: the summaries of the first tables.
         statements: the views of the SQL statements.
-        views: the views of the statistics, then those of the tables.
+        views: the views of the statistics, then of the tables.
     """
 
     entries: list[TableEntry]

@@ -32,7 +32,7 @@ def read_statement(workload: Workload, settings: SqlSettings, text: str) -> Stat
     """Read a text that holds one SQL statement, over the domain of a workload.
 
     Args:
-        workload: that of the plan.
+        workload: the plan's workload.
         settings: the unit, the current day and the join.
         text: the statement.
 

@@ -504,7 +504,7 @@ class LazySequence(Sequence[Item], Generic[Item]):
     _item_name: ClassVar[str]
     """The name of an item in messages."""
     library: str | None
-    """The library of the items' data frames: that of the data, if these were a data frame."""
+    """The library of the items' data frames; the library of the data if they were a data frame."""
 
     @abstractmethod
     def position(self, key: str) -> int:

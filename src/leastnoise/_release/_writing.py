@@ -607,7 +607,7 @@ def fill_draft(release: Release, draft: Draft) -> None:
     _write_measurements(release, draft.path / "measurements")
     with closing(
         write_answers(release, draft.path)
-    ) as written_tables:  # whatever happens, no thread writes into a draft that is removed
+    ) as written_tables:  # even after an error no thread writes into a draft that is removed
         content = collect_content(release, written_tables, catalogue(release.options.language))
     write_covariances(release, draft.path)
     page = render_report(release, content)

@@ -406,7 +406,7 @@ def release_series(
 
     Args:
         spec: a spec with ``[series]``, from `read_spec`.
-        source: the data, as for `release`; those of the spec are ``spec.data(spec.source)``.
+        source: the data, as for `release`; ``spec.data(spec.source)`` gives the data of a spec.
         out: the directory of the series; each period has one of its own in it.
         ledger: the file of the ledger, made if it does not exist; None for that of the spec.
         through: the last period to publish, such as ``"2026-03"``; None for the last one that is

@@ -132,7 +132,7 @@ _ENDS_LIKE_AN_ID = _words(
 _NUMBERED_PLACES = _words(
     "house room flight line page version floor period week day month quarter street building"
 )
-# Things whose `num` is an identifier; that of others, as of education, is a number.
+# Things whose `num` is an identifier; for others, such as education, it is a number.
 _NUMBERED_THINGS = _words(
     "prvdr provider vendor supplier account acct policy contract product item store"
 )

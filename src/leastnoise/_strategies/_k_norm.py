@@ -2,7 +2,7 @@
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:
-1.71 times for sixteen tables of three cells. Its errors are those of ``_k_norm`` in ``_error``.
+1.71 times for sixteen tables of three cells. ``_error._k_norm`` computes its errors.
 
 Tables of very different sizes do better apart. A group g with the squared error E_g at epsilon 1
 has E_g / epsilon_g^2 with a share epsilon_g of the budget, so the shares are in proportion to the
@@ -19,7 +19,7 @@ from leastnoise._error import approximate_variances
 from leastnoise._families import NotApplicable
 from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
 from leastnoise._trusted.linop import Identity
-from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, Block, Factor
+from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor
 from leastnoise._workload import Workload
 
 _MOST_CUTS = 24  # between sizes, at which groups may be parted
@@ -84,17 +84,22 @@ def _best_groups(sizes: Mapping[str, int], errors: Mapping[str, float]) -> list[
     for end in ends:
         for begin in [begin for begin in best if begin < end]:
             names = tuple(ordered[begin:end])
-            if len(names) > 1 and sum(sizes[name] for name in names) > MOST_K_NORM_CELLS:
+            if len(names) > 1 and not _can_share_noise([sizes[name] for name in names]):
                 continue
             roots = best[begin][0] + _group_error(names, sizes, errors) ** (1 / 3)
             if end not in best or roots < best[end][0]:
                 best[end] = roots, [*best[begin][1], names]
     if len(ordered) not in best:
         raise NotApplicable(
-            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, too many to draw their "
-            "noise together"
+            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, or over "
+            f"{MOST_K_NORM_TABLE} each, too many to draw their noise together"
         )
     return best[len(ordered)][1]
+
+
+def _can_share_noise(sizes: Sequence[int]) -> bool:
+    """Return whether the kernel draws K-norm noise for tables of these sizes."""
+    return sum(sizes) <= MOST_K_NORM_CELLS and max(sizes) <= MOST_K_NORM_TABLE
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
@@ -121,7 +126,7 @@ K_NORM = Planner(
     made_for="many small one-way tables under pure privacy",
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
-    limits=f"one-way tables, {MOST_K_NORM_CELLS} cells in a group",
+    limits=f"one-way tables; groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
     # Audits and statistics of a finished release do not know the law of its noise yet.
     automatic=False,
     seconds=_seconds,

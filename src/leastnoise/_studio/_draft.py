@@ -232,7 +232,7 @@ def _flag(value: object) -> bool:
     return value
 
 
-# The readers of the fields that can change: first those of the whole draft, then those of a row.
+# The readers of the fields that can change: first of the whole draft, then of a row.
 _READ: Mapping[str, Callable[[object], Any]] = {
     "size": _text,
     "delta": _text,

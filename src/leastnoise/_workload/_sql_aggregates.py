@@ -51,7 +51,7 @@ class Term:
         of: the measure.
         weight: the measure that weights it.
         boxes: the rows that it is about.
-        is_counted: whether its rows are counted by AVG; not those of ``1`` in ``amount + 1``,
+        is_counted: whether its rows are counted by AVG; not the rows of ``1`` in ``amount + 1``,
             which are counted already.
     """
 
@@ -150,7 +150,7 @@ class AggregateReader:
         ]
 
     def _within_where(self, boxes: Boxes) -> Boxes:
-        """Return the conditions of boxes in addition to that of WHERE."""
+        """Return the conditions of boxes in addition to WHERE."""
         conditions = overlap("WHERE", boxes, self._where)
         if len(self._where) > 1:
             return merge(self._columns.domain, conditions)
@@ -528,7 +528,7 @@ def _branch_conditions(case: Node) -> list[Node]:
 
 
 def case_results(case: Node) -> list[Node]:
-    """Return the results of a CASE in order, and last that of ELSE."""
+    """Return the results of a CASE in order, ELSE last."""
     from sqlglot import exp
 
     branches = case.args.get("ifs") or [case]

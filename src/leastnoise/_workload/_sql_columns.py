@@ -68,7 +68,7 @@ class ColumnReader:
         return fitting[0]
 
     def fitting_measures(self, column: Node) -> list[str]:
-        """Return the measures of that name, or else those of that column."""
+        """Return the measures with a name, or else the measures of that column."""
         name = column.name.lower()
         measures = {
             measure_name: measure
@@ -87,7 +87,7 @@ class ColumnReader:
         return bool(self._fitting_attributes(column.name))
 
     def is_source_column(self, name: str) -> bool:
-        """Return whether a name is that of an attribute, or of the column that it is read from."""
+        """Return whether a name means an attribute, or the column of an attribute."""
         attributes, _, columns = _column_names(self.domain)
         return any(entry[0].lower() == name.lower() for entry in (*attributes, *columns))
 

@@ -56,7 +56,7 @@ class FaultsError(InputError):
 def _position(node: Node) -> tuple[int, int]:
     """Return the line and the column where a part of a statement begins, from 1.
 
-    Of a part without a position it is that of the smallest part around it that has one.
+    A part without a position has the position of the smallest part around it.
     """
     while node is not None:
         positions = [

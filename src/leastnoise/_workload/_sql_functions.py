@@ -1,4 +1,4 @@
-"""Functions that DuckDB lacks, written as what DuckDB has.
+"""Functions that DuckDB lacks, written with functions of DuckDB.
 
 They are replaced in the syntax tree before anything reads it: TO_CHAR, TO_TIMESTAMP and TO_DATE
 with formats, WIDTH_BUCKET, and the current day, which the spec states.

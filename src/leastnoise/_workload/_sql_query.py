@@ -27,7 +27,7 @@ from leastnoise._workload._sql_statement import (
 from leastnoise._workload._sql_values import plain_value, released_database
 
 ReleasedColumns = Mapping[str, Array]
-"""The columns of a released table: those of answers and of the ends of their intervals."""
+"""The columns of a released table: answers, and the ends of their intervals."""
 
 
 def set_keys(selection: Selection, grouping: Sequence[int]) -> list[list[object]]:

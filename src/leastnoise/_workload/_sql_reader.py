@@ -557,7 +557,7 @@ def _merged(select: Node, inner: Node) -> Node:
     if not has_star:
         copy.set("expressions", _without_star(copy, inner))
     source = _from(inner).copy()
-    source.this.meta[_IS_SOURCE] = True  # whatever is called so in WITH
+    source.this.meta[_IS_SOURCE] = True  # even if WITH has a query of that name
     copy.set("from_", source)
     conditions = [query.args["where"].this for query in (inner, copy) if query.args.get("where")]
     if conditions:
@@ -567,7 +567,7 @@ def _merged(select: Node, inner: Node) -> Node:
 
 
 def _own_columns(select: Node) -> Iterator[Node]:
-    """Yield the columns of a SELECT, without those of its subqueries."""
+    """Yield the columns of a SELECT without its subqueries."""
     from sqlglot import exp
 
     pending = [

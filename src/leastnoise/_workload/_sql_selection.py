@@ -109,7 +109,7 @@ class SelectionReader:
     _aliases: dict[str, Node] = field(default_factory=dict)  # expressions of SELECT by name
     _failed: set[int] = field(default_factory=set)  # ids of nodes whose fault is collected
     _written_groups: list[Node] = field(default_factory=list)  # GROUP BY as it is written
-    _joint_groups: list[Node] = field(default_factory=list)  # those of several attributes
+    _joint_groups: list[Node] = field(default_factory=list)  # groups of several attributes
 
     def __post_init__(self) -> None:
         """Load sqlglot, which takes a while, only where SQL is read."""
@@ -137,7 +137,7 @@ class SelectionReader:
             columns = [replace(column, has_interval=False) for column in columns]
         if self.faults.messages:
             return Layer(query, columns)
-        if not self._answers:  # the groups are those of a table of counts
+        if not self._answers:  # a table of counts has the groups
             self._answers.append(Aggregate("COUNT(*)", "rows"))
         selection = Selection(
             domain=self.columns.domain,
@@ -247,7 +247,7 @@ class SelectionReader:
             if numbered is None or self._is_computed(numbered.unalias()):
                 raise refused(
                     f"GROUP BY {node.name}",
-                    "The number is that of a column of SELECT that is no aggregate and no constant",
+                    "Use the number of a column of SELECT that is neither an aggregate nor a constant",
                 )
             return self._group_indices(numbered.unalias(), numbered.alias, numbered)
         # As in DuckDB, a column takes precedence over an alias of the same name.
@@ -571,8 +571,8 @@ class SelectionReader:
                 if not key.name.isdecimal() or not 0 < int(key.name) <= count:
                     self.faults.add(
                         term,
-                        f"ORDER BY {key.sql('duckdb')} cannot be answered. The number is that of "
-                        "a column of SELECT.",
+                        f"ORDER BY {key.sql('duckdb')} cannot be answered. Use the number of a "
+                        "column of SELECT.",
                     )
                     continue
                 alias = self.select.expressions[int(key.name) - 1].alias

@@ -354,7 +354,7 @@ class Workload:
 
 
 def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Workload:
-    """Return the tables with values, units or rows as what they count."""
+    """Return the tables, counting values, units or rows."""
     sums = [name for name, kind in workload.domain.measures.items() if type(kind) is Measure]
     if one_of("count", count, ("rows", "units", *sums)) == "rows":
         return workload

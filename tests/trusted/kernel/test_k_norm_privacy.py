@@ -147,13 +147,26 @@ def test_a_grid_is_refused():
         )
 
 
-def test_groups_of_too_many_cells_are_refused():
-    domain = Domain(a=Integers(1, 1500), b=Integers(1, 1500))
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [(257, "cells of a table .* at most 256; got 257"), (256, "at most 1024; got 1280")],
+)
+def test_groups_of_too_many_cells_are_refused(size, message):
+    domain = Domain({name: Integers(1, size) for name in "abcde"}).as_complete()
     blocks = tuple(
-        Block((Factor((name,), Identity(1500)),), Fraction(1), k_norm_group=0) for name in "ab"
+        Block((Factor((name,), Identity(size)),), Fraction(1), k_norm_group=0) for name in "abcde"
     )
-    with pytest.raises(InputError, match="at most 2048"):
+    with pytest.raises(InputError, match=message):
         Measurements(domain=domain, privacy=PURE, noise=Noise.DISCRETE_LAPLACE, blocks=blocks)
+
+
+@pytest.mark.parametrize("names", ["a", "ab"])
+def test_cost_checks_the_blocks_of_a_group_again(names):
+    plan = measured(*(cells(name) for name in names))
+    (factor,) = plan.blocks[-1].factors
+    object.__setattr__(factor, "operator", Prefix(factor.operator.size))
+    with pytest.raises(InputError, match="a block with a k_norm_group"):
+        cost(plan)
 
 
 def test_series_of_periods_refuse_groups():
@@ -223,5 +236,5 @@ def test_group_tables_must_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) 
     table = Table(DOMAIN, {"a": [0, 1], "c": [0, 1], "b": [0, 0]}, {"pay": [0, 0]})
     exact = [(0, np.array([1, 1])), (1, np.array([1, 0]))]
     monkeypatch.setattr(_measure, "exact_answers", lambda *_: iter(exact))
-    with pytest.raises(InternalError, match="must count the same rows"):
+    with pytest.raises(InternalError, match="count different rows"):
         _measure.draw(measurements, table, SeededEntropy(1))

@@ -41,4 +41,4 @@ from leastnoise._trusted.accounting._json import (
     fraction_from_text,
     privacy_from_json,
 )
-from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private
+from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private, search_budget

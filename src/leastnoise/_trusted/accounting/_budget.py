@@ -121,7 +121,7 @@ class _Definition:
         """Return the budget that a step of pure privacy leaves, with all of delta.
 
         Args:
-            epsilon: the epsilon of the step, below that of the budget.
+            epsilon: the epsilon of the step, smaller than the epsilon of the budget.
 
         >>> ln.PureDP(1).without(Fraction(1, 4))
         PureDP(epsilon='3/4')
@@ -366,7 +366,7 @@ class Privacy:
     def squares(self) -> int:
         """The largest sum of a unit's squared row counts over cells.
 
-        The cells are those of ``max_per_cell``; without that bound all rows are in one cell.
+        The cells come from ``max_per_cell``; without that bound all rows are in one cell.
 
         >>> ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=5, max_per_cell=ln.PerCellBound(2, "month")).squares
         9

@@ -66,6 +66,26 @@ class KeyRule:
         object.__setattr__(self, "threshold", whole("threshold", self.threshold, 2, 2**60))
 
 
+def search_budget(privacy: Privacy) -> ApproxDP:
+    """Return the budget of a search for keys.
+
+    Raises:
+        InputError: a budget without delta, under which a key of one person could never be found.
+
+    >>> search_budget(Privacy(ApproxDP(1, "1e-9")))
+    ApproxDP(epsilon='1', delta='1/1000000000')
+    """
+    budget = privacy.budget
+    if not isinstance(budget, ApproxDP):
+        raise refuse(
+            "the budget of a search for keys",
+            budget,
+            "ApproxDP(epsilon, delta)",
+            "A key that one person has gets out by chance.",
+        )
+    return budget
+
+
 def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     """Tell whether a rule is proved to satisfy its budget.
 
@@ -92,14 +112,7 @@ def keys_are_private(rule: KeyRule, privacy: Privacy) -> bool:
     >>> [keys_are_private(KeyRule(noise=Noise.DISCRETE_LAPLACE, scale=Fraction(1), threshold=most), privacy) for most in (21, 22)]
     [False, True]
     """
-    budget = privacy.budget
-    if not isinstance(budget, ApproxDP):
-        raise refuse(
-            "the budget of a search for keys",
-            budget,
-            "ApproxDP(epsilon, delta)",
-            "A key that one person has gets out by chance.",
-        )
+    budget = search_budget(privacy)
     gaussian = rule.noise is Noise.ROUNDED_GAUSSIAN
     if not gaussian and not privacy.distance <= budget.epsilon * rule.scale:
         return False

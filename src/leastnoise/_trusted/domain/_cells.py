@@ -138,7 +138,7 @@ class Forms:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """A table of texts that nobody can list beforehand.
+    """A table of texts that cannot be listed beforehand.
 
     None of them has a cell yet.
 

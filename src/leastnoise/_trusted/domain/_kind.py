@@ -295,7 +295,7 @@ def further_labels(null: str, outside: str) -> tuple[str, ...]:
 
 
 def own_fields(kind: type[Kind]) -> list[Field[Any]]:
-    """Return the fields that a kind adds to those of `Kind`.
+    """Return the fields that a kind adds to `Kind`.
 
     Those without a default are not keyword-only.
     """

@@ -1,4 +1,4 @@
-"""Search for keys that nobody can list beforehand (PROOFS-keys.md).
+"""Search for keys that cannot be listed beforehand (PROOFS-keys.md).
 
 A key is released if its noisy number of units reaches a threshold.
 """

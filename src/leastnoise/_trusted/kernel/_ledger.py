@@ -711,7 +711,7 @@ class Ledger:
         return self._content().entries
 
     def spent(self) -> Charge:
-        """Add up all charges exactly, whatever the state of their entries.
+        """Add up all charges exactly, for entries of any state.
 
         For a budget by periods, only the charges of the present period; for a share, only its own.
 
@@ -736,7 +736,7 @@ class Ledger:
         )
 
     def limits(self) -> tuple[Limit, ...]:
-        """Return the budget in force, then that of the share.
+        """Return the budget in force, then the budget of the share.
 
         Each comes with the amount that is spent of it now.
 

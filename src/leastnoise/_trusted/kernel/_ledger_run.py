@@ -112,7 +112,7 @@ def record(
             f"Step {number} of the release {entry_id} is not under way. Let the process that "
             "makes this release finish it."
         )
-    digest = hashlib.sha256(b'["')  # in the end that of ``hash_row`` of all parts together
+    digest = hashlib.sha256(b'["')  # in the end equal to ``hash_row`` of all parts together
     for index, text in enumerate(_parts(outcome)):
         digest.update(json.dumps(text)[1:-1].encode())
         connection.execute("INSERT INTO outcome VALUES (?, ?, ?, ?)", (*step, index, text))

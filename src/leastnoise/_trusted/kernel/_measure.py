@@ -119,7 +119,8 @@ def draw(measurements: Measurements, table: Table, entropy: Entropy) -> tuple[Si
         scale = measurements.blocks[group[0]].scale
         if len({int(tables[index].sum()) for index in group}) > 1:
             raise InternalError(
-                "tables that share K-norm noise must count the same rows; please report this."
+                "Tables that share K-norm noise count different rows. Did the source change while it "
+                "was read? Nothing was published."
             )
         noise = k_norm_noise([tables[index].size for index in group], scale, entropy)  # (K4)
         for index, drawn in zip(group, noise, strict=True):
@@ -189,7 +190,7 @@ def _from_ends(
     blocks_of: Iterable[tuple[str, ...]],
     measure: str,
 ) -> Iterator[tuple[tuple[str, ...], IntArray]]:
-    """Turn sums of v into sums of v - low followed by those of high - v.
+    """Turn sums of v into sums of v - low followed by sums of high - v.
 
     Uses the number of values (or of rows) in each cell.
     """

@@ -118,7 +118,7 @@ def close_period(
 ) -> ClosedPeriods:
     """Close the next period: freeze its counts, and draw its noise.
 
-    The counts are those of (P2); the noise depends on no count (P3).
+    (P2) defines the counts; the noise depends on no count (P3).
 
     Args:
         measurements: the whole, of all periods; `check_along` has accepted them.

@@ -29,7 +29,7 @@ _SCALE_STEPS = 256  # scales are rounded up to multiples of 1 / 256 of the grid
 class LeastCost:
     """The noisy least cost of a partition of a table's cells into blocks.
 
-    The blocks are those of a tree; the cost says how many buckets' worth of structure there is.
+    The blocks come from a tree; the cost estimates how much structure the data have, in buckets.
 
     A frozen value of public numbers, and the one choice that a series of steps can make.
 

@@ -170,7 +170,7 @@ class _PrivateState:
         cost: what all steps together may cost.
         ledger: that paid; None for an `UnpaidSeries`.
         recorded: the steps that the ledger has, in order.
-        charges: what the steps so far were charged; their number is that of the steps.
+        charges: what the steps so far were charged, one charge for each step.
         lock: held while a step is charged.
         process: that made the series, which is not used in a fork.
     """

@@ -229,7 +229,7 @@ def find_other_ledgers(
 def _dataset_names(receipt: Mapping[str, str]) -> set[str]:
     """Return the names of the data sets that a release used.
 
-    They are that of its ledger, and a second table that is not public.
+    They are the data set of its ledger, and a second table that is not public.
     """
     return {receipt[name] for name in ("dataset", "protected_table") if name in receipt}
 
@@ -318,7 +318,7 @@ def read_receipt(release: Path) -> dict[str, str]:
     """Return the texts of the receipt in a release's manifest.
 
     Empty if the file is not a manifest. Entries that are not texts are left out, so that the others
-    can be compared whatever the file contains. A second table that is not public has the key
+    can be compared for any contents of the file. A second table that is not public has the key
     ``protected_table``.
 
     >>> with tempfile.TemporaryDirectory() as folder:

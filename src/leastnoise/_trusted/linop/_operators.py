@@ -58,9 +58,9 @@ class Sealed(np.ndarray[Any, Any]):
 
 
 def sealed(array: Array) -> Array:
-    """Return a copy whose entries nobody can change.
+    """Return a copy whose entries cannot be changed.
 
-    Its memory is that of a ``bytes`` object, so NumPy refuses to make it writable again.
+    It uses the memory of a ``bytes`` object, so NumPy refuses to make it writable again.
 
     >>> sealed(np.array([1, 2])).setflags(write=True)
     Traceback (most recent call last):
@@ -81,7 +81,7 @@ def narrow(array: IntArray) -> SignedArray:
     return array.astype(np.int32) if fits else array
 
 
-def frozen(name: str, values: object, dimensions: int) -> IntArray:
+def freeze_array(name: str, values: object, dimensions: int) -> IntArray:
     """Return a sealed int64 copy of a list of whole numbers.
 
     Args:
@@ -92,7 +92,7 @@ def frozen(name: str, values: object, dimensions: int) -> IntArray:
     Raises:
         InputError: other numbers, or another shape.
 
-    >>> frozen("low", [1, 2], 1).tolist()
+    >>> freeze_array("low", [1, 2], 1).tolist()
     [1, 2]
     """
     raw = np.asarray(values)
@@ -232,8 +232,8 @@ class Ranges(ValueEquality, Sized):
 
     def __post_init__(self) -> None:
         Sized.__post_init__(self)
-        object.__setattr__(self, "low", frozen("low", self.low, 1))
-        object.__setattr__(self, "high", frozen("high", self.high, 1))
+        object.__setattr__(self, "low", freeze_array("low", self.low, 1))
+        object.__setattr__(self, "high", freeze_array("high", self.high, 1))
         if len(self.low) != len(self.high):
             raise refuse("high", f"{len(self.high)} ends", f"as long as low ({len(self.low)})")
         if not (
@@ -319,7 +319,7 @@ class Dense:
     _hash: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "matrix", frozen("matrix", self.matrix, 2))
+        object.__setattr__(self, "matrix", freeze_array("matrix", self.matrix, 2))
         object.__setattr__(self, "largest", int(np.abs(self.matrix).max()))
         object.__setattr__(self, "_hash", hash((self.matrix.shape, self.matrix.tobytes())))
 
@@ -360,8 +360,8 @@ class DiagonalAndRows(ValueEquality):
     below: IntArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "diagonal", frozen("diagonal", self.diagonal, 1))
-        object.__setattr__(self, "below", frozen("below", self.below, 2))
+        object.__setattr__(self, "diagonal", freeze_array("diagonal", self.diagonal, 1))
+        object.__setattr__(self, "below", freeze_array("below", self.below, 2))
         if self.below.shape[1] != len(self.diagonal) or not self.diagonal.all():
             raise refuse(
                 "diagonal",

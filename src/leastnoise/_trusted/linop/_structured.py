@@ -18,7 +18,7 @@ from leastnoise._trusted.linop._functions import (
     refuse_overflow,
     run_sums,
 )
-from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEquality, frozen
+from leastnoise._trusted.linop._operators import Operator, Sized, Tree, ValueEquality, freeze_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class Toeplitz(ValueEquality):
             ("values", self.values),
             ("scales", self.scales),
         ):
-            object.__setattr__(self, name, frozen(name, array, 1))
+            object.__setattr__(self, name, freeze_array(name, array, 1))
         starts = self.starts
         if (
             len(starts) != len(self.values)
@@ -259,7 +259,7 @@ class Coarse(ValueEquality):
             "another operator than contrasts, coarse and ordered ones",
         )
         object.__setattr__(self, "size", whole("size", self.size, 1))
-        object.__setattr__(self, "starts", frozen("starts", self.starts, 1))
+        object.__setattr__(self, "starts", freeze_array("starts", self.starts, 1))
         first = int(self.starts[0])
         last = int(self.starts[-1])
         if (
@@ -311,7 +311,7 @@ class Ordered(ValueEquality):
             (Ordered, Contrasts),
             "another operator than contrasts and ordered ones",
         )
-        object.__setattr__(self, "order", frozen("order", self.order, 1))
+        object.__setattr__(self, "order", freeze_array("order", self.order, 1))
         is_listed = np.zeros(self.operator.size, dtype=np.bool_)
         if (
             len(self.order) == len(is_listed)

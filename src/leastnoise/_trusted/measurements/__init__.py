@@ -21,6 +21,7 @@ from leastnoise._trusted.measurements._lattice import (
 )
 from leastnoise._trusted.measurements._measurements import (
     MOST_K_NORM_CELLS,
+    MOST_K_NORM_TABLE,
     Block,
     Factor,
     Limits,

@@ -90,7 +90,7 @@ def binomial_column(cells: int, most: int) -> WholeNumbers:
 
 
 def subtract_common(grid: WholeNumbers, times: int) -> WholeNumbers:
-    """Multiply the power series in x and y by (1 - x y) so many times (J2).
+    """Multiply the power series in x and y by (1 - x y)^times (J2).
 
     >>> subtract_common(np.array([[1, 1], [1, 1]], object), 1).tolist()
     [[1, 1], [1, 0]]
@@ -149,7 +149,7 @@ def divide_out(series: WholeNumbers, power: int) -> WholeNumbers:
 
 
 def draw_point(sizes: Sequence[int], norm: int, below: Below) -> list[list[int]]:
-    """Draw tables of one total uniformly among those of bounded norm (J4).
+    """Draw tables of one total and bounded norm uniformly (J4).
 
     Args:
         sizes: the number of cells of each table.

@@ -113,6 +113,7 @@ def cost(plan: Measurements) -> Cost:
     >>> cost(Measurements(domain=domain, privacy=Privacy(PureDP(1)), noise=Noise.DISCRETE_LAPLACE, blocks=(block,))).epsilon
     Fraction(1, 1)
     """
+    plan.check_k_norm_groups()
     groups = plan.k_norm_groups()
     # J1: neighbours differ by at most ``distance`` changes of norm 1 in each group
     terms = [(1, plan.privacy.distance / plan.blocks[first].scale) for first, *_ in groups.values()]
@@ -193,7 +194,7 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
 class _RowsInCells:
     """A bound on the rows of a unit that count in one cell.
 
-    A second bound is on those of them that agree in further attributes.
+    A second bound covers the rows that agree in further attributes.
 
     Attributes:
         bound: the rows in one cell of some attributes.

@@ -136,7 +136,7 @@ def _native_dtype(series: Any) -> Any:
 def _frame_field(name: str, kind: Any, native_dtype: Any) -> SchemaField:
     """Return a column of a data frame, by its types.
 
-    The types are those of narwhals and of its own library.
+    It uses the type names of narwhals and of the frame's library.
     """
     import pyarrow as pa
 
@@ -387,7 +387,7 @@ def _duckdb_field(
 ) -> SchemaField:
     """Return a column of DuckDB.
 
-    Time stamps with a zone have that of whoever asks.
+    Time stamps with a zone are converted to the zone of the session.
     """
     import pyarrow as pa
 

@@ -1,6 +1,6 @@
 """Read a source into a table of encoded rows, or of keys.
 
-Row by row, or as keys that nobody could list (E4, E5, E9 of PROOFS-reading.md).
+Row by row, or as keys that cannot be listed beforehand (E4, E5, E9 of PROOFS-reading.md).
 
 Rows may have the columns of their partner in a second table beside their own (E10).
 """
@@ -426,9 +426,8 @@ def check_source(
     for name, column, asked in pairs:
         holds = opened.holds.get(column)
         if holds is None:
-            fault = None
-        else:
-            fault = type_fault(asked, holds)
+            continue
+        fault = type_fault(asked, holds)
         if fault is not None:
             pair = message(NO_MATCH, name=name, column=column, what=opened.what, holds=holds)
             raise InputError(f"{pair}: {fault}.")

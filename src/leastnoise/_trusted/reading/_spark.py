@@ -84,7 +84,7 @@ def open_spark(frame: Any) -> Source:
 
 
 def _batches(frame: Any) -> Iterator[Any]:
-    """All rows, of which the driver holds those of one partition.
+    """Yield all rows; the driver holds one partition at a time.
 
     At once where the executors cannot run Python.
     """

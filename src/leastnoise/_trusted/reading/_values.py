@@ -284,7 +284,7 @@ def _decimal_text(value: Decimal) -> str | None:
 def _stamp(value: dt.date | np.datetime64) -> np.datetime64:
     """Return a date or time as numpy's, in UTC if it has a time zone.
 
-    It is computed by whole numbers, so that no year is beyond those of Python.
+    It is computed by whole numbers, so that no year is out of range in Python.
     """
     if hasattr(value, "to_datetime64"):  # the time stamp of pandas, which has nanoseconds
         return np.datetime64(value.to_datetime64())
@@ -469,7 +469,7 @@ def counts_in_utc(counted_in: str) -> bool:
 def counted_seconds(numbers: FloatArray, counted_in: str) -> IntArray:
     """Return seconds since 1970, rounded down, of times that are numbers.
 
-    Each entry is read by itself.
+    Each entry is read separately.
 
     Days since 1899-12-30 are first rounded to thousandths of a second, as decimals of them are
     shortened. Numbers beyond all days stay beyond them at the same end; NaN and the infinities
