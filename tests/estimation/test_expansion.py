@@ -19,7 +19,7 @@ from leastnoise._estimation import (
 from leastnoise._estimation._expansion import shrunk_levels
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import mechanism_for
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptiveDetails, AdaptivePlan
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
@@ -76,7 +76,12 @@ def adaptive_outcome(mechanism: str, cells: np.ndarray, seed: int = 1) -> Outcom
     table = Table(DOMAIN, {"age": np.repeat(np.arange(SIZE), cells)})
     steps = steps_of("adaptive", mechanism)
     observation = join_observations([simulate(step, table, entropy) for step in steps], privacy)
-    plan = Plan(workload=queries(DOMAIN, age="identity"), privacy=privacy, strategy="dawa")
+    plan = AdaptivePlan(
+        workload=queries(DOMAIN, age="identity"),
+        privacy=privacy,
+        strategy="dawa",
+        adaptive=AdaptiveDetails(noise=Noise.DISCRETE_LAPLACE),
+    )
     facts = {"regime": "adaptive", "buckets": 4, "starts": pack(STARTS)}
     return Outcome(plan, observation, mechanism_for("dawa", plan.workload).finding(facts))
 

@@ -17,7 +17,7 @@ from leastnoise._audit._audit import audit_choice, distinct_steps, enumerate_mec
 from leastnoise._audit._measurement_tests import Effort, audit_measurements
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._mechanisms import Search, mechanism_for
-from leastnoise._plan import Plan
+from leastnoise._plan import LinearPlan, Plan
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._trusted.kernel import LeastCost, SeededEntropy, _measure, _plane
 from leastnoise._trusted.measurements import Measurements
@@ -50,7 +50,7 @@ def prepared(row: Row) -> tuple[Plan, list[LeastCost | Measurements]]:
 def steps_of(plan: Plan) -> list[LeastCost | Measurements]:
     return (
         [plan.measurements]
-        if plan.measurements is not None
+        if isinstance(plan, LinearPlan)
         else list(distinct_steps(enumerate_mechanism_runs(plan, SeededEntropy(1))))
     )
 

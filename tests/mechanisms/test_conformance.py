@@ -15,7 +15,7 @@ from leastnoise._mechanisms import (
     mechanism_of,
     release_contract,
 )
-from leastnoise._plan import NO_DETAILS, Plan
+from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Budget, Privacy, PureDP, whole_budget
 from leastnoise._trusted.check import BudgetError, InputError
@@ -54,7 +54,7 @@ def test_a_plan_is_public_read_again_and_explained(row: Row, budget: Budget) -> 
     plan = planned(row, budget)
     assert Plan.from_json(plan.to_json()) == plan
     assert (plan.privacy.budget, plan.strategy) == (budget, row.strategy)
-    assert (plan.measurements is None, plan.promise is None) == (row.looks, row.looks)
+    assert (isinstance(plan, AdaptivePlan), plan.promise is None) == (row.looks, row.looks)
     told = mechanism_of(plan).explain(plan)
     assert (bool(told.steps), told.promise is None) == (row.looks, row.looks)
     assert json.dumps([step.to_json() for step in told.steps])
@@ -111,12 +111,14 @@ def test_unsuited_workload_is_refused_unpaid(row: Row) -> None:
             mechanism_for(row.strategy, workload).plan(
                 workload, Privacy(row.budgets[0]), Search(row.strategy)
             )
-    broken = (
-        [replace(plan, details=NO_DETAILS)]
-        if row.looks
-        else [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
-    )
-    for one in (*broken, replace(plan, strategy="magic", measurements=None)):
+    if isinstance(plan, AdaptivePlan):
+        broken = [
+            replace(plan, adaptive=replace(plan.adaptive, steps=())),
+            replace(plan, strategy="magic"),
+        ]
+    else:
+        broken = [replace(plan, promise=replace(plan.expected_error(), lower_bound=-1.0))]
+    for one in broken:
         with pytest.raises(InputError, match=r"[Mm]ake the plan again|no measurements"):
             mechanism_of(one).prepare(one)
 

@@ -208,7 +208,7 @@ def test_model_answers_three_way_tables_from_pairs() -> None:
 
 def step_names(plan: Plan) -> list[str]:
     """Return the names of the steps of a plan; a choice of steps is called "one of"."""
-    return [step.to_json()["step"] for step in plan.details.adaptive.steps]
+    return [step.to_json()["step"] for step in plan.adaptive.steps]
 
 
 def test_model_refuses_unsuited_plans_unpaid() -> None:
@@ -224,8 +224,7 @@ def test_model_refuses_unsuited_plans_unpaid() -> None:
         ({"noise": Noise.ROUNDED_GAUSSIAN, "mu_squared": Fraction(1)}, "noise of the plan is not"),
         ({"reference": None}, "has no errors of a data-independent plan"),
     ):
-        adaptive = replace(plan.details.adaptive, **changed)
-        broken = replace(plan, details=replace(plan.details, adaptive=adaptive))
+        broken = replace(plan, adaptive=replace(plan.adaptive, **changed))
         with pytest.raises(InputError, match=message):
             mechanism_of(broken).prepare(broken)
 
@@ -260,7 +259,7 @@ def test_model_uses_laplace_only_before_laplace_plans(
     plan = planned(workload, Privacy(ApproxDP(1, "1e-9")))
     assert plan.fallback is not None
     assert plan.fallback.measured().noise is Noise.DISCRETE_LAPLACE
-    assert shared in parameters(plan.details.adaptive.steps[0].budget)
+    assert shared in parameters(plan.adaptive.steps[0].budget)
     assert (
         run(plan, rows(300), 3).observation.measurements.noise is noise
     )  # so few that tables are on bins

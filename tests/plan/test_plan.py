@@ -17,6 +17,8 @@ from leastnoise._error import equations
 from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared, root_up, round_up
 from leastnoise._plan import (
     AdaptiveDetails,
+    AdaptivePlan,
+    LinearPlan,
     Plan,
     PlanDetails,
     Promise,
@@ -66,7 +68,9 @@ def one(
 
 
 def plan_of(made: Measurements, **changes: object) -> Plan:
-    return Plan(workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes)
+    return LinearPlan(
+        workload=ASKED, privacy=made.privacy, strategy="test", measurements=made, **changes
+    )
 
 
 SMALL = plan_of(small())
@@ -321,10 +325,20 @@ def test_adaptive_plan_names_what_it_lacks() -> None:
             rmse=(1.5,),
         ),
     )
-    plan = replace(SMALL, measurements=None, details=PlanDetails(adaptive=adaptive), fallback=SMALL)
+    plan = AdaptivePlan(
+        workload=SMALL.workload,
+        privacy=SMALL.privacy,
+        strategy="test",
+        adaptive=adaptive,
+        fallback=SMALL,
+    )
     again = Plan.from_json(plan.to_json())
     assert (again, again.digest(), again.fallback) == (plan, plan.digest(), SMALL)
     assert plan.cost().budget == PureDP(1)
+    without_steps = json.loads(plan.to_json())
+    del without_steps["details"]["adaptive"]
+    with pytest.raises(InputError, match="Make it again with leastnoise"):
+        Plan.from_json(json.dumps(without_steps))
     for asked, lacks in (
         (plan.measured, "no measurements that are known beforehand"),
         (plan.lower_bound, "no expected error"),

@@ -18,7 +18,6 @@ from leastnoise._estimation import AdaptiveGridEstimate, Outcome, join_measureme
 from leastnoise._mechanisms import BY_NAME as MECHANISMS
 from leastnoise._mechanisms import _dawa as dawa
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import NO_DETAILS
 from leastnoise._release import build_release
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Noise
@@ -458,7 +457,6 @@ OTHER_STEPS = "are not those that this version carries out"
 @pytest.mark.parametrize(
     ("asked", "change", "message"),
     [
-        (WORKLOAD, {"details": NO_DETAILS}, "does not say which steps it has"),
         (ON_PLANE, {"reference": None}, "has no errors of a data-independent plan"),
         (WORKLOAD, {"fallback": None}, "does not say what it measures without structure"),
         (WORKLOAD, {"privacy": ln.Privacy(ln.PureDP(9))}, OTHER_STEPS),
@@ -474,9 +472,8 @@ def test_damaged_plans_are_refused_and_cost_nothing(
 ) -> None:
     whole = ln.plan(asked, ln.PureDP("1/4"), strategy="dawa")
     fields = change
-    if not {*change} & {"strategy", "details", "fallback", "privacy"}:
-        adaptive = replace(whole.details.adaptive, **change)
-        fields = {"details": replace(whole.details, adaptive=adaptive)}
+    if not {*change} & {"strategy", "fallback", "privacy"}:
+        fields = {"adaptive": replace(whole.adaptive, **change)}
     rows = pl.DataFrame({"age": [1], "sex": ["F"], "hours": [1]})
     with pytest.raises(InputError, match=message):
         ln.release(

@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._plan import AdaptiveDetails, AdaptivePlan
 from leastnoise._release import Options, check_options, load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
+from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from session.releasing import manifest
 
@@ -246,7 +248,12 @@ def test_mistakes_are_named(part: str, message: str) -> None:
 
 def test_unplanned_statistics_are_refused_unpaid() -> None:
     what = spec(ASKED)
-    looks = ln.Plan(workload=what.workload, privacy=what.privacy, strategy="dawa")
+    looks = AdaptivePlan(
+        workload=what.workload,
+        privacy=what.privacy,
+        strategy="dawa",
+        adaptive=AdaptiveDetails(noise=Noise.DISCRETE_LAPLACE),
+    )
     with pytest.raises(
         InputError,
         match="The mean of pay by store cannot be given by the strategy 'dawa', which decides on "

@@ -315,7 +315,7 @@ def test_which_way_sums_are_measured() -> None:
     by_pay = ln.queries(GROUPED, place="identity", pay="prefix", sum="wages")
     two = BY_PLACE + ln.queries(GROUPED, sex="identity", sum="wages")
     for asked, step in ((total, "groups"), (both, "groups"), (by_pay, "sums"), (two, "sums")):
-        assert [step.name for step in setting(asked, ln.PureDP(1)).plan.details.adaptive.steps] == [
+        assert [step.name for step in setting(asked, ln.PureDP(1)).plan.adaptive.steps] == [
             "tail",
             step,
         ]
@@ -694,9 +694,8 @@ def test_named_releases_round_trip_with_their_cut(
 def test_sums_plan_file_is_checked_unpaid(asked: ln.Workload) -> None:
     plan = setting(asked, ln.PureDP(1)).plan
     assert sums.setting_from_plan(Plan.from_json(plan.to_json())).attribute == "pay"
-    adaptive = replace(plan.details.adaptive, attributes=("sex",))
-    other_details = replace(plan.details, adaptive=adaptive)
-    for changed in ({"details": other_details}, {"strategy": "dawa"}):
+    adaptive = replace(plan.adaptive, attributes=("sex",))
+    for changed in ({"adaptive": adaptive}, {"strategy": "dawa"}):
         with pytest.raises(
             InputError, match=r"not those of this version\. Make the plan again; nothing was spent"
         ):

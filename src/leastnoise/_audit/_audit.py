@@ -51,7 +51,7 @@ from leastnoise._audit._synthetic_tables import (
 )
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._mechanisms import mechanism_of, release_contract
-from leastnoise._plan import CategoryPlan, Plan
+from leastnoise._plan import CategoryPlan, LinearPlan, Plan
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, parameters
 from leastnoise._trusted.check import InputError, InternalError, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
@@ -490,7 +490,7 @@ def audit_plan(
             "A plan that counts units cannot be audited yet: the synthetic rows of an audit have no "
             "units. Audit one of rows."
         )
-    if isinstance(plan, Plan) and plan.measurements and plan.measurements.k_norm_groups():
+    if isinstance(plan, LinearPlan) and plan.measurements.k_norm_groups():
         raise InputError(
             "A plan with K-norm noise cannot be audited yet: the audit knows the law of "
             "independent noise only. Audit a plan of another strategy."
@@ -514,10 +514,7 @@ def audit_plan(
     joint_result = max(
         (part for part in parts if part.name.startswith("all")), key=lambda part: part.lower_bound
     )
-    if isinstance(plan, CategoryPlan):
-        measurements = None
-    else:
-        measurements = plan.measurements
+    measurements = plan.measurements if isinstance(plan, LinearPlan) else None
     loss_measure = next(iter(parameters(plan.privacy.budget)))
     if measurements is not None:
         loss_measure = {
@@ -552,7 +549,7 @@ def _plan_tests(
         )
         yield from (partial(test, plan) for test in tests)
         return
-    if plan.measurements is not None:
+    if isinstance(plan, LinearPlan):
         yield partial(_audit_named_measurements, plan.measurements, "")
         return
     steps_by_regime = enumerate_mechanism_runs(plan, entropy)

@@ -38,7 +38,7 @@ from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
-from leastnoise._plan import Plan, StepChoice, Steps, guard_share
+from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
 from leastnoise._planning import (
     Price,
     TargetStatus,
@@ -403,7 +403,7 @@ def _expected_statistics(plan: Plan, level: float) -> list[dict[str, Any]]:
 
     Each has the error of its counts, and its own error where the spec states a public size.
     """
-    if plan.promise is None:
+    if isinstance(plan, AdaptivePlan):
         return []
     errors = statistic_errors(plan)
     targets = mean_target_statuses(plan, level)
@@ -499,12 +499,12 @@ def print_plan(
     """
     tables = expected_tables(plan, level)
     explanation = mechanism_of(plan).explain(plan)
-    if plan.promise is None:
+    if isinstance(plan, AdaptivePlan):
         totals = _print_steps(explanation, tables)
     else:
         totals = _print_promise(plan, tables)
     _print_statistics(_expected_statistics(plan, level))
-    remark = ", all of it" if plan.measurements is None else ""
+    remark = ", all of it" if isinstance(plan, AdaptivePlan) else ""
     print_facts(
         [
             ("queries", f"{sum(table['queries'] for table in tables):,}"),

@@ -47,7 +47,7 @@ from leastnoise._families import (
     nested_levels,
     partition_groups,
 )
-from leastnoise._plan import NO_DETAILS, Plan, PlanDetails, Promise, TableError
+from leastnoise._plan import NO_DETAILS, LinearPlan, Plan, PlanDetails, Promise, TableError
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.linop import Identity, largest_entry
@@ -425,7 +425,7 @@ def evaluate_plan(
     details: PlanDetails = NO_DETAILS,
     iterate: bool = True,
     exact: Exact = (),
-) -> Plan:
+) -> LinearPlan:
     """Return the plan of measurements for a workload.
 
     It has expected errors and a lower bound.
@@ -457,7 +457,7 @@ def evaluate_plan(
         bound = pure_lower_bound(workload, measurements.privacy)
     elif not exact:
         bound = lower_bound(workload, measurements.privacy, measurements.noise, details.unit_bound)
-    return Plan(
+    return LinearPlan(
         workload=workload,
         privacy=measurements.privacy,
         strategy=strategy,

@@ -20,7 +20,7 @@ from leastnoise._error import bound_seconds, evaluate_plan, lower_bound
 from leastnoise._families import NotApplicable, partition_groups
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._frames import Columns, TabularMixin
-from leastnoise._plan import Plan
+from leastnoise._plan import LinearPlan, Plan
 from leastnoise._strategies import (
     PLANNERS,
     Deadline,
@@ -114,7 +114,7 @@ class Candidate:
 
     strategy: str
     noise: Noise
-    plan: Plan | None
+    plan: LinearPlan | None
     reason: str  # why there is no plan
     seconds: float  # that it took
     more: float = (
@@ -340,7 +340,7 @@ def _candidate(
     start: float,
     *,
     reason: str,
-    plan: Plan | None = None,
+    plan: LinearPlan | None = None,
     needless: bool = False,
     ended: bool = False,
     unsuited: bool = False,
@@ -406,7 +406,7 @@ def _search_deadline(
 
 def _best_candidate_plan(
     planner: Planner, task: PlanningProblem, *, iterate: bool
-) -> tuple[Plan | None, InputError | None]:
+) -> tuple[LinearPlan | None, InputError | None]:
     """Return the better plan of counts and sums, measured jointly or apart.
 
     Jointly is usually better. Or None and the reason.
@@ -426,7 +426,7 @@ def _best_candidate_plan(
 
 def _plan_proposal(
     propose: Callable[[PlanningProblem], Strategy], task: PlanningProblem, *, iterate: bool
-) -> tuple[Plan | None, InputError | None]:
+) -> tuple[LinearPlan | None, InputError | None]:
     """Return the plan of a proposal, or None and the reason."""
     try:
         with not_applicable_if_arithmetic_fails():
@@ -552,7 +552,7 @@ def _allocate_time(
     return sorted(tasks, key=lambda pair: not pair[1].seconds > 0)
 
 
-def reweight_plan(plan: Plan, workload: Workload) -> Plan:
+def reweight_plan(plan: Plan, workload: Workload) -> LinearPlan:
     """Reweight the measured tables of a plan for another workload.
 
     There is no search, so it takes little time.
@@ -566,7 +566,9 @@ def reweight_plan(plan: Plan, workload: Workload) -> Plan:
         return evaluate_plan(workload, fitted, proposal.name)
 
 
-def search_again(plan: Plan, workload: Workload, search: Search, seconds: float = math.inf) -> Plan:
+def search_again(
+    plan: Plan, workload: Workload, search: Search, seconds: float = math.inf
+) -> LinearPlan:
     """Plan another workload with the strategy, budget and noise of a plan."""
     planner = search.own or PLANNERS[plan.strategy]
     noise = plan.measured().noise
@@ -689,7 +691,7 @@ def _gc_paused() -> Iterator[None]:
 
 def choose_plan(
     workload: Workload, privacy: Privacy, search: Search | None = None
-) -> tuple[Plan, tuple[Candidate, ...]]:
+) -> tuple[LinearPlan, tuple[Candidate, ...]]:
     """Return the plan of least expected total squared error, and all candidates."""
     name, value = next(iter(parameters(privacy.budget).items()))
     if value > _MOST_BUDGET:

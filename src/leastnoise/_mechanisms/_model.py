@@ -42,13 +42,22 @@ from leastnoise._mechanisms._protocol import (
     adaptive_details,
     reference_measurements,
     reference_of,
+    require_adaptive,
     require_details,
     rescale_plan,
     shared_mu_squared,
     step_privacy,
     summarize_reference,
 )
-from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step, StepChoice, Steps
+from leastnoise._plan import (
+    AdaptiveDetails,
+    AdaptivePlan,
+    Plan,
+    PlanDetails,
+    Step,
+    StepChoice,
+    Steps,
+)
 from leastnoise._strategies import binned_tables, table_precisions
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError
@@ -155,7 +164,7 @@ class TableModelFinding(_FromModel):
 class ModelSetting:
     """The public facts of a release from a model, from its plan."""
 
-    plan: Plan
+    plan: AdaptivePlan
     pairs: Mapping[
         tuple[str, ...], float
     ]  # the weight of squared errors of each pair of attributes
@@ -381,7 +390,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
 
     The plan may come from a file.
     """
-    setting = ModelSetting(plan, pairs_of(plan.workload))
+    setting = ModelSetting(require_adaptive(plan), pairs_of(plan.workload))
 
     read_combinations(plan.domain, plan.details.impossible)
     read_public(plan.domain, plan.details.public)
@@ -506,13 +515,13 @@ class Model(Mechanism):
             pairs=len(pairs),
             reference=summarize_reference(reference),
         )
-        details = PlanDetails(impossible=search.impossible, public=search.public, adaptive=adaptive)
         setting = ModelSetting(
-            Plan(
+            AdaptivePlan(
                 workload=workload,
                 privacy=privacy,
                 strategy=STRATEGY,
-                details=details,
+                details=PlanDetails(impossible=search.impossible, public=search.public),
+                adaptive=adaptive,
                 fallback=reference,
             ),
             pairs,
@@ -520,14 +529,13 @@ class Model(Mechanism):
         if not setting.may_use_reference:
             adaptive = replace(adaptive, noise=noise_kinds(privacy)[0])
         adaptive = replace(adaptive, mu_squared=shared_mu_squared(privacy, adaptive.noise))
-        details = replace(details, adaptive=adaptive)
-        setting = replace(setting, plan=replace(setting.plan, details=details))
+        setting = replace(setting, plan=replace(setting.plan, adaptive=adaptive))
         remaining_measurements = rescale_plan(
             reference, step_privacy(setting.plan).share(1 - setting.counting_share)
         )
         return replace(
             setting.plan,
-            details=replace(details, adaptive=replace(adaptive, steps=_steps(setting))),
+            adaptive=replace(adaptive, steps=_steps(setting)),
             fallback=remaining_measurements,
         )
 

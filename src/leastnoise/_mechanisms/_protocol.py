@@ -24,7 +24,16 @@ from leastnoise._estimation import (
 )
 from leastnoise._fitting import allowed_mu_squared, rescale_noise
 from leastnoise._mechanisms._choice import Search, try_strategies
-from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Promise, ReferencePlan, Steps
+from leastnoise._plan import (
+    AdaptiveDetails,
+    AdaptivePlan,
+    LinearPlan,
+    Plan,
+    Promise,
+    ReferencePlan,
+    SeriesPlan,
+    Steps,
+)
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy
 from leastnoise._trusted.check import InputError
@@ -64,15 +73,14 @@ def release_contract(plan: Plan) -> ReleaseContract:
     Fixed measurements are its only step, paid by their exact cost.
     """
     attributes, measures = plan.used()
-    series = plan.details.series
-    adaptive = plan.details.adaptive
+    series = plan.series if isinstance(plan, SeriesPlan) else None
     return ReleaseContract(
         domain=plan.domain,
         privacy=plan.privacy,
         attributes=attributes,
         measures=measures,
-        only=plan.measurements,
-        gaussian=None if adaptive is None else adaptive.mu_squared,
+        only=plan.measurements if isinstance(plan, LinearPlan) else None,
+        gaussian=plan.adaptive.mu_squared if isinstance(plan, AdaptivePlan) else None,
         text=plan.to_json(),
         along="" if series is None else series.along,
         late="drop" if series is None else series.late,
@@ -146,9 +154,9 @@ def reference_plan(
     return best.plan
 
 
-def rescale_plan(plan: Plan, privacy: Privacy) -> Plan:
+def rescale_plan(plan: Plan, privacy: Privacy) -> LinearPlan:
     """Return the measurements of a plan within another budget, without a promise."""
-    return Plan(
+    return LinearPlan(
         workload=plan.workload,
         privacy=privacy,
         strategy=plan.strategy,
@@ -158,16 +166,16 @@ def rescale_plan(plan: Plan, privacy: Privacy) -> Plan:
 
 def adaptive_plan(
     reference: Plan, remaining: Privacy, strategy: str, details: AdaptiveDetails
-) -> Plan:
+) -> AdaptivePlan:
     """Return a data-dependent plan with its data-independent reference.
 
     The reference is kept for comparison, and rescaled to the rest of the budget as the fallback.
     """
-    return Plan(
+    return AdaptivePlan(
         workload=reference.workload,
         privacy=reference.privacy,
         strategy=strategy,
-        details=PlanDetails(adaptive=replace(details, reference=summarize_reference(reference))),
+        adaptive=replace(details, reference=summarize_reference(reference)),
         fallback=rescale_plan(reference, remaining),
     )
 
@@ -177,7 +185,7 @@ def reference_measurements(plan: Plan) -> Measurements:
 
     Within the budget that the first choice leaves.
     """
-    if plan.fallback is None:
+    if not isinstance(plan, AdaptivePlan) or plan.fallback is None:
         raise InputError(
             "The data-aware plan does not say what it measures without structure. Make the plan "
             "again; nothing was spent."
@@ -185,18 +193,23 @@ def reference_measurements(plan: Plan) -> Measurements:
     return plan.fallback.measured()
 
 
-def adaptive_details(plan: Plan) -> AdaptiveDetails:
-    """Return what a data-dependent plan does.
+def require_adaptive(plan: Plan) -> AdaptivePlan:
+    """Return a plan that says which steps it has.
 
     Raises:
-        InputError: the plan does not say it.
+        InputError: the plan, which may come from a file, does not say it.
     """
-    if plan.details.adaptive is None:
+    if not isinstance(plan, AdaptivePlan):
         raise InputError(
             "The data-dependent plan does not say which steps it has. Make the plan again; nothing "
             "was spent."
         )
-    return plan.details.adaptive
+    return plan
+
+
+def adaptive_details(plan: Plan) -> AdaptiveDetails:
+    """Return what a data-dependent plan does, or raise InputError."""
+    return require_adaptive(plan).adaptive
 
 
 def reference_of(plan: Plan) -> ReferencePlan:

@@ -48,7 +48,7 @@ from leastnoise._mechanisms._protocol import (
     shared_step_privacy,
     step_privacy,
 )
-from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step
+from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._strategies import (
     MOST_SUM_CELLS,
     SURE,
@@ -251,12 +251,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
         attributes=(attribute,),
         measure=measure,
     )
-    plan = Plan(
-        workload=workload,
-        privacy=privacy,
-        strategy=STRATEGY,
-        details=PlanDetails(adaptive=adaptive),
-    )
+    plan = AdaptivePlan(workload=workload, privacy=privacy, strategy=STRATEGY, adaptive=adaptive)
     return SumsSetting(plan, measure, attribute, edges)
 
 

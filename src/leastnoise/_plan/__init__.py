@@ -23,5 +23,12 @@ from leastnoise._plan._json import (
     read_json,
     values_from_json,
 )
-from leastnoise._plan._plan import Plan, Promise, TableError
+from leastnoise._plan._plan import (
+    AdaptivePlan,
+    LinearPlan,
+    Plan,
+    Promise,
+    SeriesPlan,
+    TableError,
+)
 from leastnoise._plan._versions import versions

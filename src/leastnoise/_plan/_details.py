@@ -275,8 +275,6 @@ class PlanDetails:
             strategies that minimise the largest one.
         impossible: combinations of cells that no row has, by attribute.
         public: tables of counts that are public: a table of a workload and its counts.
-        series: how a series is published; None for other plans.
-        adaptive: what a data-dependent plan does; None for other plans.
     """
 
     objective: str = "total"
@@ -286,8 +284,6 @@ class PlanDetails:
     largest_variance_over_least: float | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
-    series: SeriesDetails | None = None
-    adaptive: AdaptiveDetails | None = None
 
     def __post_init__(self) -> None:
         for name in ("ended_early", "high_errors", "impossible", "public"):
@@ -307,10 +303,6 @@ class PlanDetails:
             value["unit_bound"] = self.unit_bound
         if self.largest_variance_over_least is not None:
             value["largest_variance_over_least"] = self.largest_variance_over_least
-        if self.series is not None:
-            value["series"] = self.series.to_json()
-        if self.adaptive is not None:
-            value["adaptive"] = self.adaptive.to_json()
         return value
 
     @staticmethod
@@ -339,12 +331,6 @@ class PlanDetails:
             ),
             impossible=tuple(_cells(domain, combination) for combination in impossible),
             public=tuple(_mapping(counts) for counts in public),
-            series=_optional(
-                entries, "series", lambda facts: SeriesDetails.from_json(domain, facts)
-            ),
-            adaptive=_optional(
-                entries, "adaptive", lambda facts: AdaptiveDetails.from_json(domain, facts)
-            ),
         )
 
 

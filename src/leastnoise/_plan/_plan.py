@@ -6,19 +6,24 @@ A frozen, serialisable, public value.
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from leastnoise._charts import draw_errors, make_altair_chart
-from leastnoise._domain import (
-    Domain,
-)
+from leastnoise._domain import Domain
 from leastnoise._frames import Columns, TabularMixin, pluralize
-from leastnoise._plan._details import NO_DETAILS, PlanDetails, amount
+from leastnoise._plan._details import (
+    NO_DETAILS,
+    AdaptiveDetails,
+    PlanDetails,
+    SeriesDetails,
+    amount,
+)
 from leastnoise._plan._json import measurements_from_value, read, read_json
 from leastnoise._trusted.accounting import (
     Cost,
@@ -40,7 +45,6 @@ from leastnoise._workload import from_json as workload_from_json
 
 FORMAT = 1
 MOST_SHOWN = 20  # tables of a plan in a notebook
-_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,13 @@ class TableError:
     rmse: float
     largest_std: float
     largest_is_bound: bool = False
+
+    def to_json(self) -> list[Any]:
+        """Return the JSON value."""
+        value = [self.name, self.queries, self.weight, self.rmse, self.largest_std]
+        if self.largest_is_bound:
+            value.append(True)
+        return value
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,6 +92,23 @@ class Promise(TabularMixin):
             "largest_std": units * [table.largest_std for table in self.tables],
         }
 
+    def table_errors(self) -> list[tuple[str, float, float]]:
+        """Return name, typical and largest error of every table.
+
+        In rows or in the measure's own unit.
+        """
+        columns = self.columns()
+        names = ("table", "rmse", "largest_std")
+        return [*zip(*(columns[name].tolist() for name in names), strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value."""
+        return {
+            "total_squared_error": self.total_squared_error,
+            "lower_bound": self.lower_bound,
+            "tables": [table.to_json() for table in self.tables],
+        }
+
     @property
     def times_least(self) -> float | None:
         """The error over the least possible, None without a bound.
@@ -93,33 +121,26 @@ class Promise(TabularMixin):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Plan:
+class Plan(ABC):
     """Everything that a release will do, but for the data.
 
-    A mechanism that decides on the way what to measure, by noisy values that the same budget pays
-    for, has no measurements beforehand and cannot promise an error, since it depends on the data.
+    A plan is a `LinearPlan`, which says what is measured, a `SeriesPlan`, which does so for all
+    periods of a series, or an `AdaptivePlan`, which decides by noisy values what is measured.
 
     Args:
         workload: the queries to answer.
         privacy: budget, neighbours and privacy unit of everything together.
         strategy: name of the strategy or mechanism.
-        measurements: what is measured; None where that is decided on the way.
-        promise: the expected error of the workload; None where there is none.
-        details: further public facts, such as the objective or the shares of steps.
-        fallback: what is measured where looking at the data does not help; None where nothing is
-            decided on the way.
+        details: further public facts, such as the objective.
 
     Raises:
-        InputError: parts of another kind, or measurements of another domain or privacy.
+        InputError: parts of another kind.
     """
 
     workload: Workload
     privacy: Privacy
     strategy: str
-    measurements: Measurements | None = None
-    promise: Promise | None = None
     details: PlanDetails = NO_DETAILS
-    fallback: "Plan | None" = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.workload, Workload) or not isinstance(self.privacy, Privacy):
@@ -134,36 +155,15 @@ class Plan:
                 "The strategy of a plan must be a name, and its details PlanDetails. Make the plan "
                 "again; nothing was spent."
             )
-        measured = self.measurements
-        if measured is not None and (measured.domain, measured.privacy) != (
-            self.domain,
-            self.privacy,
-        ):
-            raise InputError(
-                "The measurements of a plan must be of its own domain and privacy. Make the plan "
-                "again; nothing was spent."
-            )
-        if self.promise is not None and self.workload.measures != (None,):
-            units = tuple(product.unit for product in self.workload)
-            object.__setattr__(self, "promise", replace(self.promise, units=units))
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(f'{name}: {text}' for name, text in self._facts())})"
 
     def _repr_html_(self) -> str:
-        if self.promise is None:
-            tables = []
-        else:
-            tables = [
-                (name, f"standard error {typical:,.4g}") for name, typical, _ in self._errors()
-            ]
-        if len(tables) > MOST_SHOWN:
-            more = [("...", f"{len(tables) - MOST_SHOWN:,} more tables")]
-        else:
-            more = []
-        return html_facts("Plan", [*self._facts(), *tables[:MOST_SHOWN], *more])
+        return html_facts("Plan", self._facts())
 
     def _facts(self) -> list[tuple[str, str]]:
+        """Return what a notebook shows: a name and a text for each fact."""
         facts = [
             (
                 "asks",
@@ -178,25 +178,44 @@ class Plan:
         ]
         if any(product.of_values for product in self.workload):
             facts.append(("rows without a value", "add nothing to sums, and are left out of means"))
-        if self.promise is None:
-            ratio = None
-        else:
-            ratio = self.promise.times_least
-        if ratio is None:
-            return facts
-        return [*facts, ("error / least possible", f"{ratio:.3f}")]
+        return facts
 
-    def _errors(self) -> list[tuple[str, float, float]]:
-        """Return name, typical and largest error of every table.
+    @property
+    def promise(self) -> Promise | None:
+        """The expected error of the workload; None where it depends on the data."""
+        return None
 
-        In rows or in the measure's own unit.
+    @abstractmethod
+    def cost(self) -> Cost:
+        """Return what a release costs."""
+
+    @abstractmethod
+    def measured(self) -> Measurements:
+        """Return what is measured.
+
+        Raises:
+            InputError: what is measured depends on the data.
         """
-        columns = self.expected_error().columns()
-        return [
-            *zip(
-                *(columns[name].tolist() for name in ("table", "rmse", "largest_std")), strict=True
-            )
-        ]
+
+    @abstractmethod
+    def expected_error(self) -> Promise:
+        """The expected error of the workload.
+
+        Raises:
+            InputError: the error depends on the data.
+        """
+
+    @abstractmethod
+    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the attributes and measures that are read beyond those of the workload."""
+
+    @abstractmethod
+    def json_value(self) -> dict[str, Any]:
+        """Return the plan as a JSON value."""
+
+    def lower_bound(self) -> float:
+        """Return a lower bound of the total squared error of every plan of this kind."""
+        return self.expected_error().lower_bound
 
     def plot(self) -> Any:
         """The expected error of every table as an Altair chart.
@@ -209,13 +228,13 @@ class Plan:
         Raises:
             InputError: the error depends on the data.
         """
+        errors = self.expected_error().table_errors()
         measures = self.workload.measures
         drawn = None if None in measures else measures[0]
-        rows = [
-            row
-            for row, product in zip(self._errors(), self.workload, strict=True)
-            if product.measure == drawn
-        ]
+        rows = []
+        for error, product in zip(errors, self.workload, strict=True):
+            if product.measure == drawn:
+                rows.append(error)
         if drawn is None:
             quantity = "standard error, in rows"
         else:
@@ -226,48 +245,6 @@ class Plan:
     def domain(self) -> Domain:
         """The public domain."""
         return self.workload.domain
-
-    def measured(self) -> Measurements:
-        """Return what is measured.
-
-        Raises:
-            InputError: what is measured depends on the data.
-        """
-        return self._require(self.measurements, "no measurements that are known beforehand")
-
-    def expected_error(self) -> Promise:
-        """The expected error of the workload.
-
-        Raises:
-            InputError: the error depends on the data.
-        """
-        return self._require(self.promise, "no expected error")
-
-    def _require(self, value: "_Value | None", lacks: str) -> "_Value":
-        if value is None:
-            raise InputError(
-                f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. "
-                "Choose strategy = 'auto' for a plan that "
-                "promises an error."
-            )
-        return value
-
-    def cost(self) -> Cost:
-        """Return what a release costs.
-
-        From its exact scales, or the budget that its steps share if measurements depend on the
-        data.
-        """
-        if self.measurements is not None:
-            return cost(self.measurements)
-        adaptive = self.details.adaptive
-        if adaptive is not None and adaptive.mu_squared is not None:
-            return GaussianCost(adaptive.mu_squared)
-        return SeriesCost(self.privacy.budget)
-
-    def lower_bound(self) -> float:
-        """Return a lower bound of the total squared error of every plan of this kind."""
-        return self.expected_error().lower_bound
 
     def details_for(self, workload: Workload) -> PlanDetails:
         """Return the details that hold for another workload too.
@@ -297,19 +274,16 @@ class Plan:
         attribute without queries drops no row.
 
         >>> prefix = ln.queries(ln.Domain(sex=["F"], age=[1, 2]), age="prefix")
-        >>> ln.Plan(workload=prefix, privacy=ln.Privacy(ln.PureDP(1)), strategy="dawa").used()
+        >>> ln.plan(prefix, ln.PureDP(1), strategy="dawa").used()
         (('age',), ())
         """
         attributes = {name for product in self.workload for name in product.attributes}
-        if self.details.adaptive is not None:
-            attributes.update(self.details.adaptive.attributes)
         measures = {product.measure for product in self.workload}
-        if self.measurements is not None:
-            columns = self.measurements.columns()
-            attributes = attributes.union(columns[0])
-            measures = measures.union(columns[1])
-        return tuple(key for key in self.domain.names if key in attributes), tuple(
-            key for key in self.domain.measures if key in measures
+        further_attributes, further_measures = self._columns_of_measurements()
+        attributes.update(further_attributes)
+        measures.update(further_measures)
+        return tuple(name for name in self.domain.names if name in attributes), tuple(
+            name for name in self.domain.measures if name in measures
         )
 
     def to_json(self) -> str:
@@ -318,55 +292,14 @@ class Plan:
 
     @cached_property
     def _text(self) -> str:
-        details = self.details.to_json()
-        questions: dict[str, Any] = {"questions": self.workload.to_json()}
+        return json.dumps(self.json_value(), separators=(",", ":"), allow_nan=False)
+
+    def _json_of_workload(self) -> dict[str, Any]:
+        """Return the queries and statistics as a JSON value."""
+        value: dict[str, Any] = {"questions": self.workload.to_json()}
         if self.workload.statistics:
-            questions["statistics"] = [item.to_json() for item in self.workload.statistics]
-        if self.measurements is None:
-            if self.fallback is None:
-                independent = None
-            else:
-                independent = json.loads(self.fallback.to_json())
-            begin = {
-                "data_aware": FORMAT,
-                "strategy": self.strategy,
-                "privacy": self.privacy.to_json(),
-                "domain": self.domain.to_json(),
-            }
-            return json.dumps(
-                {**begin, **questions, "details": details, "independent": independent},
-                separators=(",", ":"),
-                allow_nan=False,
-            )
-        promise = None
-        said = self.promise
-        if said is not None:
-            tables = [
-                [
-                    t.name,
-                    t.queries,
-                    t.weight,
-                    t.rmse,
-                    t.largest_std,
-                    *([True] if t.largest_is_bound else []),
-                ]
-                for t in said.tables
-            ]
-            promise = {
-                "total_squared_error": said.total_squared_error,
-                "lower_bound": said.lower_bound,
-                "tables": tables,
-            }
-        begin = {
-            "format": FORMAT,
-            "strategy": self.strategy,
-            **measurements_value(self.measurements),
-        }
-        return json.dumps(
-            {**begin, **questions, "promise": promise, "details": details},
-            separators=(",", ":"),
-            allow_nan=False,
-        )
+            value["statistics"] = [item.to_json() for item in self.workload.statistics]
+        return value
 
     def digest(self) -> str:
         """SHA-256 of the plan's JSON text, in hexadecimal."""
@@ -380,15 +313,170 @@ class Plan:
             InputError: the text is no plan, or of another format.
         """
         return read(
-            lambda: _plan(read_json(text)),
+            lambda: _plan_from_value(read_json(text)),
             "plan",
             "Make it again with leastnoise.plan and Plan.to_json.",
         )
 
 
-def _plan(value: Mapping[str, Any]) -> Plan:
-    is_data_dependent = "data_aware" in value
-    plan_format = value["data_aware" if is_data_dependent else "format"]
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LinearPlan(Plan):
+    """A plan that says what is measured, and promises the error of every table.
+
+    Args:
+        measurements: what is measured.
+        promise: the expected error of the workload; None until it is computed.
+
+    Raises:
+        InputError: measurements of another domain or privacy.
+    """
+
+    measurements: Measurements
+    promise: Promise | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        measured = self.measurements
+        if (measured.domain, measured.privacy) != (self.domain, self.privacy):
+            raise InputError(
+                "The measurements of a plan must be of its own domain and privacy. Make the plan "
+                "again; nothing was spent."
+            )
+        if self.promise is not None and self.workload.measures != (None,):
+            units = tuple(product.unit for product in self.workload)
+            object.__setattr__(self, "promise", replace(self.promise, units=units))
+
+    def _repr_html_(self) -> str:
+        tables = []
+        if self.promise is not None:
+            for name, typical, _ in self.promise.table_errors():
+                tables.append((name, f"standard error {typical:,.4g}"))
+        if len(tables) > MOST_SHOWN:
+            further = len(tables) - MOST_SHOWN
+            tables = [*tables[:MOST_SHOWN], ("...", f"{further:,} more tables")]
+        return html_facts("Plan", [*self._facts(), *tables])
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = super()._facts()
+        ratio = None if self.promise is None else self.promise.times_least
+        if ratio is not None:
+            facts.append(("error / least possible", f"{ratio:.3f}"))
+        return facts
+
+    def measured(self) -> Measurements:
+        """Return what is measured."""
+        return self.measurements
+
+    def expected_error(self) -> Promise:
+        """The expected error of the workload.
+
+        Raises:
+            InputError: it was not computed.
+        """
+        if self.promise is None:
+            raise InputError(
+                f"The plan {self.strategy!r} has no expected error. Make the plan again; nothing "
+                "was spent."
+            )
+        return self.promise
+
+    def cost(self) -> Cost:
+        """Return what a release costs, from its exact scales."""
+        return cost(self.measurements)
+
+    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.measurements.columns()
+
+    def _json_of_details(self) -> dict[str, Any]:
+        return self.details.to_json()
+
+    def json_value(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "strategy": self.strategy,
+            **measurements_value(self.measurements),
+            **self._json_of_workload(),
+            "promise": None if self.promise is None else self.promise.to_json(),
+            "details": self._json_of_details(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SeriesPlan(LinearPlan):
+    """A plan for all periods of a series, or for its first ones.
+
+    Args:
+        series: how the series is published.
+    """
+
+    series: SeriesDetails
+
+    @staticmethod
+    def of(plan: LinearPlan, series: SeriesDetails) -> "SeriesPlan":
+        """Return a linear plan as a plan of a series."""
+        values = {entry.name: getattr(plan, entry.name) for entry in fields(LinearPlan)}
+        return SeriesPlan(**values, series=series)
+
+    def _json_of_details(self) -> dict[str, Any]:
+        return {**self.details.to_json(), "series": self.series.to_json()}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AdaptivePlan(Plan):
+    """A plan that decides by noisy values what is measured.
+
+    The same budget pays for these values. It cannot promise an error, since the error depends on
+    the data.
+
+    Args:
+        adaptive: the steps, and the budget of each.
+        fallback: what is measured where looking at the data does not help; None where there is
+            always a decision.
+    """
+
+    adaptive: AdaptiveDetails
+    fallback: LinearPlan | None = None
+
+    def measured(self) -> Measurements:
+        """Raise InputError, since what is measured depends on the data."""
+        raise self._depends_on_data("no measurements that are known beforehand")
+
+    def expected_error(self) -> Promise:
+        """Raise InputError, since the error depends on the data."""
+        raise self._depends_on_data("no expected error")
+
+    def _depends_on_data(self, lacks: str) -> InputError:
+        return InputError(
+            f"The plan {self.strategy!r} has {lacks}: what it does depends on the data. Choose "
+            "strategy = 'auto' for a plan that promises an error."
+        )
+
+    def cost(self) -> Cost:
+        """Return what a release costs: the budget that its steps share."""
+        if self.adaptive.mu_squared is not None:
+            return GaussianCost(self.adaptive.mu_squared)
+        return SeriesCost(self.privacy.budget)
+
+    def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return self.adaptive.attributes, ()
+
+    def json_value(self) -> dict[str, Any]:
+        independent = None if self.fallback is None else self.fallback.json_value()
+        return {
+            "data_aware": FORMAT,
+            "strategy": self.strategy,
+            "privacy": self.privacy.to_json(),
+            "domain": self.domain.to_json(),
+            **self._json_of_workload(),
+            "details": {**self.details.to_json(), "adaptive": self.adaptive.to_json()},
+            "independent": independent,
+        }
+
+
+def _plan_from_value(value: Mapping[str, Any]) -> Plan:
+    """Read a plan of any kind from its JSON value."""
+    is_adaptive = "data_aware" in value
+    plan_format = value["data_aware" if is_adaptive else "format"]
     if plan_format != FORMAT:
         raise refuse(
             "the format of a plan",
@@ -396,44 +484,61 @@ def _plan(value: Mapping[str, Any]) -> Plan:
             str(FORMAT),
             "Make the plan again with this version.",
         )
+    if is_adaptive:
+        return _adaptive_plan_from_value(value)
+    return _linear_plan_from_value(value)
+
+
+def _adaptive_plan_from_value(value: Mapping[str, Any]) -> AdaptivePlan:
     domain = Domain.from_json(value["domain"])
+    details = dict(value["details"])
+    adaptive = AdaptiveDetails.from_json(domain, details.pop("adaptive"))
+    fallback = None
+    if value["independent"] is not None:
+        fallback = _linear_plan_from_value(value["independent"])
+    return AdaptivePlan(
+        workload=_workload_from_value(domain, value),
+        privacy=privacy_from_json(value["privacy"]),
+        strategy=value["strategy"],
+        details=PlanDetails.from_json(domain, details),
+        adaptive=adaptive,
+        fallback=fallback,
+    )
+
+
+def _linear_plan_from_value(value: Mapping[str, Any]) -> LinearPlan:
+    domain = Domain.from_json(value["domain"])
+    details = dict(value["details"])
+    series = details.pop("series", None)
+    workload = _workload_from_value(domain, value)
+    promise = value["promise"]
+    plan = LinearPlan(
+        workload=workload,
+        privacy=privacy_from_json(value["privacy"]),
+        strategy=value["strategy"],
+        measurements=measurements_from_value(value, domain),
+        promise=None if promise is None else _promise_from_value(promise, workload),
+        details=PlanDetails.from_json(domain, details),
+    )
+    if series is None:
+        return plan
+    return SeriesPlan.of(plan, SeriesDetails.from_json(domain, series))
+
+
+def _workload_from_value(domain: Domain, value: Mapping[str, Any]) -> Workload:
     questions = value["questions"]
-    details = PlanDetails.from_json(domain, value["details"])
     if not questions:
         raise InputError(
             "A plan must have questions; got none. Make plans with leastnoise.plan(workload, "
             "budget)."
         )
-    workload = workload_from_json(domain, questions, value.get("statistics", ()))
-    privacy = privacy_from_json(value["privacy"])
-    if is_data_dependent:
-        independent = value["independent"]
-        if independent is None:
-            fallback = None
-        else:
-            fallback = _plan(independent)
-        return Plan(
-            workload=workload,
-            privacy=privacy,
-            strategy=value["strategy"],
-            details=details,
-            fallback=fallback,
-        )
-    promise = value["promise"]
-    return Plan(
-        workload=workload,
-        privacy=privacy,
-        strategy=value["strategy"],
-        measurements=measurements_from_value(value, domain),
-        promise=None if promise is None else _promise(promise, workload),
-        details=details,
-    )
+    return workload_from_json(domain, questions, value.get("statistics", ()))
 
 
 _MOST_QUERIES = 2**200
 
 
-def _promise(value: Mapping[str, Any], workload: Workload) -> Promise:
+def _promise_from_value(value: Mapping[str, Any], workload: Workload) -> Promise:
     """Read the expected error of a plan file, which has one entry for each table."""
     tables = tuple(map(_table_error, value["tables"]))
     if len(tables) != len(workload.products):

@@ -22,7 +22,7 @@ from leastnoise._mechanisms import (
     try_strategies,
     with_best_lower_bounds,
 )
-from leastnoise._plan import Plan, guard_share, without_guard
+from leastnoise._plan import AdaptivePlan, Plan, guard_share, without_guard
 from leastnoise._planning._plan_cache import (
     cache_file,
     cached_candidates,
@@ -157,7 +157,7 @@ def plan(
     Returns:
         The plan, from the user's cache folder where it was made before; see ``expected_error()``,
         ``lower_bound()`` and ``to_json()``. That of a data-aware mechanism promises no error:
-        ``details.adaptive.reference`` summarises the best data-independent plan.
+        ``plan.adaptive.reference`` summarises the best data-independent plan.
 
     Raises:
         InputError: something of the above cannot be used.
@@ -252,7 +252,7 @@ def plan_workload(
         )
     try:
         result = _plan_cached(workload, privacy, search, objective, level)
-        if not search.public or result.measurements is None:
+        if not search.public or isinstance(result, AdaptivePlan):
             return result
         try:
             return _with_public_counts(result, search.public)
@@ -286,7 +286,7 @@ def error_over_complete(plan: Plan, search: Search) -> float | None:
     has a hidden cell, or the errors depend on the data.
     """
     incomplete = [name for name in plan.domain.names if plan.domain.kind(name).hidden]
-    if plan.promise is None or not incomplete or plan.strategy not in PLANNERS:
+    if isinstance(plan, AdaptivePlan) or not incomplete or plan.strategy not in PLANNERS:
         return None
     complete = with_hidden_cells(plan.workload, incomplete)
     quicker = replace(search, strategy=plan.strategy, seconds=search.seconds / 4)

@@ -30,7 +30,7 @@ from leastnoise._families import (
 )
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._mechanisms import Search
-from leastnoise._plan import Plan, PlanDetails, SeriesDetails
+from leastnoise._plan import Plan, SeriesDetails, SeriesPlan
 from leastnoise._planning._plan_calls import plan_workload
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
 from leastnoise._trusted.check import InputError, one_of, refuse
@@ -103,10 +103,9 @@ class SeriesOptions:
 
 def series_of(plan: Plan) -> SeriesOptions | None:
     """Return the series of a plan or of one of its releases, else None."""
-    series = plan.details.series
-    if series is None:
+    if not isinstance(plan, SeriesPlan):
         return None
-    return SeriesOptions(series.along, series.late)
+    return SeriesOptions(plan.series.along, plan.series.late)
 
 
 def series_plan(
@@ -177,8 +176,8 @@ def series_plan(
     series_details = SeriesDetails(
         along=along, late=series.late, strategy_of_a_period=base.strategy
     )
-    details = PlanDetails(series=series_details)
-    plans, refusals = list[Plan](), list[InputError]()
+    plans = list[SeriesPlan]()
+    refusals = list[InputError]()
     for factor in along_time(errors, room):
         timed = [
             (_extend_block(block, factor, domain), 1 / float(block.scale))
@@ -189,7 +188,7 @@ def series_plan(
         except InputError as error:  # its scales cannot be drawn exactly
             refusals.append(error)
             continue
-        plans.append(evaluate_plan(workload, measurements, "series", details=details))
+        plans.append(SeriesPlan.of(evaluate_plan(workload, measurements, "series"), series_details))
     if not plans:
         raise refusals[0]
     return min(plans, key=lambda plan: plan.expected_error().total_squared_error)
@@ -301,9 +300,9 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
 
     For the queries that can be answered then; None if there are none.
     """
-    series = plan.details.series
-    if series is None:
+    if not isinstance(plan, SeriesPlan):
         raise InputError("This plan is no series; make it with [series] along = ... in the spec.")
+    series = plan.series
     domain = _with_dates(plan.domain, series.along, periods)
     products = tuple(
         early
@@ -333,12 +332,13 @@ def truncate_plan(plan: Plan, periods: int) -> Plan | None:
         blocks=tuple(blocks),
         grid=measured.grid,
     )
-    return evaluate_plan(
+    evaluated = evaluate_plan(
         Workload(domain, products, plan.workload.statistics),
         measurements,
         plan.strategy,
-        details=replace(plan.details, series=series_details),
+        details=plan.details,
     )
+    return SeriesPlan.of(evaluated, series_details)
 
 
 def _first_periods(product: Product, along: str, domain: Domain) -> Product | None:

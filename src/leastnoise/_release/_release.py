@@ -29,7 +29,7 @@ from leastnoise._estimation import (
     sums_within,
 )
 from leastnoise._frames import Columns, pluralize, to_frame
-from leastnoise._plan import Plan, guard_share, with_guard
+from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
     check_formats,
@@ -683,7 +683,7 @@ def check_options(plan: Plan, options: Options) -> None:
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:
-        if plan.measurements is None:
+        if isinstance(plan, AdaptivePlan):
             raise InputError(
                 f"The {statistic.name} cannot be given by the strategy {plan.strategy!r}, which "
                 "decides on the way what is measured, so that "
@@ -702,15 +702,16 @@ def check_options(plan: Plan, options: Options) -> None:
             f"left out where a table has more than {_MOST_PUBLIC_TABLES} tables of public counts in it",
         )
     check_linear_estimates(
-        plan, options.plan_dependent_options, linear=plan.measurements is not None
+        plan, options.plan_dependent_options, linear=not isinstance(plan, AdaptivePlan)
     )
-    if plan.measurements is None:
+    if isinstance(plan, AdaptivePlan):
         return
+    measurements = plan.measured()
     if options.nnls or options.local_non_negative:
         _check_non_negative(
-            plan.measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
+            measurements, plan.workload, joint=options.nnls, local=options.local_non_negative
         )
-    _check_covariances(plan.measurements, plan.strategy, tables, options)
+    _check_covariances(measurements, plan.strategy, tables, options)
 
 
 def _check_covariances(

@@ -27,7 +27,7 @@ from leastnoise._charts import (
 )
 from leastnoise._error import measured_multiplier, noise_name
 from leastnoise._frames import Columns
-from leastnoise._plan import versions
+from leastnoise._plan import SeriesPlan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._release import Release, TableEntry, statement_path
@@ -488,9 +488,8 @@ def _list_spending_facts(release: Release, catalogue: Catalogue) -> list[tuple[s
     neighbours = sentences.describe_neighbours(privacy, catalogue)
     cost = sentences.format_cost(plan.cost(), catalogue)
     spending = [(catalogue.say("s_budget"), f"{budget} ({definition})")]
-    series = plan.details.series
-    if series:
-        text = catalogue.say(f"series_{series.late}", **series.to_json())
+    if isinstance(plan, SeriesPlan):
+        text = catalogue.say(f"series_{plan.series.late}", **plan.series.to_json())
         spending.append((catalogue.say("s_series"), text))
     spending.append((catalogue.say("s_cost"), catalogue.say(cost_key, cost=cost)))
     if "guard_charge" in receipt:

@@ -20,7 +20,7 @@ from leastnoise._domain import READ_AS_IT_IS
 from leastnoise._error import block_variance, noise_name
 from leastnoise._estimation import REPETITIONS
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
-from leastnoise._plan import Plan, versions
+from leastnoise._plan import AdaptivePlan, Plan, versions
 from leastnoise._release import _sentences as sentences
 from leastnoise._release._directory import Draft, list_files, make_file_name, make_inert, write_rows
 from leastnoise._release._formats import SdmxMessages, Workbook
@@ -631,7 +631,7 @@ def _write_measurements(release: Release, directory: Path) -> None:
         "receipt": observation.receipt,
         "private": observation.private,
     }
-    if release.plan.measurements is None:  # what was decided on the way
+    if isinstance(release.plan, AdaptivePlan):  # what was decided on the way
         facts |= {
             "measurements": measurements_value(observation.measurements),
             "outcome": release.finding.facts(),
@@ -651,9 +651,9 @@ def finishing_seconds(plan: Plan, options: Options, *, written: bool = True) -> 
 
     The estimate is 0 for a plan whose measurements depend on the data.
     """
-    if plan.measurements is None:
+    if isinstance(plan, AdaptivePlan):
         return 0.0
-    seconds = _MEASUREMENT_SECONDS * sum(block.rows for block in plan.measurements.blocks)
+    seconds = _MEASUREMENT_SECONDS * sum(block.rows for block in plan.measured().blocks)
     if not written:
         return seconds
     sizes = [product.rows for product in plan.workload.products]

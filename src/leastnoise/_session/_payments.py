@@ -21,6 +21,7 @@ from leastnoise._error import require_memory
 from leastnoise._interruption import describe_error, note_run
 from leastnoise._plan import (
     CategoryPlan,
+    LinearPlan,
     Plan,
     guard_share,
     is_category_plan,
@@ -487,19 +488,18 @@ def estimate_resuming_seconds(ledger: Ledger, number: int) -> float:
 def estimate_release_memory(plan: Plan, *, in_files: bool) -> int:
     """Estimate the bytes that a release needs in addition to its rows."""
     products = plan.workload.products
-    measurements = plan.measurements
     written_tables = tables_to_write(products)
     answers = max(product.rows for product in written_tables)
     labels = max(sum(operator.rows for operator in product.operators) for product in written_tables)
-    if measurements is None:
+    if isinstance(plan, LinearPlan):
         tables = [
-            (product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes))
-            for product in products
+            (block.rows, math.prod(factor.operator.size for factor in block.factors))
+            for block in plan.measurements.blocks
         ]
     else:
         tables = [
-            (block.rows, math.prod(factor.operator.size for factor in block.factors))
-            for block in measurements.blocks
+            (product.rows, math.prod(plan.domain.kind(name).size for name in product.attributes))
+            for product in products
         ]
     measured = _BYTES_PER_CELL * max(map(max, tables)) + _BYTES_PER_NOISY_ANSWER * sum(
         rows for rows, _ in tables

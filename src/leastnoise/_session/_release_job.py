@@ -15,8 +15,10 @@ from leastnoise._interruption import note_run
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import (
     CategoryPlan,
+    LinearPlan,
     Plan,
     SeriesDetails,
+    SeriesPlan,
     guard_share,
     is_category_plan,
     measurements_from_value,
@@ -174,9 +176,8 @@ def build_release_job(plan: Plan | CategoryPlan) -> ReleaseJob:
 
 def ledger_bytes_needed(plan: Plan) -> int:
     """Return the bytes a ledger and its journal need for a plan's measurements."""
-    if plan.measurements is None:
-        numbers = 2**16
-    else:
+    numbers = 2**16
+    if isinstance(plan, LinearPlan):
         numbers = sum(block.rows for block in plan.measurements.blocks)
     return 2**20 + 3 * len(plan.to_json()) + 36 * numbers
 
@@ -224,14 +225,12 @@ def read_table(
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
     """Return the measured marginals by measure; None if some are still open."""
-    if plan.measurements is None or any(
+    if not isinstance(plan, LinearPlan) or any(
         block.limits is not None for block in plan.measurements.blocks
     ):
         return None
-    series = plan.details.series
-    if (
-        series is not None and series.late == "arrival"
-    ):  # one table, so that a row arrives in one period in all
+    if isinstance(plan, SeriesPlan) and plan.series.late == "arrival":
+        # one table, so that a row arrives in one period in all
         return {None: [plan.measurements.columns()[0]]}
     tables: dict[str | None, list[tuple[str, ...]]] = {}
     for measure, attributes in measured_tables(plan.measurements):
@@ -429,9 +428,10 @@ def _outcome(plan: Plan, value: Mapping[str, Any]) -> Outcome:
         raise InputError(
             "This observation belongs to another plan. Read it with the plan that lies beside it."
         )
-    measurements = plan.measurements
     facts = value.get("outcome", {})
-    if measurements is None:
+    if isinstance(plan, LinearPlan):
+        measurements = plan.measurements
+    else:
         measurements = measurements_from_value(value["measurements"])
     if measurements is None or measurements.domain != plan.domain:
         raise InputError(
@@ -554,7 +554,7 @@ def _spent_on_release(directory: Path) -> _Spent:
     """Return what a release spent; for a series, the cost of all periods."""
     release, manifest = _read_published(directory)
     plan = release.plan
-    series = release.plan.details.series
+    series = plan.series if isinstance(plan, SeriesPlan) else None
     return _Spent(
         private=release.observation.private,
         privacy=plan.privacy,

@@ -26,7 +26,7 @@ from leastnoise._domain import (
 )
 from leastnoise._error import measured_multiplier
 from leastnoise._mechanisms import noise_kinds
-from leastnoise._plan import Plan
+from leastnoise._plan import LinearPlan, Plan
 from leastnoise._planning import stated_privacy, table_goals
 from leastnoise._release import ENGLISH, Catalogue, table_title
 from leastnoise._sources import has_text_rows
@@ -234,7 +234,7 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
     least = stated_privacy(spec.privacy) is None
     pure = isinstance(plan.privacy.budget, PureDP)
     noise = (
-        noise_kinds(plan.privacy)[0] if plan.measurements is None else plan.measurements.noise
+        plan.measurements.noise if isinstance(plan, LinearPlan) else noise_kinds(plan.privacy)[0]
     )  # without measurements, the usual noise
     return (
         *(budget_warnings(plan.privacy, spec.rows, catalogue, of_targets=True) if least else ()),
@@ -253,11 +253,11 @@ def plan_warnings(spec: Spec, plan: Plan, catalogue: Catalogue = ENGLISH) -> tup
 def _limits_rows_by_cell(plan: Plan) -> bool:
     """Return whether max_per_cell cuts rows from a table at no gain."""
     bound = plan.privacy.max_per_cell
-    measured = plan.measurements
     if bound is None or not any(_is_cut(product, bound) for product in plan.workload):
         return False
-    if measured is None:
+    if not isinstance(plan, LinearPlan):
         return True
+    measured = plan.measurements
     without = replace(measured, privacy=replace(measured.privacy, max_per_cell=None))
     return cost(without) == cost(measured)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from leastnoise._error import measured_multiplier, statistic_errors
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._planning import (
     TargetStatus,
     attributes_of_public_counts,
@@ -134,7 +134,7 @@ def rescale_plan(plan: Plan, spec: Spec) -> Plan | None:
     errors are exact, because they are computed again with the noise for that budget. None if there
     is no such plan.
     """
-    if plan.measurements is None or plan.promise is None:
+    if isinstance(plan, AdaptivePlan):
         return None
     privacy = stated_privacy(spec.planned_privacy) or plan.privacy
     if type(privacy.budget) is not type(plan.privacy.budget):

@@ -8,7 +8,7 @@ import pytest
 
 from leastnoise._domain import Domain
 from leastnoise._estimation import join_observations
-from leastnoise._plan import Plan
+from leastnoise._plan import LinearPlan
 from leastnoise._session import outcome_from_json
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
@@ -25,7 +25,7 @@ MADE = Measurements(
 )
 
 
-PLAN = Plan(
+PLAN = LinearPlan(
     workload=marginals(DOMAIN, ways=0), privacy=MADE.privacy, strategy="test", measurements=MADE
 )
 

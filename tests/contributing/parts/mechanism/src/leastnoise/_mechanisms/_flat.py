@@ -15,7 +15,7 @@ from leastnoise._mechanisms._protocol import (
     NoStructureFinding,
     Run,
 )
-from leastnoise._plan import AdaptiveDetails, Plan, PlanDetails, Step
+from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import Series
@@ -61,11 +61,11 @@ class FlatOrNot(Mechanism):
             Step("counts", privacy.share(1 - LOOK).budget),
         )
         adaptive = AdaptiveDetails(noise=noise_kinds(privacy)[0], steps=steps)
-        return Plan(
+        return AdaptivePlan(
             workload=workload,
             privacy=privacy,
             strategy=STRATEGY,
-            details=PlanDetails(adaptive=adaptive),
+            adaptive=adaptive,
         )
 
     def prepare(self, plan: Plan) -> Run:
