@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._planning._targets import (
+from leastnoise._planning import (
     mean_goals,
     mean_target_statuses,
     plan_for_workload,

@@ -13,13 +13,18 @@ import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session import _periods, _release_job, plan_spec, publish_due_periods
-from leastnoise._session._periods import build_outcome_through
-from leastnoise._session._release_job import read_table
+from leastnoise._session import (
+    _periods,
+    _release_job,
+    build_outcome_through,
+    plan_spec,
+    publish_due_periods,
+)
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger
 from session.releasing import manifest, report, stopped
+from simulated import read_table
 
 SPEC = """
 [source]

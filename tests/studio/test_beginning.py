@@ -13,8 +13,7 @@ from docs import site
 import leastnoise as ln
 from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
-from leastnoise._studio._begin_page import list_commands, read_columns, spec_from_form
-from leastnoise._studio._pages import ASSETS
+from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
 from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
 from studio.test_guard import nothing

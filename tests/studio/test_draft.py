@@ -10,8 +10,16 @@ from leastnoise._planning import mean_target_statuses
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
-from leastnoise._studio._draft import change_draft, draft_from_text, format_spec, save_spec
-from leastnoise._studio._planning import PlanningState, rescale_plan, state_json, table_margins
+from leastnoise._studio import (
+    PlanningState,
+    change_draft,
+    draft_from_text,
+    format_spec,
+    rescale_plan,
+    save_spec,
+    state_json,
+    table_margins,
+)
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 

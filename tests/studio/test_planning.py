@@ -12,13 +12,12 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _studio
-from leastnoise._cli._main import program as command
+from leastnoise._cli import program as command
 from leastnoise._planning import joint_price
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
-from leastnoise._studio import _planning
-from leastnoise._studio._planning import Background, Planning, state_json, table_margins
+from leastnoise._studio import Background, Planning, _planning, state_json, table_margins
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 

@@ -50,6 +50,8 @@ from leastnoise._error._joint import (
     JointBlocks,
     confidence_factor,
     conjugate_gradients,
+    joint_rows_in_parts,
+    joint_variances,
 )
 from leastnoise._error._k_norm import (
     KNormVariances,

@@ -897,15 +897,17 @@ def _impossible_rows(
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
     drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
-    for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):
+    for kind, many in enumerate(round_systematically(mixture.shares, rows, random).tolist()):
         for attribute, shares in enumerate(mixture.along):
-            codes = np.repeat(np.arange(len(shares)), _systematic(shares[:, kind], many, random))
+            codes = np.repeat(
+                np.arange(len(shares)), round_systematically(shares[:, kind], many, random)
+            )
             drawn[begin : begin + many, attribute] = random.permutation(codes)
         begin += many
     return drawn[random.permutation(rows)]
 
 
-def _systematic(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
+def round_systematically(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
     """Return integers that sum to ``total`` by systematic sampling.
 
     Each is within one of its share, and right on average.

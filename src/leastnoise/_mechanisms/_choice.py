@@ -201,7 +201,7 @@ def try_strategies(
     """
     is_automatic = strategy == "auto"
     if is_automatic:
-        tasks = _allocate_time(workload, privacy, seconds)
+        tasks = allocate_time(workload, privacy, seconds)
     else:
         tasks = _tasks_of(_planner_of(strategy), workload, privacy)
     has_many_tables = len(workload.products) > _MANY_TABLES
@@ -213,7 +213,7 @@ def try_strategies(
     while tasks:
         if not is_ordered and _is_slow(*tasks[0], seconds):
             is_ordered = True
-            ordered_tasks = _allocate_time(workload, privacy, seconds, results.promising_noise())
+            ordered_tasks = allocate_time(workload, privacy, seconds, results.promising_noise())
             tasks = ordered_tasks[-len(tasks) :]
         planner, task = tasks.pop(0)
         start = time.perf_counter()
@@ -520,7 +520,7 @@ def _time_requests(
     return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
 
 
-def _allocate_time(
+def allocate_time(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Share the time among planners: quick ones first.
@@ -590,7 +590,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(
-            task.seconds for _, task in _allocate_time(workload, privacy, search.seconds)
+            task.seconds for _, task in allocate_time(workload, privacy, search.seconds)
         )
     planner = search.planner
     if planner is None:

@@ -5,7 +5,7 @@ target, the least of the worst or of relative errors and what each target costs,
 keeps plans, `_series.py` plans series. Strategies come from `leastnoise._strategies`.
 """
 
-from leastnoise._planning._plan_cache import plan_from_file
+from leastnoise._planning._plan_cache import cached_choice, plan_folder, plan_from_file
 from leastnoise._planning._plan_calls import (
     attributes_of_public_counts,
     compare,
@@ -33,8 +33,10 @@ from leastnoise._planning._targets import (
     Price,
     TargetStatus,
     joint_price,
+    mean_goals,
     mean_target_statuses,
     plan_for_workload,
+    plan_least_budget,
     smallest_privacy,
     stated_privacy,
     table_goals,

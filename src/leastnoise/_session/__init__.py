@@ -3,16 +3,28 @@
 No other room calls sources, planning, kernel, estimation and release together.
 """
 
-from leastnoise._session._guard import GuardForecast, forecast_guard, guard_warning
+from leastnoise._session._guard import (
+    MISSED,
+    WRONG,
+    GuardForecast,
+    difference_tail,
+    forecast_guard,
+    guard_measurements,
+    guard_warning,
+    noise_difference_bound,
+    single_draw_bound,
+)
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_before_planning,
     check_writable,
     count_csv_blocks,
     estimate_reading_seconds,
+    estimate_release_memory,
     estimate_resuming_seconds,
     is_published,
     is_resumable,
+    list_csv_sizes,
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,
@@ -20,12 +32,14 @@ from leastnoise._session._payments import (
 from leastnoise._session._periods import (
     PeriodState,
     PublishedPeriods,
+    build_outcome_through,
     is_unfinished,
     period_state,
     publish_due_periods,
 )
 from leastnoise._session._release_job import (
     FinishedRelease,
+    ReleaseRequest,
     enter_release,
     export,
     outcome_from_json,

@@ -58,6 +58,7 @@ from leastnoise._workload._sql_statement import (
     high_column,
     low_column,
 )
+from leastnoise._workload._sql_values import UNDECIDED
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,
