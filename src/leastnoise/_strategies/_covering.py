@@ -618,12 +618,13 @@ def covering(task: PlanningProblem) -> Strategy:
 COVERING = Planner(
     name="covering",
     propose=covering,
-    measures="a few larger tables that contain the asked ones between them",
+    measures="a few larger tables that together contain all tables of the workload",
     made_for="marginals under Laplace noise",
     norms=(1,),
     instead="covering tables are made for Laplace noise; with Gaussian noise residual is never "
     "worse",
     limits="tables of 2^28 cells",
+    paper="Ding et al., SIGMOD 2011",
     contains=tables_of_cells,
     laplace=design_seconds,
 )

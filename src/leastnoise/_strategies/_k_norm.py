@@ -127,6 +127,7 @@ K_NORM = Planner(
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
     limits=f"one-way tables; groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
+    paper="Hardt and Talwar, arXiv 0907.3754",
     # Audits and statistics of a finished release do not know the law of its noise yet.
     automatic=False,
     seconds=_seconds,

@@ -400,8 +400,8 @@ def _group_seconds(workload: Workload) -> float:
 MARGINALS = Planner(
     name="marginals",
     propose=marginals,
-    measures="the tables of cells that are asked about, and those of levels along one attribute, "
-    "with the best weights",
+    measures="the workload's tables of cells, and its tables of levels along one attribute, with "
+    "the best weights",
     made_for="marginals, and levels along one attribute",
     limits="tables of 2^28 cells",
     seconds=lambda workload: base_seconds(workload) + _group_seconds(workload),

@@ -299,9 +299,10 @@ def identity(task: PlanningProblem) -> Strategy:
 IDENTITY = Planner(
     name="identity",
     propose=identity,
-    measures="every cell of the joint table of all attributes asked about",
+    measures="every cell of the joint table of all attributes of the workload",
     made_for="few cells",
     limits="a joint table of 2^28 cells",
+    paper="I in Cormode et al., arXiv 1207.6096",
     reference=lambda _: True,
 )
 
@@ -362,6 +363,7 @@ RESIDUAL = Planner(
     instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
     "evenly; choose covering",
     limits="tables of 2^28 cells",
+    paper="arXiv 2305.08175",
     contains=tables_of_cells,
 )
 
@@ -471,9 +473,10 @@ def _workload_seconds(workload: Workload) -> float:
 WORKLOAD = Planner(
     name="workload",
     propose=measured_workload,
-    measures="every query that is asked, as it is asked",
+    measures="every query of the workload, unchanged",
     made_for="few queries",
     limits="2^22 queries",
+    paper="Q+ in Cormode et al., arXiv 1207.6096",
     seconds=_workload_seconds,
     step=_inverse_seconds,
     likely=lambda _: 1 / 8,
@@ -482,8 +485,8 @@ WORKLOAD_EVEN = replace(
     WORKLOAD,
     name="workload_even",
     propose=partial(measured_workload, even=True),
-    measures="every query that is asked, all with the same noise",
-    made_for="Q",
+    measures="every query of the workload, all with the same noise",
+    paper="Q in Cormode et al., arXiv 1207.6096",
     automatic=False,
 )
 

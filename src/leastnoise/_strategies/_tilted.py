@@ -390,11 +390,12 @@ def _seconds(workload: Workload) -> float:
 TILTED = Planner(
     name="tilted",
     propose=tilted,
-    measures="as `residual`, with rows fitted to what is asked along every attribute",
+    measures="the spaces of `residual`, by rows fitted to the queries along every attribute",
     made_for="prefix sums, ranges and cells in several small tables under Gaussian noise",
     norms=(2,),
     instead="residual spaces are measured across totals, on which Laplace noise is not spent "
     "evenly; choose p_identity",
     limits="attributes of 1024 cells",
+    paper="arXiv 2604.00868",
     seconds=_seconds,
 )

@@ -251,9 +251,10 @@ def _seconds(workload: Workload) -> float:
 UNION = Planner(
     name="union",
     propose=union,
-    measures="two tables, each for a part of what is asked and with its own strategy along every "
-    "attribute; answers come from both",
-    made_for="products that need an attribute in detail here and in groups there",
+    measures="two tables, each for a part of the workload and with its own strategy along every "
+    "attribute; answers combine both",
+    made_for="products that need an attribute in detail in one place and in groups in another",
     limits="a joint table of 2^22 cells, attributes of 1024",
+    paper="McKenna et al., VLDB 2018",
     seconds=_seconds,
 )

@@ -61,8 +61,8 @@ def user_planner(user_strategy: Own) -> Planner:
     return Planner(
         name=OWN,
         propose=lambda task: _user_strategy(user_strategy, task),
-        measures="what was given",
-        made_for="a strategy of one's own",
+        measures="the queries that the user passed",
+        made_for="user-supplied strategies",
     )
 
 
