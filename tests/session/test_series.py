@@ -140,8 +140,7 @@ def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
 def test_series_without_unit_column_is_warned_about(office: Office) -> None:
     (warning,) = [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
     assert (
-        "a row whose date is moved after its period was closed counts once more each time"
-        in warning
+        "A row whose date changes after its period was closed is counted again each time" in warning
     )
     office.spec(unit='unit = { column = "person", max_rows = 1 }')
     assert not [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]

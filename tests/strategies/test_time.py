@@ -333,8 +333,7 @@ def test_ended_search_is_reported_with_its_best(
     assert "p_identity" in found.details.ended_early
     (said,) = early_warnings(found)
     assert said.startswith(
-        "The time for planning was over before the search of "
-        f"{', '.join(found.details.ended_early)} ended"
+        f"Planning time ran out before the search of {', '.join(found.details.ended_early)} ended"
     )
     assert Plan.from_json(found.to_json()).details.ended_early == found.details.ended_early
     assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]

@@ -223,14 +223,14 @@ def test_statistic_row_states_its_promise(tmp_path):
         verdicts(draft, plan),
         load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2),
     )
-    assert words[:3] == ["", "", "give a public size to see its margin"]
-    assert words[5] == f"shares ± {share}, of that size"
+    assert words[:3] == ["", "", "state a public size to see its margin"]
+    assert words[5] == f"shares: ± {share}, for this size"
     sized = change_draft(draft, {"size_of": "300"}, [2])
     plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
     assert (
         verdicts(sized, plan)[2]
-        == f"pay ± {load_catalogue().format_error(mean)} at most, at that size"
+        == f"pay: at most ± {load_catalogue().format_error(mean)}, for this size"
     )
     less = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
@@ -246,7 +246,8 @@ def test_statistic_row_states_its_promise(tmp_path):
     row = state_json(PlanningState(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
     assert (
-        row["verdict"] == f"pay ± {load_catalogue().format_error(wide.error)} at most, at that size"
+        row["verdict"]
+        == f"pay: at most ± {load_catalogue().format_error(wide.error)}, for this size"
     )
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

@@ -167,14 +167,13 @@ def test_a_page_that_plans_in_vain_says_so(client):
     client.planned()
     client.act("/change", changes={"target": "", "most": ""}, rows=[7])
     assert client.act("/change", changes={"size": "least"})["status"].endswith(
-        "The plan for these settings is being made."
+        "Planning for these settings."
     )
     seen = client.idle()
     assert "No table has a target" in seen["error"]
     assert (
         seen["status"]
-        == "The margins are exact for the strategy found before. There is no plan for these "
-        "settings."
+        == "The margins are exact for the previous strategy. No plan exists for these settings."
     )
 
 
@@ -195,9 +194,10 @@ def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
         seen = client.planned()
         assert (
             seen["status"]
-            == "The error of the strategy dawa depends on the data; no margin can be promised."
+            == "The error of the strategy dawa depends on the data, so no margin can be stated "
+            "beforehand."
         )
-        assert typical(seen) == ["not known yet"]
+        assert typical(seen) == ["not computed yet"]
 
 
 def test_data_that_were_opened_would_be_seen(tmp_path):
