@@ -1,4 +1,6 @@
-"""Differentially private answers to a batch of linear queries, with the least error known to be possible.
+"""Answer batches of linear queries under differential privacy.
+
+The error is the least that is known to be possible.
 
     domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
 

@@ -539,7 +539,7 @@ def lower_bound(
 
 
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
-    """Return a lower bound on the total squared error of any unbiased pure release.
+    """Return a lower bound on the squared error of unbiased pure releases.
 
     Of noise that does not depend on the data, of any kind. 0 where it is not known.
     """
@@ -560,7 +560,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _units_that_may_be(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
+    """Return bounds on the unit rows that satisfy every bound of a unit."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
     if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
@@ -605,7 +605,7 @@ def _bound_of_quantity(
 
 
 def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
-    """Return by how much a unit with rows in many cells raises the squared error of Laplace noise.
+    """Return how much units with many cells raise squared Laplace error.
 
     The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
     at most those of one long column, or of n columns that share the cost evenly; the latter where
@@ -643,7 +643,7 @@ def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -
 
 
 def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
-    """Return the nuclear norm for units that fill cells of their bound by chance, up to some rows.
+    """Return the nuclear norm for units that fill random cells up to a bound.
 
     Args:
         workload: of one or several measures.
@@ -675,7 +675,9 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return the largest nuclear norm of tables that ask the same of all attributes but one.
+    """Return the largest nuclear norm of tables that differ in one attribute.
+
+    The tables have the same queries on all other attributes.
 
     Args:
         products: the tables.
@@ -702,7 +704,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
 
 
 def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
-    """Return the nuclear norm of all measures together for rows that may be in one cell."""
+    """Return the joint nuclear norm of all measures for rows in one cell."""
     total = privacy.neighbours != "replace"
     weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
     norms = {

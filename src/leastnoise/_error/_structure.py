@@ -545,7 +545,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of S - r C over all means r within the bounds.
+    """Return the largest standard error of S - r C over all possible means r.
 
     Args:
         measured: the measurements of a plan.
@@ -565,7 +565,9 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0.
+    """Return the largest distance of a mean from the centre of its sums.
+
+    The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 
     It is in units of the values of which the mean is, without their weights.
     """

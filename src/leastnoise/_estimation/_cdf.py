@@ -265,7 +265,10 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
         return self.quantiles[index]
 
     def columns(self) -> Columns:
-        """One column a key, then share, value, low, high, may_be_below and may_be_above; a row a quantile."""
+        """The columns of a data frame with one row per quantile.
+
+        One column per key, then share, value, low, high, may_be_below and may_be_above.
+        """
         names = ("share", "value", "low", "high", "may_be_below", "may_be_above")
         groups = zip(*(quantile.group for quantile in self), strict=True)
         keys = {

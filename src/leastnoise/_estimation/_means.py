@@ -101,7 +101,10 @@ class Means(TabularMixin):
         )
 
     def columns(self) -> Columns:
-        """One column a key, then mean, low, high, std_error, sum and the divisor; a row a group."""
+        """The columns of a data frame with one row per group.
+
+        One column per key, then mean, low, high, std_error, sum and the divisor.
+        """
         numbers = {"mean": self.mean, "low": self.low, "high": self.high}
         return grouped_columns(
             self.by,
@@ -238,7 +241,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Name the weighted means of a measure that were measured in its place; empty for none."""
+    """Name the measured weighted means of a measure; empty for none."""
     measures = plan.domain.measures
     weighted = [
         name

@@ -71,7 +71,10 @@ class ConsistentCells:
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a table of which every query is a sum of groups of the finest table."""
+        """Return the answers to a table from the groups of the finest table.
+
+        Every query of the table is a sum of such groups.
+        """
         attributes = self.finest.attributes
         without = tuple(
             axis for axis, name in enumerate(attributes) if name not in product.attributes
@@ -84,13 +87,19 @@ class ConsistentCells:
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
-    """Return the group of every cell along each attribute of a table whose queries divide the cells."""
+    """Return the group of every cell along each attribute of a table.
+
+    The queries of the table partition the cells.
+    """
     groups = [partition_groups(operator) for operator in product.operators]
     return tuple(group for group in groups if group is not None)
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Put the value of every group along an axis at its first cell, and 0 at the others."""
+    """Put the value of every group at its first cell along an axis.
+
+    All other cells are 0.
+    """
     if values.shape[axis] == len(groups):
         return values
     _, first = np.unique(groups, return_index=True)
@@ -148,7 +157,10 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 
 
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
-    """Return public counts as sums of the groups of a table; None if a group of one cuts a group of the other."""
+    """Return public counts as sums of the groups of a table.
+
+    None if a group of one crosses a group of the other.
+    """
     groups_along = groups_of_cells(finest)
     if len(groups_along) < len(finest.attributes):
         return None
@@ -208,7 +220,9 @@ def make_consistent(
 def _path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
-    """Yield the levels asked for along an attribute with the group of every cell, coarsest first, those of the finest table last.
+    """Yield the requested levels along an attribute, coarsest first.
+
+    Each comes with the group of every cell; the groups of the finest table are last.
 
     Only the latter if levels do not nest.
     """
@@ -336,7 +350,7 @@ def projection_method(product: Product) -> str:
 
 
 def _divides_by_levels(product: Product) -> bool:
-    """Whether a table has, along every attribute, its cells or the groups of a level."""
+    """Tell whether every attribute of a table has its cells or one level."""
     return all(asked.kind in ("identity", "level") for asked in product.query_sets)
 
 

@@ -289,7 +289,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return the cells with the noise that is best where a unit may have rows in all of them.
+    """Return the cells, weighted best for units with rows in all of them.
 
     The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
     of the queries' squared entries over the squared weights. Its least is at weights that are the
@@ -308,7 +308,9 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
 
 
 def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
-    """Find for Laplace noise the hierarchy, or cells, of least error when answers are first published.
+    """Find the hierarchy, or cells, of least error under Laplace noise.
+
+    The error of an answer is its error when it is first published.
 
     Args:
         name: the attribute.

@@ -645,7 +645,9 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
-    """Return sentences on why nothing can be used, those first that this workload or budget can change.
+    """Return sentences that explain why no strategy can be used.
+
+    Reasons that another workload or budget would remove come first.
 
     Reasons that differ only in numbers are listed once, with the names of their strategies. Of
     strategies that are made for other workloads only the names are listed, if another reason is

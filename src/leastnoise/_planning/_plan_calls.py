@@ -273,14 +273,14 @@ def plan_workload(
 
 
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
-    """Return the workload over the domain that is measured: with the hidden cells it needs."""
+    """Return the workload over the measured domain, with its hidden cells."""
     return with_hidden_cells(
         workload, attributes_of_public_counts(search.public), _decided(workload, search)
     )
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return the error of a plan over that where all attributes were declared complete.
+    """Return a plan's error over its error if all attributes were complete.
 
     The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
     has a hidden cell, or the errors depend on the data.
@@ -310,7 +310,10 @@ def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
 
 
 def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the attributes whose counts are public: every row is in one of their cells."""
+    """Return the attributes whose counts are public.
+
+    Every row is in one of their cells.
+    """
     return {name for entry in public for name in entry["table"]["queries"]}
 
 

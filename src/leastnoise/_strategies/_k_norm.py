@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise: groups of tables whose noise is drawn together.
+"""One-way tables with K-norm noise, drawn jointly for groups of tables.
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:
@@ -48,7 +48,10 @@ def k_norm(task: PlanningProblem) -> Strategy:
 
 
 def _cell_errors(workload: Workload) -> dict[str, float]:
-    """Return by attribute the importance of the published cells, or raise NotApplicable."""
+    """Return the weight of the published cells of each attribute.
+
+    Raises NotApplicable for a workload that K-norm noise does not support.
+    """
     if workload.statistics:
         raise NotApplicable("it is made for counts alone, and the workload asks for statistics")
     errors: dict[str, float] = {}
@@ -77,7 +80,10 @@ def _group_error(
 
 
 def _best_groups(sizes: Mapping[str, int], errors: Mapping[str, float]) -> list[Names]:
-    """Return the runs of tables, sorted by size, with the least sum of cube roots of errors."""
+    """Return the runs of tables with the least sum of cube roots of errors.
+
+    Tables are sorted by size.
+    """
     ordered = sorted(sizes, key=lambda name: sizes[name])
     ends = _possible_ends([sizes[name] for name in ordered])
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
@@ -103,7 +109,10 @@ def _can_share_noise(sizes: Sequence[int]) -> bool:
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return the places after which a group may end: between different sizes, and at the end."""
+    """Return the positions after which a group may end.
+
+    They are between different sizes, and at the end.
+    """
     between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
     between.sort(key=lambda place: sizes[place - 1] / sizes[place])
     return [*sorted(between[:_MOST_CUTS]), len(sizes)]

@@ -64,7 +64,10 @@ def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
 
 
 def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
-    """Return a function of values, and NULL where one of them is: DuckDB would ignore it."""
+    """Return a function of values that is NULL where one of them is NULL.
+
+    DuckDB would ignore the NULL.
+    """
     from sqlglot import exp
 
     is_missing = exp.or_(

@@ -435,7 +435,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Return whether an aggregate is COUNT(*), COUNT of a constant, or COUNT(unit)."""
+    """Tell whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
     from sqlglot import exp
 
     counted = aggregate.this
@@ -446,7 +446,7 @@ def _counts_rows_or(aggregate: Node, unit: str) -> bool:
 
 
 def _with_safe_functions(node: Node) -> Node:
-    """Return an expression whose functions give NULL where they fail for noisy numbers."""
+    """Return an expression that is NULL where noisy numbers make it fail."""
     copy = node.copy()
     children = [(key, value) for key, value in copy.args.items() if value is not None]
     for key, value in children:
