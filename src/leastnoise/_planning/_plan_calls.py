@@ -402,16 +402,20 @@ def compare(
     Those that do not apply come last, with the reason.
 
     Args:
-        workload: what is asked.
+        workload: the workload to plan for.
         budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one
             of them.
         progress: called with the name of every strategy before it is tried.
-        seconds: about how many CPU seconds of one core all of them together may take, by estimates.
-        by_name: also try the strategies that are never chosen by themselves.
-        own: also try this one, of your own, as `plan` takes it.
+        seconds: the CPU seconds of one core that all strategies together may take, by estimates.
+        by_name: also try the strategies that ``auto`` does not try.
+        own: also try this user-supplied strategy, in the form that `plan` accepts.
+
+    Returns:
+        One candidate per strategy, with its plan and expected error, or the reason why it does not
+        apply. ``frame()`` returns them as a data frame.
 
     Raises:
-        InputError: something of the above cannot be used.
+        InputError: an argument cannot be used.
 
     >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
     ['identity', 'marginals', 'workload']

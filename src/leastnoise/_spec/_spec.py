@@ -319,16 +319,21 @@ def read_spec(
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
 ) -> Spec:
-    """Read a spec file; relative paths in it are relative to its folder.
+    """Read a spec file.
+
+    Relative paths in the file are relative to its folder.
 
     Args:
         path: the TOML file.
-        found: by attribute, categories that a search found and did not write.
-        statements: a file of SQL statements that are asked in place of ``[[workload]]``.
+        found: by attribute, categories that a search found and did not write to a file.
+        statements: a file of SQL statements that replace ``[[workload]]``.
+
+    Returns:
+        The spec: source, workload, privacy and output as typed values.
 
     Raises:
-        InputError: a file is missing, is no TOML, or holds something that is not allowed; the
-            message names the place.
+        InputError: a file is missing, is not TOML, or has an entry that is not allowed; the message
+            names the entry.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
