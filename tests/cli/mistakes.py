@@ -73,7 +73,7 @@ MISTAKES = {
         "retail",
         (f"{_PAID}ignore_case = true", '["card", "cash", "Cash"]'),
         "plan",
-        "differ by case",
+        "differ only in case",
     ),
     "cents for amounts": Mistake(
         "retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "almost all whole numbers"

@@ -257,7 +257,7 @@ def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joi
     (warned,) = spec_warnings(
         parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path)
     )
-    assert "nobody's row in the second table is protected" in warned
+    assert "removes the protection of all rows in the second table" in warned
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 

@@ -49,7 +49,7 @@ def test_shown_plan_is_that_of_the_saved_spec(client, spec):
     first = client.planned()
     assert typical(first) == promised(plan_spec(read_spec(spec)))
     assert (
-        first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.format_error(0)}"}
+        first["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
     )
     half = client.act("/change", changes={"size": "1/2"})
@@ -114,7 +114,7 @@ def test_two_plans_compare_with_table_prices(client, spec):
     opened = read_spec(spec)
     found = joint_price(plan_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
-        f"alone {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
+        f"separately {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
     ]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]

@@ -95,15 +95,14 @@ class Picture:
             strict=True,
         )
         keys = product(*(axis.labels for axis in self.axes))
-        return [
-            {
-                **{f"k{number}": label for number, label in enumerate(labels)},
-                "answer": round_to_six_digits(a),
-                "low": round_to_six_digits(b),
-                "high": round_to_six_digits(c),
-            }
-            for labels, (a, b, c) in zip(keys, numbers, strict=True)
-        ]
+        rows = []
+        for labels, (answer, low, high) in zip(keys, numbers, strict=True):
+            row: dict[str, Any] = {f"k{number}": label for number, label in enumerate(labels)}
+            row["answer"] = round_to_six_digits(answer)
+            row["low"] = round_to_six_digits(low)
+            row["high"] = round_to_six_digits(high)
+            rows.append(row)
+        return rows
 
     def axis_title(self, axis: Axis) -> str:
         """Return the title of an axis."""

@@ -48,11 +48,12 @@ def draw_heat(picture: Picture) -> Spec:
     """
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # Digits need few columns; every other chart is wider than it is high.
-    down, across = (
-        (large, small)
-        if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS
-        else (small, large)
-    )
+    if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS:
+        down = large
+        across = small
+    else:
+        down = small
+        across = large
     rows, colour, largest_answer, encoding = _shade_cells(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
     layer: list[Spec] = [

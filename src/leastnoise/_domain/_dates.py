@@ -182,10 +182,11 @@ class Dates(Kind):
     def implied_levels(self) -> tuple[Level, ...]:
         """The coarser periods that every cell lies in as a whole."""
         hours = [_first_hour(self.first + cell, self.by) for cell in range(self.regular)]
-        return tuple(
-            grouped(by, [_label(period_of(hour, by), by) for hour in hours])
-            for by in _COARSER[self.by]
-        )
+        levels = []
+        for by in _COARSER[self.by]:
+            labels = [_label(period_of(hour, by), by) for hour in hours]
+            levels.append(grouped(by, labels))
+        return tuple(levels)
 
     def last_day(self, cells: int) -> dt.date:
         """Return the last day of the first periods."""
@@ -393,9 +394,9 @@ def _pattern_of_names(names: tuple[str, ...]) -> str:
 
     Its groups are ``month1`` to ``month12``.
     """
-    spelled = [
-        "|".join(re.escape(form) for form in dict.fromkeys((name, name.lower(), name.upper())))
-        for name in names
-    ]
+    spelled = []
+    for name in names:
+        forms = dict.fromkeys((name, name.lower(), name.upper()))
+        spelled.append("|".join(map(re.escape, forms)))
     groups = [f"(?P<month{number}>{forms})" for number, forms in enumerate(spelled, 1)]
     return f"(?i:{'|'.join(groups)})"

@@ -187,11 +187,13 @@ def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
-    pairs: list[Any] = (
-        list(spelling_map.items() if isinstance(spelling_map, Mapping) else spelling_map)
-        if isinstance(spelling_map, (Mapping, tuple, list))
-        else [None]
-    )
+    pairs: list[Any]
+    if isinstance(spelling_map, Mapping):
+        pairs = list(spelling_map.items())
+    elif isinstance(spelling_map, (tuple, list)):
+        pairs = list(spelling_map)
+    else:
+        pairs = [None]
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", spelling_map, "a mapping from a category to a list of texts")
     category_texts = {*map(str, values)} if pairs else set()

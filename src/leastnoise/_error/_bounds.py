@@ -252,10 +252,8 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     query_index = index_queries(products)
     positions = np.array([along.position for along in query_index.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
-    squares = {
-        id(product.weight): float(product.weight) ** 2
-        for product in {id(other.weight): other for other in products}.values()
-    }
+    weight_of_id = {id(product.weight): product.weight for product in products}
+    squares = {key: float(weight) ** 2 for key, weight in weight_of_id.items()}
     weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
     for where, rows in query_index.widths:
@@ -366,10 +364,10 @@ def _level_norms(
                 for part, name in zip(chosen, names, strict=True)
                 if name not in tau and part.size > 1
             )
-            least = min(
-                worth(tuple(name for name in names if name in tau or name in more))
-                for more in subsets(wide)
-            )
+            least = math.inf
+            for more in subsets(wide):
+                across = tuple(name for name in names if name in tau or name in more)
+                least = min(least, worth(across))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
                 chosen, terms, total=total or bool(tau)
             )
@@ -381,7 +379,7 @@ def _group_norms(
 ) -> _TableNorms:
     """Return the norms of level tables on the same attributes."""
     spectra = [levels_by_name[name].spectrum for name in names]
-    spectra_without_total = [[part.without_total for part in spectrum] for spectrum in spectra]
+    spectra_without_total = [_without_totals(spectrum) for spectrum in spectra]
     terms = _terms(products, {name: levels_by_name[name] for name in names})
     across = _sum_of_roots(spectra_without_total, terms)
     whole = _sum_of_roots(spectra, terms)
@@ -395,6 +393,10 @@ def _group_norms(
     return _TableNorms(names, worth * across, worth * whole, worth * along)
 
 
+def _without_totals(spectrum: Sequence[InvariantSubspace]) -> list[InvariantSubspace]:
+    return [part.without_total for part in spectrum]
+
+
 def _sum_of_roots(
     spectra: Sequence[Sequence[InvariantSubspace]], terms: Mapping[tuple[int, ...], float]
 ) -> float:
@@ -405,6 +407,13 @@ def _sum_of_roots(
     return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
 
 
+def _directions_along(
+    parts: Sequence[InvariantSubspace], levels: tuple[int, ...]
+) -> list[IntArray]:
+    """Return the directions of a level table along each attribute."""
+    return [part.directions_of_level(level) for part, level in zip(parts, levels, strict=True)]
+
+
 def _measured_directions(
     parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
 ) -> list[IntArray] | None:
@@ -412,10 +421,7 @@ def _measured_directions(
 
     The subspace is a product. None if there are too many directions.
     """
-    axes = [
-        [part.directions_of_level(level) for part, level in zip(parts, key, strict=True)]
-        for key in keys
-    ]
+    axes = [_directions_along(parts, key) for key in keys]
     sizes = [part.size for part in parts]
     if (
         math.prod(sizes) > _MOST_DIRECTIONS
@@ -476,24 +482,23 @@ def _joint_root(
             gram if total else gram[1:, 1:]
         )  # the first direction is that of equal cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
-    largest_single = max(
-        math.sqrt(weight)
-        * math.prod(trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True))
-        for key, weight in weights.items()
-    )
+    singles = []
+    for key, weight in weights.items():
+        traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
+        singles.append(math.sqrt(weight) * math.prod(traces))
+    largest_single = max(singles)
     sums: list[dict[int, float]] = [{} for _ in wide]
     for key, weight in weights.items():
         for axis, level in zip(sums, key, strict=True):
             axis[level] = axis.get(level, 0.0) + weight
-    least = min(
-        weights.get(key, 0.0)
-        / math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
-        for key in itertools.product(*sums)
-    )
-    roots = (
-        trace_of_root(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
-        for part, axis in zip(wide, sums, strict=True)
-    )
+    least = math.inf
+    for key in itertools.product(*sums):
+        split = math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
+        least = min(least, weights.get(key, 0.0) / split)
+    roots = []
+    for part, axis in zip(wide, sums, strict=True):
+        weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
+        roots.append(trace_of_root(np.asarray(weighted_sum)))
     return often * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
@@ -521,15 +526,14 @@ def lower_bound(
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
         )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
-        separate_bounds = [
-            max(
-                _bound_of_quantity(
-                    Workload(workload.domain, tuple(workload.of(name))), possible, noise
-                )
+        separate_bounds = []
+        for name in units:
+            quantity = Workload(workload.domain, tuple(workload.of(name)))
+            bounds = [
+                _bound_of_quantity(quantity, possible, noise)
                 for possible in _units_that_may_be(workload.domain, privacy, name, noise)
-            )
-            for name in units
-        ]
+            ]
+            separate_bounds.append(max(bounds))
         if row_products:
             separate_bounds.append(
                 _bound_of_quantity(Workload(workload.domain, row_products), privacy, noise)

@@ -339,10 +339,11 @@ class Cdf(TabularMixin):
         """Quantiles with intervals that hold all at once, together with the band."""
         checked_shares = [checked_share(share) for share in shares]
         last = len(self.values) - 1
-        cells = [
-            [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
-            for share in checked_shares
-        ]
+        cells = []
+        for share in checked_shares:
+            first_cell = np.minimum((self.high < share).sum(axis=-1), last)
+            last_cell = np.minimum((self.low < share).sum(axis=-1), last)
+            cells.append([first_cell, last_cell])
         ends = np.stack([self.starts, self.values], axis=1)
         return Quantiles(
             _interpolate_quantiles(
@@ -466,11 +467,10 @@ def cdf(
     if draws and not rank <= draws:
         raise refuse("draws", draws, f"at least {_least_draws(level)} for the level {level}")
     upto = query.reshape_answers(estimate.values(query.product))
-    width, factor = (
-        _band_widths(estimate, query, draws, rank, seed)
-        if draws
-        else _union_bound_widths(estimate, query, level)
-    )
+    if draws:
+        width, factor = _band_widths(estimate, query, draws, rank, seed)
+    else:
+        width, factor = _union_bound_widths(estimate, query, level)
     counts = _join_complements(upto)
     floor = np.maximum(counts - factor * width, 0.0)
     ceiling = np.maximum(counts + factor * width, 0.0)

@@ -73,10 +73,10 @@ class Means(TabularMixin):
 
         The group is ``all`` if there are no groups.
         """
-        names = [
-            ", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True))
-            for labels in product(*self.labels)
-        ]
+        names = []
+        for labels in product(*self.labels):
+            group = zip(self.by, labels, strict=True)
+            names.append(", ".join(f"{name}={label}" for name, label in group))
         flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 

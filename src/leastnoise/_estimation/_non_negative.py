@@ -572,10 +572,11 @@ def _simulate_group(
     points = [
         draw_point(sizes, int(norm), lambda bound: _below(bound, generator)) for norm in norms
     ]
-    return {
-        index: np.array([point[at] for point in points], dtype=np.float64).T
-        for at, index in enumerate(group)
-    }
+    noise = {}
+    for at, index in enumerate(group):
+        tables = [point[at] for point in points]
+        noise[index] = np.array(tables, dtype=np.float64).T
+    return noise
 
 
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:

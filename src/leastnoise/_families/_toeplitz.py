@@ -397,9 +397,9 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
     variances = []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
-        variances.append(
-            invert_gram(first_rows(factor, cells)).total_variance(Dense(chosen))
-            if len(chosen)
-            else 0.0
-        )
+        if not len(chosen):
+            variances.append(0.0)
+            continue
+        inverse = invert_gram(first_rows(factor, cells))
+        variances.append(inverse.total_variance(Dense(chosen)))
     return np.array(variances)

@@ -239,11 +239,9 @@ def _optimum_step(line: AttributeCost) -> float:
     """
     if line.cells > MOST_DENSE:
         return 0.0
-    return 0.005 + (
-        0.1 * (line.cells / 1024) ** 2.5
-        if line.structured and line.one_set
-        else 0.44 * (line.cells / 1024) ** 3
-    )
+    if line.structured and line.one_set:
+        return 0.005 + 0.1 * (line.cells / 1024) ** 2.5
+    return 0.005 + 0.44 * (line.cells / 1024) ** 3
 
 
 def joint_design_seconds(workload: Workload) -> float:

@@ -176,16 +176,13 @@ class _GroupWeights:
         ]
         # For every space the importance of the levels, and how much precision each table adds to
         # its level at privacy cost 1.
-        self.information = [
-            (
-                level_weights.tolist(),
-                [
-                    (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
-                    for tables in self.tables
-                ],
-            )
-            for level_weights, table_information in asked.spaces
-        ]
+        self.information = []
+        for level_weights, table_information in asked.spaces:
+            precision = [
+                (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
+                for tables in self.tables
+            ]
+            self.information.append((level_weights.tolist(), precision))
 
     def divided(
         self, point: FloatArray
@@ -335,11 +332,8 @@ def marginals(task: PlanningProblem) -> Strategy:
     }
     for measure, level, names in level_tables.tables:
         factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
-        factors |= (
-            {level_tables.name: Factor((level_tables.name,), operators[level])}
-            if level < total
-            else {}
-        )
+        if level < total:
+            factors[level_tables.name] = Factor((level_tables.name,), operators[level])
         blocks.append(
             check_table_size(
                 Block(

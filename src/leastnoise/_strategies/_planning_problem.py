@@ -264,11 +264,10 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     height = 1.0
     along = [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
-        height = float(
-            domain.largest_value(block.measure)
-            if block.limits is None
-            else block.limits.values.max()
-        )
+        if block.limits is None:
+            height = float(domain.largest_value(block.measure))
+        else:
+            height = float(block.limits.values.max())
     for factor in block.factors:
         if block.limits is not None and factor.attributes == (
             block.limits.attribute,

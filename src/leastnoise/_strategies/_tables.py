@@ -192,17 +192,14 @@ def weighted_strategy(
     for measure, sets in tables.items():
         requested = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in requested}
-        blocks += [
-            check_table_size(
-                Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)
-            )
-            for names in sets
-        ]
+        position_of = {axis: at for at, axis in enumerate(domain.names)}
+        positions = []
+        for names in sets:
+            table_factors = tuple([factors[axis] for axis in names])
+            blocks.append(check_table_size(Block(table_factors, Fraction(1), measure, limits)))
+            positions.append(tuple([position_of[axis] for axis in names]))
         closure, coefficient = residual_coefficients(workload.of(measure), factors)
-        positions = {axis: at for at, axis in enumerate(domain.names)}
-        matrices.append(
-            incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets])
-        )
+        matrices.append(incidence(closure, positions))
         coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
     if start is None:
@@ -228,11 +225,15 @@ def table_costs(
     """Return the privacy cost of a unit of weight on each table, (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
-        bare = [
-            [f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)]
-            for block in blocks
-        ]
-        cost *= np.sqrt([relative_sensitivity(privacy, domain, names) for names in bare])
+        sensitivities = []
+        for block in blocks:
+            bare = [
+                factor.attributes[0]
+                for factor in block.factors
+                if factor.operator == Identity(factor.operator.size)
+            ]
+            sensitivities.append(relative_sensitivity(privacy, domain, bare))
+        cost *= np.sqrt(sensitivities)
     return cost
 
 
@@ -328,12 +329,9 @@ def residual(task: PlanningProblem) -> Strategy:
             norm = (1 - 1 / sizes)[requested].prod(axis=1)
             taus = requested.tolist()
             if task.privacy.max_per_cell is not None:
-                norm *= [
-                    relative_sensitivity(
-                        task.privacy, domain, [domain.names[at] for at in tau], contrasts=True
-                    )
-                    for tau in taus
-                ]
+                for index, tau in enumerate(taus):
+                    names = [domain.names[at] for at in tau]
+                    norm[index] *= relative_sensitivity(task.privacy, domain, names, contrasts=True)
             blocks += contrasts(domain, taus, measure)
             errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))

@@ -380,11 +380,9 @@ def _seconds(workload: Workload) -> float:
     sizes = [
         kind.size for name, kind in kinds.items() if kind.hidden or name in workload.beyond_cells
     ]
-    return base_seconds(workload) + (
-        sum(1.7 * (size / 256) ** 2.2 for size in sizes)
-        if max(sizes, default=0) <= _MOST_CELLS
-        else 0.0
-    )
+    if max(sizes, default=0) > _MOST_CELLS:
+        return base_seconds(workload)
+    return base_seconds(workload) + sum(1.7 * (size / 256) ** 2.2 for size in sizes)
 
 
 TILTED = Planner(

@@ -134,11 +134,9 @@ class QuerySet:
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
-        return {
-            self.kind: self.arguments[0][0]
-            if single
-            else [list(argument) for argument in self.arguments]
-        }
+        if single:
+            return {self.kind: self.arguments[0][0]}
+        return {self.kind: [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """Return the queries as an operator over the cells of an attribute.
@@ -708,13 +706,13 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
         InputError: an unknown or repeated attribute, or a query set other than cells, a level,
             ranges or predicates.
     """
-    listed: list[Any] = (
-        [by]
-        if isinstance(by, Mapping)
-        else [None]
-        if isinstance(by, str) or not isinstance(by, Iterable)
-        else list(by)
-    )
+    listed: list[Any]
+    if isinstance(by, Mapping):
+        listed = [by]
+    elif isinstance(by, str) or not isinstance(by, Iterable):
+        listed = [None]
+    else:
+        listed = list(by)
     if not all(isinstance(entry, (str, Mapping)) for entry in listed):
         advice = (
             f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."

@@ -111,11 +111,11 @@ def place_groups(
         needs |= {"null"} if is_apart else set()
     if needs:
         return Placement((), frozenset(needs))
-    groups = [
-        (_shown_key(key, kind), tuple(sorted({cell_of[part] for part in group if part in cell_of})))
-        for key, group in published.items()
-    ]
-    groups = [(key, cells) for key, cells in groups if cells]
+    groups = []
+    for key, group in published.items():
+        cells = {cell_of[part] for part in group if part in cell_of}
+        if cells:
+            groups.append((_shown_key(key, kind), tuple(sorted(cells))))
     return Placement(tuple(sorted(groups, key=lambda group: group[1])))
 
 
@@ -201,15 +201,14 @@ class Selection:
         """
         groups = [self.groups[index] for index in grouping]
         names = {group.attribute for group in groups} | {*condition.parts}
-        return {
-            name: place_groups(
-                self.domain.kind(name),
-                [group.keys for group in groups if group.attribute == name],
-                condition.parts.get(name),
-            )
-            for name in self.domain.names
-            if name in names
-        }
+        placements = {}
+        for name in self.domain.names:
+            if name in names:
+                keys = [group.keys for group in groups if group.attribute == name]
+                placements[name] = place_groups(
+                    self.domain.kind(name), keys, condition.parts.get(name)
+                )
+        return placements
 
     def group_keys(
         self, grouping: Sequence[int], condition: Condition

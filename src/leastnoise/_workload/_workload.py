@@ -331,10 +331,8 @@ class Workload:
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
         # Few query sets make very many tables: each object is written once.
-        known = {
-            id(q): q.to_json()
-            for q in {id(q): q for product in self.products for q in product.query_sets}.values()
-        }
+        query_sets = {id(sets): sets for product in self.products for sets in product.query_sets}
+        known = {key: query_set.to_json() for key, query_set in query_sets.items()}
         return [
             {
                 "queries": dict(
@@ -523,10 +521,10 @@ def from_json(
     """Read what ``Workload.to_json`` wrote."""
     products = []
     for entry in value:
-        sets = {
-            name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"]))
-            for name, q in entry["queries"].items()
-        }
+        sets = {}
+        for name, form in entry["queries"].items():
+            arguments = tuple(tuple(row) for row in form["arguments"])
+            sets[name] = QuerySet(form["kind"], arguments)
         product = _product(domain, sets, entry["weight"], entry["measure"])
         if "size" not in entry:
             size = None
