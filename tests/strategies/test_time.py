@@ -420,7 +420,9 @@ def test_a_table_that_others_crowd_out_is_named(
         assert dict(made.details.high_errors) == (
             pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
         )
-        assert ["share of the budget: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded
+        assert ["share of the budget: a (" in said for said in crowded_warnings(made)] == [
+            True
+        ] * is_crowded
         assert (
             cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
             == made.details

@@ -41,7 +41,11 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """
     import altair as alt
 
-    kind: Any = alt.FacetChart if "facet" in spec else alt.LayerChart
+    kind: Any
+    if "facet" in spec:
+        kind = alt.FacetChart
+    else:
+        kind = alt.LayerChart
 
     class WithPicture(kind):  # type: ignore[misc] # one of two classes of Altair's
         def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:

@@ -62,7 +62,10 @@ def draw_heat(picture: Picture) -> Spec:
     width = max(
         3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size
     )  # whole pixels, or seams are seen between the cells
-    height = 15 if down.size <= _MOST_NAMED_ROWS else width
+    if down.size <= _MOST_NAMED_ROWS:
+        height = 15
+    else:
+        height = width
     if across.size <= _MOST_COLUMNS_WITH_DIGITS:
         height = 26
         for row, answer, high in zip(

@@ -589,7 +589,10 @@ def _bound_of_quantity(
     norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
-    times = 2 if privacy.neighbours == "replace" else 1
+    if privacy.neighbours == "replace":
+        times = 2
+    else:
+        times = 1
     if privacy.neighbours == "replace":
         unit = 2 * norm**2
     else:

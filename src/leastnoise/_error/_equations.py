@@ -413,7 +413,10 @@ def covariances(
 
     Or of one table's own answers.
     """
-    second = product if other is None else other
+    if other is None:
+        second = product
+    else:
+        second = other
     if product.measure != second.measure:
         raise InputError(
             f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for "

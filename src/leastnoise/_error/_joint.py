@@ -408,7 +408,10 @@ def conjugate_gradients(
         squared = fresh
         better = squared < best / 4
         best = np.where(better, squared, best)
-        since = 0 if (better & open_).any() else since + 1
+        if (better & open_).any():
+            since = 0
+        else:
+            since += 1
     return x
 
 

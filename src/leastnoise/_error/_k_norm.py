@@ -98,7 +98,10 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
     for negative in range(half // 2 + 1):
         for positive in range(negative, half - negative + 1):
             place = positive + negative
-            often = 1 if positive == negative else 2
+            if positive == negative:
+                often = 1
+            else:
+                often = 2
             of_size = {size: counts[size][positive, negative] for size in number}
             points = often * math.prod(of_size[size] ** times for size, times in number.items())
             total[place] += points * (positive - negative) ** 2
@@ -248,7 +251,10 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     law = _law(sizes, float(used), most)
     grids = _log_grids(tuple(sorted(set(sizes))), most)
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
-    step = -0.5 if is_exact else 0.5
+    if is_exact:
+        step = -0.5
+    else:
+        step = 0.5
     return max(
         max(0.0, _cell_quantile(law, grids[size], level) + step) / std for size, std in stds.items()
     )

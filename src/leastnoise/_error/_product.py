@@ -215,7 +215,10 @@ class ProductCells(Cells):
         For the wanted tau and perhaps others.
         """
         block = self.measured[numbers[0]].block
-        only = next(iter(wanted)) if len(wanted) == 1 else None
+        if len(wanted) == 1:
+            only = next(iter(wanted))
+        else:
+            only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
         is_wanted = every in wanted
         # Every factor takes the first axis and puts what is left of it last, so in the end the

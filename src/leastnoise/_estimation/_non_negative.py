@@ -142,7 +142,9 @@ def finest_table(products: Sequence[Product]) -> Product | None:
                 checked[name, id(operator)] = name in groups_along and is_sum_of_groups(
                     operator, groups_along[name]
                 )
-    return finest if all(checked.values()) else None
+    if all(checked.values()):
+        return finest
+    return None
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
@@ -186,8 +188,10 @@ def make_consistent(
     """Make the answers of all tables agree, in units of the measure."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
-    cells = np.maximum(cells, 0.0) if non_negative else cells
-    cells = np.rint(cells) if whole else cells
+    if non_negative:
+        cells = np.maximum(cells, 0.0)
+    if whole:
+        cells = np.rint(cells)
     chosen: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
         before = np.zeros(finest.domain.cells(name), dtype=np.int64)

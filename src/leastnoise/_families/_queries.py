@@ -508,7 +508,10 @@ def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
 
     None if it is too badly conditioned.
     """
-    basis = None if space.is_full else space.basis
+    if space.is_full:
+        basis = None
+    else:
+        basis = space.basis
     try:
         lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:

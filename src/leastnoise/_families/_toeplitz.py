@@ -227,7 +227,9 @@ class ToeplitzInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
-    return ToeplitzInverse(operator) if factor.even else None
+    if factor.even:
+        return ToeplitzInverse(operator)
+    return None
 
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:

@@ -212,7 +212,10 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
             # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
-                below = widths[-2] if len(widths) > 1 else 1
+                if len(widths) > 1:
+                    below = widths[-2]
+                else:
+                    below = 1
                 chains.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
     return list(dict.fromkeys(chains))
 

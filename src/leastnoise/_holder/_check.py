@@ -237,7 +237,10 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     )
     from leastnoise._trusted.reading._locations import find_files
 
-    layout = path if isinstance(path, CSV) else CSV(path)
+    if isinstance(path, CSV):
+        layout = path
+    else:
+        layout = CSV(path)
     faults: Counter[str] = Counter()
     for file, _ in find_files(layout.path, KINDS):
         source = open_csv(file, layout)

@@ -253,7 +253,10 @@ def split_units_budget(
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
-    root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4
+    if task.noise is Noise.DISCRETE_LAPLACE:
+        root = 3
+    else:
+        root = 4
     times: dict[str | None, float] = {}
     for part in parts:
         of = {block.measure for block in part.blocks}

@@ -237,7 +237,10 @@ def greedy_cover(
     # of the asked ones that are left. Keep the number of cells that leads to the least variance.
     requested = list(targets)
     options = _candidates(requested)
-    power = 2 if norm == 1 else 1
+    if norm == 1:
+        power = 2
+    else:
+        power = 1
     added = _cells_added(shape, options, requested)
     least = math.inf
     best = list[int]()

@@ -42,7 +42,10 @@ def k_norm(task: PlanningProblem) -> Strategy:
         weight = _group_error(names, sizes, errors) ** (1 / 3)
         for name in names:
             factor = Factor((name,), Identity(sizes[name]))
-            group = None if len(names) == 1 else number
+            if len(names) == 1:
+                group = None
+            else:
+                group = number
             blocks.append((Block((factor,), Fraction(1), k_norm_group=group), weight))
     return Strategy("k_norm", tuple(blocks))
 

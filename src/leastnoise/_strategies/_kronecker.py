@@ -84,7 +84,10 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
         return strategies[0]
     # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
     # 1), so E^(1 / root) is the best share.
-    root = 3 if task.norm == 1 else 2
+    if task.norm == 1:
+        root = 3
+    else:
+        root = 2
     shares = [strategy.error ** (1 / root) for strategy in strategies]
     weighed: list[tuple[Block, float]] = []
     for strategy, share in zip(strategies, shares, strict=True):
@@ -101,7 +104,9 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
 
 def _sweeps(workload: Workload) -> int:
     """Return how often each attribute is fitted with the others fixed."""
-    return 3 if len(workload.beyond_cells) > 1 else 1
+    if len(workload.beyond_cells) > 1:
+        return 3
+    return 1
 
 
 def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
@@ -118,7 +123,10 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            now = first if first and sweeps_left else fit
+            if first and sweeps_left:
+                now = first
+            else:
+                now = fit
             weighted_queries = _weighted_queries(workload, attribute, along, norm)
             shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
                 weight for weight, _ in weighted_queries

@@ -510,4 +510,6 @@ def optimal_budgets(
     budget = dual_ascent(
         step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps
     )[3]
-    return budget if norm == 1 else np.sqrt(budget)
+    if norm == 1:
+        return budget
+    return np.sqrt(budget)

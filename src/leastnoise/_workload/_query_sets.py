@@ -352,7 +352,10 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
     advice = ""
     allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
     if isinstance(kind, (Integers, Categories, Coded)):
-        low = kind.low if isinstance(kind, Integers) else 0
+        if isinstance(kind, Integers):
+            low = kind.low
+        else:
+            low = 0
         allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
     elif isinstance(kind, Decimals):
         advice = _nearest(
@@ -370,7 +373,9 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
         return None
     if isinstance(kind, (Categories, Coded)):
         is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
-        return int(end) if is_position else None
+        if is_position:
+            return int(end)
+        return None
     if isinstance(kind, Decimals):
         return kind.cell_of_number(exact(f"a bound of {range_name}", end))
     cell = kind.names.find(end)
@@ -542,7 +547,9 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
 
 def _end(value: Any) -> Any:
     """Return an end of a range as JSON has it; a Boolean is refused later."""
-    return value if isinstance(value, bool) else _written(value)
+    if isinstance(value, bool):
+        return value
+    return _written(value)
 
 
 def _written(value: Any) -> Any:

@@ -83,7 +83,8 @@ def read_statements(
         InputError: what cannot be answered, of all statements, each with its number, line and
             column.
     """
-    settings = SqlSettings() if settings is None else settings
+    if settings is None:
+        settings = SqlSettings()
     day = parse_day(settings.today)
     trees = [entry for text in texts for entry in _parse(text)]
     if not 0 < len(trees) <= _MOST_STATEMENTS:

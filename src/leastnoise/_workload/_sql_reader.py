@@ -530,7 +530,10 @@ def _merged(select: Node, inner: Node) -> Node:
     from sqlglot import exp
 
     for node in inner.expressions:
-        star = node if isinstance(node, exp.Star) else node.this
+        if isinstance(node, exp.Star):
+            star = node
+        else:
+            star = node.this
         if is_star(node) and (star.args.get("replace") or star.args.get("rename")):
             raise refused(node.sql("duckdb"), "Name the columns")
     definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
@@ -586,7 +589,9 @@ def _own_columns(select: Node) -> Iterator[Node]:
 def _as_list(value: Any) -> list[Node]:
     if value is None:
         return []
-    return value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return value
+    return [value]
 
 
 def _is_within_order(column: Node) -> bool:

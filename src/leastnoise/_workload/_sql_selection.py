@@ -615,7 +615,10 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
                 node = value[0]
             else:
                 node = value
-            place = node if hasattr(node, "walk") else select
+            if hasattr(node, "walk"):
+                place = node
+            else:
+                place = select
             faults.add(
                 place, refused(name.upper(), CLAUSE_ADVICE.get(name, "Leave it out")).args[0]
             )
