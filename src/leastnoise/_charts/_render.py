@@ -1,6 +1,6 @@
 """Charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG without a network, in a process of its own. It sees only published
+A JavaScript engine draws the SVG without a network, in a separate process. It sees only published
 numbers: it never runs in the process that holds private rows. If it fails or hangs, the report has
 no pictures, and the release is complete.
 """

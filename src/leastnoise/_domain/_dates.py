@@ -101,8 +101,8 @@ class Dates(Kind):
             ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: as above.
         century: with ``%y`` the first of the hundred years that two digits stand for.
         months: the twelve names that ``%b`` or ``%B`` stand for where these are not English.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"``
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row, ``"clip"``
             to the nearest day, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from cells to groups. Months have the levels quarter and year, days also

@@ -272,7 +272,7 @@ class ModelEstimator:
 
     They are moved towards the tables where that lowers the error.
 
-    ``asked`` are the widest tables that were asked for; they are moved if all of them were
+    ``asked`` are the widest tables that were requested; they are moved if all of them were
     measured.
     """
 

@@ -9,7 +9,7 @@ guarantee. A marginal keeps its total, because clipping alone would add mass.
 Tables with levels are made to agree from the total down, in time linear in the cells. One table has
 the cells, or the groups of levels, of which all others are sums. It is built attribute by attribute
 and level by level: the estimates of the groups within each group are moved to the nearest numbers
-(least squares) that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
+(least squares) that add up to it, none below 0 where that is requested. Whole numbers are differences of rounded cumulative sums, so that
 each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
 the last one, so they agree.
 

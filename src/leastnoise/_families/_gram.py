@@ -185,7 +185,7 @@ class Gram:
         return total
 
     def diagonal(self) -> FloatArray:
-        """Return the diagonal of M, shape (n,): how often each cell is asked for."""
+        """Return the diagonal of M, shape (n,): how often each cell is requested."""
         total = np.full(self.size, self.alone)
         for a, b in self.pairs:
             total += a * b

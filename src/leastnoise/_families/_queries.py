@@ -1,6 +1,6 @@
 """Closed-form facts about operators, weighted Gram matrices, row spaces.
 
-A function returns None for a class without the short form that is asked for; the caller then
+A function returns None for a class without the short form that is requested; the caller then
 computes from the matrix. Nothing is guessed about entries: such facts rest on `column_sums`,
 `non_negative` and `largest_entry`, which refuse a class that has not registered them.
 

@@ -81,7 +81,7 @@ class Options:
         labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1":
             "men", "2": "women"}}``: pages, charts and terminals show them in place of the codes,
             which stay in files. SDMX has both.
-        statements: of SQL, each with a table of its own in the report and in files; what they ask
+        statements: of SQL, each with a separate table in the report and in files; what they ask
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.

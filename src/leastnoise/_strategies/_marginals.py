@@ -1,6 +1,6 @@
 """The requested tables of cells and levels, with the best weights.
 
-Where one attribute is asked about by nested levels, and the others by their cells, a table of every
+Where one attribute is queried by nested levels, and the others by their cells, a table of every
 level and every asked set of the others may be measured. With the notation of ``_product`` in
 ``accuracy``: on each residual space tau of the others the precision of level l is a(l), the sum
 over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and

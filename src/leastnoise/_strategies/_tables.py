@@ -433,7 +433,7 @@ def _inverse_seconds(workload: Workload) -> float:
 
     No deadline ends them.
 
-    Where an attribute is asked about in several ways, one of them is over the joint cells.
+    Where an attribute is queried in several ways, one of them is over the joint cells.
     """
     operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names

@@ -243,7 +243,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return each period of dates less the one so many periods before."""
+    """Return the change of each period of dates over a number of periods."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(

@@ -181,7 +181,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     """Return whether a column of groups could be a new level.
 
-    In a level each cell behind the regular ones is a group of its own.
+    In a level each cell behind the regular ones is a separate group.
     """
     kind = domain.kind(group.attribute)
     placement = place_groups(kind, [group.keys], None)

@@ -72,7 +72,7 @@ class StatementReader:
             domain: its attributes and measures are the columns.
             settings: the unit, the current day and the join.
             tree: the syntax tree.
-            faults: collects what cannot be answered.
+            faults: collects the parts that cannot be answered.
         """
         from sqlglot import exp
 

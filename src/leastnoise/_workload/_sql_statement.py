@@ -2,7 +2,7 @@
 
 Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
 its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
-none. `place_groups` finds the cells of every group, or says which parts need a cell of their own.
+none. `place_groups` finds the cells of every group, or says which parts need a separate cell.
 """
 
 import math
@@ -131,7 +131,7 @@ def _with_shared_cell(
     """Merge the groups of nulls and of outside values that share a cell.
 
     Returns:
-        The groups, and whether nulls need a cell of their own instead.
+        The groups, and whether nulls need a separate cell instead.
     """
     sharing = {
         key: group
@@ -233,7 +233,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a cell of their own."""
+        """Return by attribute the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -365,7 +365,7 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a cell of their own."""
+        """Return by attribute the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():

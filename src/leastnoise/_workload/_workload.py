@@ -52,7 +52,7 @@ class Workload:
         statistics: means, quantiles and distribution functions that are made of the tables.
 
     Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
-        are asked for. A table that is asked for
+        are requested. A table that is requested
     again by ``+`` stays one table, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
@@ -95,7 +95,7 @@ class Workload:
         Means need counts and sums; the others need counts up to every cell.
 
         Raises:
-            InputError: one of them is not asked for.
+            InputError: one of them is not requested.
         """
         product_of_key = {product.table_key: product for product in self.products}
         keys = statistic.questions(self.domain)
@@ -130,7 +130,7 @@ class Workload:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that are asked about, in the order of the domain."""
+        """The attributes that the queries use, in the order of the domain."""
         queried_names = {name for name, _, _ in self.along}
         return tuple(name for name in self.domain.names if name in queried_names)
 
@@ -166,7 +166,7 @@ class Workload:
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
-        """The attributes that are asked about, by measure."""
+        """The attributes that the queries use, by measure."""
         return {
             measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()
         }
