@@ -10,6 +10,14 @@ from leastnoise._estimation._cdf import (
     quantiles,
     simulated_noise,
 )
+from leastnoise._estimation._comparisons import (
+    ab_test,
+    compare_groups,
+    compare_releases,
+    possible_values,
+    shares,
+    unit_of,
+)
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
