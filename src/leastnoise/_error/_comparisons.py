@@ -282,9 +282,7 @@ def error_covariance(
     return np.asarray(total / (estimates[0].divisor * estimates[1].divisor))
 
 
-def correlation_of(
-    shared: FloatArray, first: Estimated, second: Estimated
-) -> FloatArray:
+def correlation_of(shared: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
     """Return the correlation of two errors from their covariance; 0 where it is unknown."""
     stds = first.std_error * second.std_error
     is_known = np.isfinite(stds) & (stds > 0)
@@ -301,9 +299,7 @@ class Interval(NamedTuple):
     std_error: FloatArray
 
 
-def difference_interval(
-    first: Estimated, second: Estimated, correlation: FloatArray
-) -> Interval:
+def difference_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
     """Return the interval of the first quantity less the second.
 
     Args:
@@ -350,9 +346,7 @@ def linear_difference(
     return Interval(plain.value, plain.value - reach, plain.value + reach, plain.std_error)
 
 
-def quotient_interval(
-    first: Estimated, second: Estimated, correlation: FloatArray
-) -> Interval:
+def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
     """Return the interval of the first quantity divided by the second.
 
     It has no end where the interval of the second one holds 0: any ratio is possible then, and the
@@ -370,9 +364,13 @@ def quotient_interval(
     own_above = np.where(is_negative, first.value - first.low, first.high - first.value)
     low = _lower_ratio(own, own_below, divisor, divisor_ends, correlation)
     high = -_lower_ratio(-own, own_above, divisor, divisor_ends, -correlation)
-    least, largest = (0.0, np.inf) if min(first.bounds[0], second.bounds[0]) >= 0 else (
-        -np.inf,
-        np.inf,
+    least, largest = (
+        (0.0, np.inf)
+        if min(first.bounds[0], second.bounds[0]) >= 0
+        else (
+            -np.inf,
+            np.inf,
+        )
     )
     value = np.where(is_clear, own / divisor, np.nan)
     variance = (

@@ -3,6 +3,12 @@
 Least squares, non-negative answers, means, quantiles, records.
 """
 
+from leastnoise._estimation._ab_test import (
+    ab_test,
+    design_effect,
+    sampling_variance,
+    with_sampling_error,
+)
 from leastnoise._estimation._cdf import (
     HasLeastSquares,
     cdf,
@@ -11,7 +17,6 @@ from leastnoise._estimation._cdf import (
     simulated_noise,
 )
 from leastnoise._estimation._comparisons import (
-    ab_test,
     compare_groups,
     compare_releases,
     possible_values,

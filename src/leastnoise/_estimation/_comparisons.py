@@ -4,14 +4,13 @@ Everything here is post-processing of the measurements of finished releases, so 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
-from leastnoise._domain import Domain, Measure, ValueCount, factor_measures
+from leastnoise._domain import Domain, factor_measures
 from leastnoise._error import (
     Estimated,
     Interval,
@@ -32,15 +31,15 @@ from leastnoise._frames import Columns, TabularMixin, grouped_columns
 from leastnoise._threads import one_thread
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import dense
 from leastnoise._workload import (
     By,
     Product,
-    QuerySet,
     Quantity,
+    QuerySet,
     Quotient,
     all_published,
     groups_of,
-    predicates,
     queries,
     read_comparison,
     read_quantity,
@@ -48,7 +47,6 @@ from leastnoise._workload import (
 )
 
 _WORST_CORRELATION = -1.0  # of two releases whose shared noise is not known
-_PRIOR_ROWS = 4.0  # added to a group for its sampling error, as Agresti and Coull (1998) do for 95%
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -84,7 +82,7 @@ class Differences(TabularMixin):
         return grouped_columns(self.by, self.labels, self.numbers)
 
 
-class _Side(NamedTuple):
+class Side(NamedTuple):
     """One side of a comparison: its queries, its estimate, and what that follows from."""
 
     quotient: Quotient
@@ -95,13 +93,13 @@ class _Side(NamedTuple):
     unit: float
 
 
-def _estimate_side(
+def estimate_side(
     estimate: Estimate,
     quantity: Quantity,
     quotient: Quotient,
     names: tuple[str, ...],
     level: float,
-) -> _Side:
+) -> Side:
     """Estimate a quantity in every group, with an axis for each of ``names``."""
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
@@ -122,7 +120,7 @@ def _estimate_side(
         possible_values(quantity, measurements.domain),
         multiplier,
     )
-    return _Side(
+    return Side(
         quotient,
         estimated,
         covariance,
@@ -139,9 +137,7 @@ def pair_covariances(estimate: Estimate) -> PairCovariances:
         variances = estimate.covariance_of(product.measure).variances(product)
         return estimate.std(product.measure, variances) ** 2
 
-    return PairCovariances(
-        estimate.observation.measurements, estimate.covariance_of, variances_of
-    )
+    return PairCovariances(estimate.observation.measurements, estimate.covariance_of, variances_of)
 
 
 def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
@@ -166,18 +162,18 @@ def unit_of(quantity: Quantity, domain: Domain) -> float:
     return float(measure.unit)
 
 
-def _axes(domain: Domain, *products: Product | None) -> tuple[str, ...]:
+def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
     """Return the attributes of products, in the order of the domain."""
     used = {name for product in products if product is not None for name in product.attributes}
     return tuple(name for name in domain.names if name in used)
 
 
-def _group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
+def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
     return tuple(map(len, labels))
 
 
 def _combine(
-    first: _Side, second: _Side, correlation: FloatArray, shape: tuple[int, ...]
+    first: Side, second: Side, correlation: FloatArray, shape: tuple[int, ...]
 ) -> dict[str, FloatArray]:
     """Return the columns of a comparison from its two sides."""
     is_linear = first.quotient.denominator is None
@@ -197,17 +193,17 @@ def _combine(
     numbers = {
         "value": first.estimated.value * unit,
         "against": second.estimated.value * unit,
-        **_interval_columns("difference", difference, unit),
-        **_interval_columns("ratio", ratio, 1.0),
+        **interval_columns("difference", difference, unit),
+        **interval_columns("ratio", ratio, 1.0),
         "ratio_bounded": is_bounded.astype(np.float64),
-        **_interval_columns(
+        **interval_columns(
             "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
         ),
     }
     return {name: array.reshape(shape) for name, array in numbers.items()}
 
 
-def _interval_columns(name: str, interval: Interval, unit: float) -> dict[str, FloatArray]:
+def interval_columns(name: str, interval: Interval, unit: float) -> dict[str, FloatArray]:
     """Return the columns of a value with its interval and standard error."""
     return {
         name: interval.value * unit,
@@ -217,15 +213,14 @@ def _interval_columns(name: str, interval: Interval, unit: float) -> dict[str, F
     }
 
 
-def _units_as_measured(sides: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
-    """Return the sides in one unit: two domains may declare a measure with different units."""
-    first, second = sides
+def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
+    """Return both sides in one unit: two domains may declare a measure with different units."""
     if first.unit == second.unit:
-        return sides
+        return first, second
     return _in_amounts(first), _in_amounts(second)
 
 
-def _in_amounts(side: _Side) -> _Side:
+def _in_amounts(side: Side) -> Side:
     scaled = side.estimated._replace(
         value=side.estimated.value * side.unit,
         low=side.estimated.low * side.unit,
@@ -284,39 +279,37 @@ def compare_groups(
     [[99.0, 0.25]]
     """
     estimate = estimate_of(source)
-    level = _level_of(source, level)
+    level = level_of(source, level)
     domain = estimate.observation.measurements.domain
     quantity = read_quantity(domain, mean=mean, sum=sum, share=share, count=count)
     comparison = read_comparison(domain, along, group, against, by=by, quantity=quantity)
     quotients = comparison.sides(domain)
     products = [part for each in quotients for part in (each.numerator, each.denominator)]
-    names = _axes(domain, *products)
-    first, second = (
-        _estimate_side(estimate, quantity, each, names, level) for each in quotients
-    )
+    names = axes_of(domain, *products)
+    first, second = (estimate_side(estimate, quantity, each, names, level) for each in quotients)
     shared = error_covariance(
         quotients, (first.estimated, second.estimated), first.covariance, names
     )
     correlation = correlation_of(shared, first.estimated, second.estimated)
-    keys, labels = _group_keys(domain, dict(comparison.by))
+    keys, labels = group_keys(domain, dict(comparison.by))
     return Differences(
         heading=comparison.name,
         by=keys,
         labels=labels,
-        numbers=_combine(first, second, correlation, _group_shape(labels)),
+        numbers=_combine(first, second, correlation, group_shape(labels)),
         level=level,
         library=source.library,
     )
 
 
-def _level_of(source: HasLeastSquares, level: float | None) -> float:
+def level_of(source: HasLeastSquares, level: float | None) -> float:
     """Return the level of the intervals: by default that of the release."""
     if level is None:
         return checked_level(getattr(source, "level", 0.95))
     return checked_level(level)
 
 
-def _group_keys(
+def group_keys(
     domain: Domain, sets: Mapping[str, QuerySet]
 ) -> tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]:
     """Return the names of the columns of groups, and their labels."""
@@ -371,48 +364,64 @@ def compare_releases(
     >>> ln.compare_releases(this, last, by=["sex"]).frame("pandas")["difference_std_error"].round(2).tolist()
     [1.92, 1.92]
     """
-    sources = (release, against)
     estimates = (estimate_of(release), estimate_of(against))
-    level = _level_of(release, level)
-    sides = []
-    keys: list[tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]] = []
-    for estimate in estimates:
-        domain = estimate.observation.measurements.domain
-        quantity = read_quantity(domain, mean=mean, sum=sum, share=share, count=count)
-        groups = groups_of(domain, by, "the groups of a comparison")
-        conditions = {
-            name: selected_cells(domain, name, cells, "where")
-            for name, cells in (where or {}).items()
-        }
-        if repeated := [name for name in conditions if name in groups]:
-            raise InputError(f"{repeated[0]} is selected twice; use it in one of where and by.")
-        quotient = quantity.over(domain, {**groups, **conditions})
-        names = _axes(domain, quotient.numerator, quotient.denominator)
-        side = _estimate_side(estimate, quantity, quotient, names, level)
-        keys.append(_group_keys(domain, groups))
-        sides.append(_reordered(side, names, groups))
-    if keys[0] != keys[1]:
+    level = level_of(release, level)
+    domains = [estimate.observation.measurements.domain for estimate in estimates]
+    quantities = [
+        read_quantity(domain, mean=mean, sum=sum, share=share, count=count) for domain in domains
+    ]
+    _check_same_bounds(domains, quantities[0])
+    groups = [groups_of(domain, by, "the groups of a comparison") for domain in domains]
+    keys, other_keys = (
+        group_keys(domain, sets) for domain, sets in zip(domains, groups, strict=True)
+    )
+    if keys != other_keys:
         raise InputError(
             "Two releases can be compared by groups with the same labels in the same order; these "
             "differ. Compare them by a level, or by attributes, that both have alike."
         )
-    _check_same_bounds(estimates, quantity)
-    first, second = _units_as_measured((sides[0], sides[1]))
+    first, second = (
+        _estimate_where(estimate, quantity, sets, where or {}, level)
+        for estimate, quantity, sets in zip(estimates, quantities, groups, strict=True)
+    )
+    first, second = _in_one_unit(first, second)
     if _share_noise(*estimates):
         correlation = np.full(first.estimated.value.shape, _WORST_CORRELATION)
     else:
         correlation = np.zeros(first.estimated.value.shape)
+    names, labels = keys
     return Differences(
-        heading=f"{quantity.name}, of two releases",
-        by=keys[0][0],
-        labels=keys[0][1],
-        numbers=_combine(first, second, correlation, _group_shape(keys[0][1])),
+        heading=f"{quantities[0].name}, of two releases",
+        by=names,
+        labels=labels,
+        numbers=_combine(first, second, correlation, group_shape(labels)),
         level=level,
-        library=sources[0].library,
+        library=release.library,
     )
 
 
-def _reordered(side: _Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> _Side:
+def _estimate_where(
+    estimate: Estimate,
+    quantity: Quantity,
+    groups: Mapping[str, QuerySet],
+    where: Mapping[str, object],
+    level: float,
+) -> Side:
+    """Estimate a quantity in every group, of the rows with the cells that ``where`` names."""
+    domain = estimate.observation.measurements.domain
+    conditions = {
+        name: selected_cells(domain, name, cells, "where") for name, cells in where.items()
+    }
+    repeated = [name for name in conditions if name in groups]
+    if repeated:
+        raise InputError(f"{repeated[0]} is selected twice; use it in one of where and by.")
+    quotient = quantity.over(domain, {**groups, **conditions})
+    names = axes_of(domain, quotient.numerator, quotient.denominator)
+    side = estimate_side(estimate, quantity, quotient, names, level)
+    return _reordered(side, names, groups)
+
+
+def _reordered(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
     """Return a side with the axes of its groups only; the others have one cell."""
     kept = [axis for axis, name in enumerate(names) if name in groups]
     sizes = [side.estimated.value.shape[axis] for axis in kept]
@@ -426,17 +435,12 @@ def _reordered(side: _Side, names: tuple[str, ...], groups: Mapping[str, QuerySe
     return side._replace(estimated=reshaped)
 
 
-def _check_same_bounds(estimates: tuple[Estimate, Estimate], quantity: Quantity) -> None:
+def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
     """Refuse a measure that two releases clip at different bounds."""
     if quantity.measure is None:
         return
-    bounds = []
-    for estimate in estimates:
-        measure = factor_measures(
-            estimate.observation.measurements.domain.measure(quantity.measure)
-        )[0]
-        bounds.append((measure.low, measure.high))
-    if bounds[0] != bounds[1]:
+    measures = [factor_measures(domain.measure(quantity.measure))[0] for domain in domains]
+    if len({(measure.low, measure.high) for measure in measures}) > 1:
         raise InputError(
             f"The two releases clip {quantity.measure} at different bounds, so a part of the "
             "difference would come from clipping. Release both with the same bounds."
@@ -519,7 +523,7 @@ def shares(
     [0.3, 0.7]
     """
     estimate = estimate_of(source)
-    level = _level_of(source, level)
+    level = level_of(source, level)
     domain = estimate.observation.measurements.domain
     quantity = read_quantity(domain, sum=sum)
     if possible_values(quantity, domain)[0] < 0:
@@ -540,8 +544,8 @@ def shares(
         queries(domain, {**groups, **cells}, sum=sum).products[0],
         queries(domain, {**groups, **totals}, sum=sum).products[0],
     )
-    names = _axes(domain, quotient.numerator, quotient.denominator)
-    side = _estimate_side(estimate, Quantity(kind="share"), quotient, names, level)
+    names = axes_of(domain, quotient.numerator, quotient.denominator)
+    side = estimate_side(estimate, Quantity(kind="share"), quotient, names, level)
     estimated = side.estimated
     numbers = {
         "share": np.where(estimated.is_clear, estimated.value, np.nan),
@@ -563,203 +567,13 @@ def shares(
 
 def _check_partition(domain: Domain, name: str, query_set: QuerySet) -> None:
     """Refuse cells that do not divide an attribute: their shares would not add up to 1."""
-    published = domain.kind(name).published
-    counted = query_set.operator(name, domain.kind(name))
-    from leastnoise._trusted.linop import dense
-
     if query_set.kind in ("identity", "level"):
         return
+    published = domain.kind(name).published
+    counted = query_set.operator(name, domain.kind(name))
     if not (dense(counted).sum(axis=0)[:published] == 1).all():
         raise refuse(
             f"the cells of shares along {name}",
             query_set.kind,
             "groups that hold every cell once",
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class ABTest(TabularMixin):
-    """The effect of a treatment: a difference of means with its interval.
-
-    Attributes:
-        measure: the outcome.
-        numbers: the columns, one value each. ``treatment`` and ``control`` are the means;
-            ``difference`` and ``lift`` have intervals that cover the effect in the population from
-            which the rows were drawn: noise and sampling error together. ``noise_std`` and
-            ``sampling_std`` are the two parts of the standard error of the difference.
-        level: each interval contains the effect with this probability.
-        by: the names of the columns of the groups.
-        labels: of the groups along each of ``by``.
-        library: of its data frames; None where the data came as none.
-    """
-
-    measure: str
-    numbers: Mapping[str, FloatArray]
-    level: float
-    by: tuple[str, ...] = ()
-    labels: tuple[tuple[str | int, ...], ...] = ()
-    library: str | None = None
-
-    @property
-    def title(self) -> str:
-        """What is tested, and the level of the intervals."""
-        return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
-
-    @property
-    def is_significant(self) -> bool | FloatArray:
-        """Whether the interval of the difference leaves out 0; an array by group."""
-        outside = (self.numbers["difference_low"] > 0) | (self.numbers["difference_high"] < 0)
-        return bool(outside) if not self.labels else outside
-
-    def columns(self) -> Columns:
-        """The columns: keys, then the numbers; one row for each group."""
-        return grouped_columns(self.by, self.labels, self.numbers)
-
-
-@one_thread()
-def ab_test(
-    source: HasLeastSquares,
-    along: str,
-    treatment: object,
-    control: object,
-    *,
-    mean: str,
-    std: float | None = None,
-    by: By = (),
-    level: float | None = None,
-) -> ABTest:
-    """Estimate the effect of a treatment from a release with means by arm.
-
-    Args:
-        source: a release or an estimate; it costs no budget.
-        along: the attribute with the arms.
-        treatment: its cell, or a list of cells.
-        control: the cell, or cells, against which it is compared.
-        mean: the outcome: a measure, 0 or 1 for rates.
-        std: the public standard deviation of the outcome within an arm. None for the largest that
-            the mean and the bounds of the measure permit, which is exact for outcomes of 0 and 1
-            and too large for others.
-        by: the groups within which the effect is estimated.
-        level: of the intervals; None for that of the release.
-
-    Returns:
-        The effect, its interval and the parts of its error.
-
-    Raises:
-        InputError: no such arm or measure, a standard deviation that is not above 0, or means that
-            the measurements do not determine.
-
-    Guarantees: post-processing. The interval covers the effect in the population where rows are
-        independent draws; with ``max_rows`` rows of a unit, the sampling variance is multiplied by
-        ``max_rows``, the most that rows of one unit can add.
-
-    Source: Fieller 1954 for the noise; Agresti and Coull, The American Statistician 52 (1998), for
-        the variance of rates near 0 and 1; Bhatia and Davis 2000 for its bound.
-
-    >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
-    >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
-    >>> visits = pd.DataFrame({"arm": ["A", "B"] * 5000, "paid": [0, 0, 1, 1, 0, 1, 0, 0, 0, 0] * 1000})
-    >>> test = ln.ab_test(ln.release(plan, visits, seed=7), "arm", "B", "A", mean="paid")
-    >>> test.frame("pandas")[["difference", "difference_low", "difference_high"]].round(3).values.tolist()
-    [[0.2, 0.183, 0.218]]
-    """
-    if std is not None and not (
-        isinstance(std, (int, float)) and not isinstance(std, bool) and 0 < std < math.inf
-    ):
-        raise refuse("std", std, "a number above 0, or None")
-    estimate = estimate_of(source)
-    level = _level_of(source, level)
-    measurements = estimate.observation.measurements
-    domain = measurements.domain
-    quantity = read_quantity(domain, mean=mean)
-    comparison = read_comparison(domain, along, treatment, control, by=by, quantity=quantity)
-    _check_outcome(domain, mean)
-    quotients = comparison.sides(domain)
-    names = _axes(domain, *(each.numerator for each in quotients))
-    first, second = (
-        _estimate_side(estimate, quantity, each, names, level) for each in quotients
-    )
-    correlation = correlation_of(
-        error_covariance(quotients, (first.estimated, second.estimated), first.covariance, names),
-        first.estimated,
-        second.estimated,
-    )
-    noise = difference_interval(first.estimated, second.estimated, correlation)
-    unit = first.unit
-    design_effect = measurements.privacy.max_rows if measurements.privacy.unit_column else 1
-    variances = [
-        design_effect * sampling_variance(side.estimated, None if std is None else std / unit)
-        for side in (first, second)
-    ]
-    normal = NormalDist().inv_cdf(0.5 + level / 2)
-    wider = [
-        _with_sampling_error(side.estimated, variance, normal)
-        for side, variance in zip((first, second), variances, strict=True)
-    ]
-    # Samples are independent, so they share only noise.
-    shared = correlation * first.estimated.std_error * second.estimated.std_error
-    joint = correlation_of(np.nan_to_num(shared), *wider)
-    difference = difference_interval(*wider, joint)
-    ratio = quotient_interval(*wider, joint)
-    keys, labels = _group_keys(domain, dict(comparison.by))
-    numbers = {
-        "treatment": first.estimated.value * unit,
-        "control": second.estimated.value * unit,
-        **_interval_columns("difference", difference, unit),
-        "noise_std": noise.std_error * unit,
-        "sampling_std": np.sqrt(variances[0] + variances[1]) * unit,
-        **_interval_columns(
-            "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
-        ),
-    }
-    shape = _group_shape(labels)
-    return ABTest(
-        measure=mean,
-        numbers={name: array.reshape(shape) for name, array in numbers.items()},
-        level=level,
-        by=keys,
-        labels=labels,
-        library=source.library,
-    )
-
-
-def _check_outcome(domain: Domain, mean: str) -> None:
-    """Refuse weighted outcomes, whose sampling error depends on the weights."""
-    measure = domain.measure(mean)
-    if type(measure) is not Measure or isinstance(measure, ValueCount):
-        raise refuse(
-            "mean",
-            mean,
-            "a measure without weights",
-            "Use compare_groups, whose intervals hold for the rows of the release.",
-        )
-
-
-def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
-    """Return the variance of a mean from drawing its rows, in squared units.
-
-    Args:
-        estimated: the mean; its divisor is the number of rows.
-        std: the standard deviation of the values; None for the largest that mean and bounds permit.
-    """
-    rows = np.maximum(estimated.divisor, 1.0)
-    if std is not None:
-        return np.asarray(std**2 / rows)
-    low, high = estimated.bounds
-    middle = (low + high) / 2
-    shrunk = (rows * estimated.quotient + _PRIOR_ROWS * middle) / (rows + _PRIOR_ROWS)
-    return np.asarray((high - shrunk) * (shrunk - low) / (rows + _PRIOR_ROWS))
-
-
-def _with_sampling_error(
-    estimated: Estimated, variance: FloatArray, normal: float
-) -> Estimated:
-    """Return a mean whose interval also covers the sampling error."""
-    sampling = normal**2 * variance
-    below = np.sqrt((estimated.value - estimated.low) ** 2 + sampling)
-    above = np.sqrt((estimated.high - estimated.value) ** 2 + sampling)
-    return estimated._replace(
-        low=np.maximum(estimated.value - below, estimated.bounds[0]),
-        high=np.minimum(estimated.value + above, estimated.bounds[1]),
-        std_error=np.sqrt(estimated.std_error**2 + variance),
-    )

@@ -176,7 +176,9 @@ def read_quantity(
     for kind, measure in named.items():
         if not isinstance(measure, str) or measure not in domain.measures:
             listed = ", ".join(domain.measures) or "none is declared"
-            raise refuse(kind, measure, f"a measure of the domain ({listed})", MEASURES_ARE_DECLARED)
+            raise refuse(
+                kind, measure, f"a measure of the domain ({listed})", MEASURES_ARE_DECLARED
+            )
         return Quantity(kind="mean" if kind == "mean" else "sum", measure=measure)
     return Quantity(units=count == "units")
 
@@ -191,9 +193,7 @@ def selected_cells(domain: Domain, name: object, cells: object, argument_name: s
         argument_name: the name of the argument in messages.
     """
     if not isinstance(name, str) or name not in domain.names:
-        raise refuse(
-            f"the attribute of {argument_name}", name, "one of " + ", ".join(domain.names)
-        )
+        raise refuse(f"the attribute of {argument_name}", name, "one of " + ", ".join(domain.names))
     kind = domain.kind(name)
     labels = cells_of(kind, cells)
     if not labels:
@@ -330,9 +330,7 @@ _COMPARISON_KEYS = ("along", "group", "against", "by", "mean", "sum", "share", "
 _TARGET_KEYS = ("margin", "rmse", "size", "value", "expected_ratio")
 
 
-def read_comparison_target(
-    domain: Domain, form: str, table: Mapping[str, Any]
-) -> ComparisonTarget:
+def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) -> ComparisonTarget:
     """Read the target of a difference or a ratio, such as ``[targets]`` has it.
 
     Raises:
