@@ -17,7 +17,7 @@ from leastnoise._cli._finished import (
     read_with_progress,
 )
 from leastnoise._cli._output import FILE, format_number, json_option, print_json, print_table
-from leastnoise._estimation import ab_test, compare_groups, compare_releases
+from leastnoise._estimation import ABTest, Differences, ab_test, compare_groups, compare_releases
 from leastnoise._frames import TabularMixin
 from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
 from leastnoise._release import ENGLISH, Release
@@ -143,7 +143,7 @@ def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[
 
 
 def _print_comparison(
-    compared: TabularMixin, releases: Sequence[Release], *, as_json: bool
+    compared: Differences | ABTest, releases: Sequence[Release], *, as_json: bool
 ) -> None:
     """Print the rows of a comparison, with the notes of the releases."""
     rows = _rows_of(compared)
@@ -155,7 +155,7 @@ def _print_comparison(
     if as_json:
         print_json({"title": compared.title, "rows": rows, "notes": notes})
         return
-    _print_rows(compared.title, rows)
+    _print_rows(compared.title, rows, [*compared.numbers])
     for note in notes:
         click.echo(click.wrap_text(note, 100))
 
@@ -173,38 +173,22 @@ def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
     return rows
 
 
-def _print_rows(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Print a table with one line for each number and its interval."""
-    keys = [name for name in rows[0] if not _is_number_column(name)]
+    keys = [name for name in rows[0] if name not in names]
+    shown = [
+        name
+        for name in names
+        if name != "ratio_bounded" and not name.endswith(("_low", "_high", "_std_error"))
+    ]
     lines = []
     for row in rows:
-        group = ", ".join(f"{name}={row[name]}" for name in keys)
-        for name in row:
-            if _is_number_column(name) and not name.endswith(("_low", "_high", "_std_error")):
-                lines.append((group, name, *_format_interval(row, name)))
-    columns = [("cell", "fold"), ("number", "left"), ("value", "right"), ("interval", "right")]
-    if not keys:
-        columns = columns[1:]
-        lines = [line[1:] for line in lines]
-    print_table(title, columns, [line for line in lines if "ratio_bounded" not in line])
-
-
-_NUMBERS = (
-    "value",
-    "against",
-    "difference",
-    "ratio",
-    "lift",
-    "treatment",
-    "control",
-    "noise_std",
-    "sampling_std",
-    "ratio_bounded",
-)
-
-
-def _is_number_column(name: str) -> bool:
-    return name.removesuffix("_low").removesuffix("_high").removesuffix("_std_error") in _NUMBERS
+        group = [", ".join(f"{name}={row[name]}" for name in keys)] if keys else []
+        lines += [[*group, name, *_format_interval(row, name)] for name in shown]
+    columns = [("number", "left"), ("value", "right"), ("interval", "right")]
+    if keys:
+        columns = [("cell", "fold"), *columns]
+    print_table(title, columns, lines)
 
 
 def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:

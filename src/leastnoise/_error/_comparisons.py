@@ -27,6 +27,7 @@ from leastnoise._trusted.linop import Total, dense
 from leastnoise._trusted.measurements import Measurements
 from leastnoise._workload import Product, Quotient, matrix, queries
 
+_ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may leave of it
 _MOST_ENTRIES = 2**24  # of the matrix of differences along an attribute
 
 
@@ -226,13 +227,14 @@ def estimate_quotient(
     bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
     shared = covariance.between(quantity.numerator, quantity.denominator, names)
     # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
-    slope = np.divide(
-        shared, bottom_variance, out=np.zeros(shared.shape), where=bottom_variance > 0
+    slope = np.where(
+        bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
     )
     rest_variance = np.maximum(top_variance - slope * shared, 0.0)
+    rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
+    # The noise of whole numbers needs half a step more; what is public or explained has none.
     is_mean = quantity.numerator.measure is not None
-    numerator_step = step if is_mean else (1 + np.abs(slope)) * step
-    # A public denominator has no noise, and then needs no half step.
+    numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
     has_noise = float(np.max(bottom_variance, initial=0.0)) > 0
     ends = ratio_interval(
         numerator - slope * denominator,

@@ -4,6 +4,7 @@ Least squares, non-negative answers, means, quantiles, records.
 """
 
 from leastnoise._estimation._ab_test import (
+    ABTest,
     ab_test,
     design_effect,
     sampling_variance,
@@ -17,6 +18,7 @@ from leastnoise._estimation._cdf import (
     simulated_noise,
 )
 from leastnoise._estimation._comparisons import (
+    Differences,
     compare_groups,
     compare_releases,
     possible_values,

@@ -46,7 +46,7 @@ from leastnoise._workload import ComparisonTarget, mean_queries, read_comparison
 _ARMS = ("B", "A")  # treatment and control
 _OUTCOME = "outcome"
 _MOST_ROWS = 2**50  # of an arm
-_MOST_SIZE = Fraction(2**20)  # of a budget
+_MOST_SIZE = Fraction(100)  # of a budget: the noise of whole numbers is below a tenth of a row
 _LEAST_SIZE = Fraction(1, 2**20)
 _DIGITS = 4  # of a budget that is searched
 _EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
