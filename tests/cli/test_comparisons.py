@@ -87,9 +87,9 @@ def test_ab_test_shows_the_effect(years, run):
 
 def test_power_is_shown_before_any_data(run):
     assert "power" in run("power", "--mean", "0.1", "--effect", "0.01", "--epsilon", "1").out
-    found = run.told("power", "--mean", "0.1", "--effect", "0.01", "--size", "20000")
-    assert 0.8 <= found["power"] < 0.81
-    assert float(found["budget"]["epsilon"].partition("/")[0]) > 0
+    power = run.told("power", "--mean", "0.1", "--effect", "0.01", "--size", "20000")
+    assert 0.8 <= power["power"] < 0.81
+    assert float(power["budget"]["epsilon"].partition("/")[0]) > 0
     run.refused("one of effect, size", "power", "--mean", "0.1", "--effect", "0.1")
     run.refused("LOW..HIGH", "power", "--mean", "1", "--effect", "1", "--bounds", "5")
 

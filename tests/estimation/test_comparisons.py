@@ -1,5 +1,6 @@
 """Differences, ratios and shares of released numbers: coverage by simulation, exact errors, refusals."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._estimation import Estimate
+from leastnoise._estimation import Estimate, pair_covariances
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.check import InputError
 from simulated import simulations
@@ -63,20 +64,24 @@ def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, i
     drawn = estimates(means_plan(budget), table, 20, seed=3)
     first, second = (table[table["arm"] == arm]["pay"] for arm in "BA")
     truths = {
-        None: (sizes[1] - sizes[0], sizes[1] / sizes[0]),
-        "pay": (first.mean() - second.mean(), first.mean() / second.mean()),
+        "count": (sizes[1] - sizes[0], sizes[1] / sizes[0]),
+        "mean": (first.mean() - second.mean(), first.mean() / second.mean()),
+        "sum": (
+            (first.sum() - second.sum()) / GROUPS,
+            first.sum() / second.sum(),
+        ),
     }
-    for mean, (difference, ratio) in truths.items():
-        made = [
-            ln.compare_groups(each, "arm", "B", "A", mean=mean, by=["site"]).numbers
-            for each in drawn
+    for quantity, (difference, ratio) in truths.items():
+        words = {} if quantity == "count" else {quantity: "pay"}
+        compared = [
+            ln.compare_groups(each, "arm", "B", "A", **words, by=["site"]).numbers for each in drawn
         ]
-        assert coverage(made, "difference", difference) >= 0.93
-        assert coverage(made, "ratio", ratio) >= 0.93
-        assert coverage(made, "lift", ratio - 1) >= 0.93
+        assert coverage(compared, "difference", difference) >= 0.93
+        assert coverage(compared, "ratio", ratio) >= 0.93
+        assert coverage(compared, "lift", ratio - 1) >= 0.93
         if min(sizes) >= 40:
-            assert coverage(made, "difference", difference) <= 0.995
-            assert 0.85 < spread(made, "difference") < 1.15
+            assert coverage(compared, "difference", difference) <= 0.995
+            assert 0.85 < spread(compared, "difference") < 1.15
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -92,9 +97,9 @@ def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, i
     assert 0.93 <= np.mean(inside) <= 1
     many = estimates(means_plan(budget), table, 120, seed=5)
     share = {"site": list(range(1, 11))}
-    made = [ln.compare_groups(each, "arm", "B", "A", share=share).numbers for each in many]
-    assert coverage(made, "difference", 0.0) >= 0.93
-    assert coverage(made, "ratio", 1.0) >= 0.93
+    compared = [ln.compare_groups(each, "arm", "B", "A", share=share).numbers for each in many]
+    assert coverage(compared, "difference", 0.0) >= 0.93
+    assert coverage(compared, "ratio", 1.0) >= 0.93
 
 
 @pytest.mark.parametrize("sizes", SIZES)
@@ -106,9 +111,9 @@ def test_compare_releases_adds_independent_variances(sizes: tuple[int, int]) -> 
     )
     by = ["arm", "site"]
     for mean in (None, "pay"):
-        made = [ln.compare_releases(*pair, mean=mean, by=by).numbers for pair in pairs]
-        assert coverage(made, "difference", 0.0) >= 0.93
-        assert coverage(made, "ratio", 1.0) >= 0.93
+        compared = [ln.compare_releases(*pair, mean=mean, by=by).numbers for pair in pairs]
+        assert coverage(compared, "difference", 0.0) >= 0.93
+        assert coverage(compared, "ratio", 1.0) >= 0.93
     product = ln.queries(plan.domain, arm="identity", site="identity").products[0]
     stds = [each.estimate(product).noise_std for each in pairs[0]]
     counts = ln.compare_releases(*pairs[0], by=by).numbers["difference_std_error"]
@@ -123,18 +128,89 @@ def test_compare_releases_of_one_payment_is_wide() -> None:
     assert np.allclose(same, np.sqrt(2) * apart)
 
 
+def test_ratio_of_negative_means_covers() -> None:
+    table = rows((40, 60))
+    table.loc[table["arm"] == "A", "pay"] = np.resize([-15.0, -8.0, -18.5], 40 * GROUPS)
+    means = table.groupby("arm")["pay"].mean()
+    for group, against in (("B", "A"), ("A", "B")):
+        compared = [
+            ln.compare_groups(each, "arm", group, against, mean="pay", by=["site"]).numbers
+            for each in estimates(means_plan(ln.PureDP(2)), table, 12, seed=10)
+        ]
+        assert 0.93 <= coverage(compared, "ratio", means[group] / means[against]) <= 0.99
+        assert 0.93 <= coverage(compared, "difference", means[group] - means[against]) <= 0.99
+
+
+def test_periods_of_one_payment_share_noise() -> None:
+    plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
+    first, second = estimates(plan, rows((40, 60)), 2, seed=8)
+    stds = []
+    for receipts in (("a", "b"), ("a", "a")):
+        pair = [
+            each.for_observation(replace(each.observation, receipt=receipt))
+            for each, receipt in zip((first, second), receipts, strict=True)
+        ]
+        stds.append(ln.compare_releases(*pair, by=["arm"]).numbers["difference_std_error"])
+    assert np.allclose(stds[1], np.sqrt(2) * stds[0])
+
+
+def test_compare_releases_converts_units() -> None:
+    releases = []
+    for unit in ("1", "1/2"):
+        domain = ln.Domain(arm=["A", "B"], measures={"pay": ln.Measure("pay", 0, 100, unit=unit)})
+        plan = ln.plan(ln.mean_queries(domain, "pay", by=["arm"]), ln.PureDP(2))
+        releases.append(ln.release(plan, rows((40, 60)), seed=len(releases)))
+    for words in ({"mean": "pay"}, {"sum": "pay"}):
+        compared = ln.compare_releases(*releases, **words, by=["arm"]).numbers
+        assert (compared["difference_low"] < 0.3 * compared["value"]).all()
+        assert compared["ratio"] == pytest.approx([1, 1], abs=0.05)
+
+
+def test_weighted_means_are_compared() -> None:
+    domain = ln.Domain(
+        arm=["A", "B"],
+        measures={"pay": ln.Measure("pay", 0, 100), "weight": ln.Measure("weight", 0, 5)},
+    )
+    workload = ln.mean_queries(domain, "pay", by=["arm"]).weighted_by("weight")
+    table = rows((40, 60)).assign(weight=2)
+    release = ln.release(ln.plan(workload, ln.PureDP(1)), table, seed=1)
+    name = workload.statistics[0].of
+    compared = ln.compare_groups(release, "arm", "B", "A", mean=name).numbers
+    truth = table.groupby("arm")["pay"].mean()
+    assert compared["difference_low"] < truth["B"] - truth["A"] < compared["difference_high"]
+    with pytest.raises(InputError, match="without weights"):
+        ln.ab_test(release, "arm", "B", "A", mean=name)
+
+
+def test_paired_covariances_are_those_of_all_pairs() -> None:
+    plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
+    (estimate,) = estimates(plan, rows((3, 8)), 1, seed=1)
+    pairs = pair_covariances(estimate)
+    sets = [
+        {"arm": ln.predicates([["A"]]), "site": ln.identity()},
+        {"arm": ln.predicates([["B"]]), "site": ln.identity()},
+        {"site": ln.identity()},
+    ]
+    products = [ln.queries(plan.domain, each).products[0] for each in sets]
+    for first in products:
+        for second in products:
+            listed = np.diag(estimate.covariance_of(None).covariance(first, second))
+            paired = pairs.between(first, second, ("arm", "site")).reshape(-1)
+            assert paired == pytest.approx(listed)
+
+
 def test_compare_groups_uses_the_exact_covariance() -> None:
     plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
     release = ln.release(plan, rows((40, 60)), seed=1)
     matrix = release.covariance("arm")
-    made = ln.compare_groups(release, "arm", "B", "A").numbers
+    compared = ln.compare_groups(release, "arm", "B", "A").numbers
     expected = np.sqrt(matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1])
-    assert made["difference_std_error"] == pytest.approx(expected)
+    assert compared["difference_std_error"] == pytest.approx(expected)
     table = release.tables["arm"]
-    assert made["difference"] == pytest.approx(table.answer[1] - table.answer[0])
-    reach = (made["difference_high"] - made["difference_low"]) / 2
-    (asked,) = release.answer(ln.queries(plan.domain, arm=ln.matrix([[-1, 1]])))
-    assert reach == pytest.approx(((asked.high - asked.low) / 2).item())
+    assert compared["difference"] == pytest.approx(table.answer[1] - table.answer[0])
+    reach = (compared["difference_high"] - compared["difference_low"]) / 2
+    (answer,) = release.answer(ln.queries(plan.domain, arm=ln.matrix([[-1, 1]])))
+    assert reach == pytest.approx(((answer.high - answer.low) / 2).item())
 
 
 def test_means_whose_sums_are_not_centred_are_compared() -> None:
@@ -144,13 +220,13 @@ def test_means_whose_sums_are_not_centred_are_compared() -> None:
         ln.PureDP(1),
         strategy="workload",
     )
-    made = [
+    compared = [
         ln.compare_groups(each, "arm", "B", "A", mean="pay", by=["site"]).numbers
         for each in estimates(plan, rows((40, 60)), 12, seed=9)
     ]
     second, first = (np.mean(np.resize(PAY[arm], size)) for arm, size in (("A", 40), ("B", 60)))
-    assert coverage(made, "difference", first - second) >= 0.93
-    assert coverage(made, "ratio", first / second) >= 0.93
+    assert coverage(compared, "difference", first - second) >= 0.93
+    assert coverage(compared, "ratio", first / second) >= 0.93
 
 
 def test_compare_groups_along_dates_agrees_with_changes() -> None:
@@ -159,27 +235,29 @@ def test_compare_groups_along_dates_agrees_with_changes() -> None:
     visits = pd.DataFrame({"month": ["2024-01-05"] * 40 + ["2024-02-05"] * 50 + ["2024-03-05"] * 9})
     release = ln.release(plan, visits, seed=3)
     changes = ln.changes(release, "month", 1).numbers
-    made = ln.compare_groups(release, "month", "2024-03", "2024-02").numbers
+    compared = ln.compare_groups(release, "month", "2024-03", "2024-02").numbers
     for name in ("difference", "ratio", "ratio_low", "ratio_high"):
-        assert made[name] == pytest.approx(changes[name][1]), name
-    assert made["difference_low"] == pytest.approx(changes["low"][1])
+        assert compared[name] == pytest.approx(changes[name][1]), name
+    assert compared["difference_low"] == pytest.approx(changes["low"][1])
 
 
 def test_means_of_both_groups_are_those_of_means() -> None:
     release = ln.release(means_plan(ln.PureDP(1)), rows((40, 60)), seed=1)
     alone = ln.means(release, "pay", by=["arm"])
-    made = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
-    assert [made["against"].item(), made["value"].item()] == pytest.approx(alone.mean.tolist())
+    compared = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
+    assert [compared["against"].item(), compared["value"].item()] == pytest.approx(
+        alone.mean.tolist()
+    )
 
 
 def test_ratio_without_an_end_says_so() -> None:
     release = ln.release(means_plan(ln.PureDP("1/10")), rows((3, 8)), seed=1)
-    made = ln.compare_groups(release, "arm", "B", "A", by=["site"]).numbers
-    is_open = made["ratio_bounded"] == 0
+    compared = ln.compare_groups(release, "arm", "B", "A", by=["site"]).numbers
+    is_open = compared["ratio_bounded"] == 0
     assert is_open.any()
-    assert np.isinf(made["ratio_high"][is_open]).all()
-    assert np.isnan(made["ratio"][is_open]).all()
-    assert np.isfinite(made["ratio_high"][~is_open]).all()
+    assert np.isinf(compared["ratio_high"][is_open]).all()
+    assert np.isnan(compared["ratio"][is_open]).all()
+    assert np.isfinite(compared["ratio_high"][~is_open]).all()
 
 
 def test_shares_of_sums_and_levels_add_up() -> None:
@@ -192,10 +270,10 @@ def test_shares_of_sums_and_levels_add_up() -> None:
     table = pd.DataFrame({"store": ["a"] * 300 + ["b"] * 200 + ["c"] * 500, "sales": 20})
     release = ln.release(plan, table, seed=1)
     region = {"store": ln.level("region")}
-    made = ln.shares(release, region, sum="sales")
-    assert made.labels == (("north", "south"),)
-    assert made.numbers["share"].sum() == pytest.approx(1)
-    assert made.numbers["low"][0] < 0.8 < made.numbers["high"][0]
+    compared = ln.shares(release, region, sum="sales")
+    assert compared.labels == (("north", "south"),)
+    assert compared.numbers["share"].sum() == pytest.approx(1)
+    assert compared.numbers["low"][0] < 0.8 < compared.numbers["high"][0]
 
 
 def test_share_leaves_out_rows_without_a_value() -> None:
@@ -203,8 +281,8 @@ def test_share_leaves_out_rows_without_a_value() -> None:
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), ln.PureDP(50))
     table = pd.DataFrame({"sex": ["F", "M"] * 300, "job": ["x", "y", "x", None, "y", None] * 100})
     release = ln.release(plan, table, seed=1)
-    made = ln.shares(release, ["job"]).numbers["share"]
-    assert made == pytest.approx([0.5, 0.5], abs=0.01)
+    compared = ln.shares(release, ["job"]).numbers["share"]
+    assert compared == pytest.approx([0.5, 0.5], abs=0.01)
     by_sex = ln.compare_groups(release, "sex", "F", "M", share={"job": "x"}).numbers
     assert by_sex["value"] == pytest.approx(2 / 3, abs=0.01)
     assert by_sex["against"] == pytest.approx(0, abs=0.01)
@@ -219,7 +297,7 @@ def test_retention_of_units_by_cohort() -> None:
     privacy = ln.Privacy(ln.ZCDP(1), unit_column="person", max_rows=3)
     plan = ln.plan(ln.marginals(domain, ways=2, count="units"), privacy)
     release = ln.release(plan, table, seed=1)
-    made = ln.compare_groups(
+    compared = ln.compare_groups(
         release,
         "active",
         "2024-03",
@@ -227,7 +305,7 @@ def test_retention_of_units_by_cohort() -> None:
         count="units",
         by=[{"joined": ln.predicates([["2024-01"]])}],
     ).numbers
-    assert made["ratio_low"].item() < 0.45 < made["ratio_high"].item()
+    assert compared["ratio_low"].item() < 0.45 < compared["ratio_high"].item()
 
 
 def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
@@ -252,9 +330,9 @@ def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
     spec = ln.read_spec(file)
     table = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "job": ["x", "y"] * 50})
     release = ln.release(spec.plan(spec.search()), table, seed=1)
-    made = ln.shares(release, ["sex"]).numbers
-    assert made["share"] == pytest.approx([0.6, 0.4])
-    assert made["high"] - made["low"] == pytest.approx([0, 0], abs=1e-3)
+    compared = ln.shares(release, ["sex"]).numbers
+    assert compared["share"] == pytest.approx([0.6, 0.4])
+    assert compared["high"] - compared["low"] == pytest.approx([0, 0], abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -329,22 +407,22 @@ def test_ab_test_covers_the_population_effect(
     )
     table = cells.loc[cells.index.repeat(size)].reset_index(drop=True)
     rate = table["arm"].map(dict(zip("AB", rates, strict=True)))
-    made = []
+    compared = []
     for trial in range(10):
         table["paid"] = (random.random(len(table)) < rate).astype(int)
         (estimate,) = estimates(plan, table, 1, seed=trial)
-        made.append(ln.ab_test(estimate, "arm", "B", "A", mean="paid", by=["site"]).numbers)
-    assert 0.93 <= coverage(made, "difference", rates[1] - rates[0]) <= 0.995
-    assert coverage(made, "lift", rates[1] / rates[0] - 1) >= 0.93
+        compared.append(ln.ab_test(estimate, "arm", "B", "A", mean="paid", by=["site"]).numbers)
+    assert 0.93 <= coverage(compared, "difference", rates[1] - rates[0]) <= 0.995
+    assert coverage(compared, "lift", rates[1] / rates[0] - 1) >= 0.93
 
 
 def test_ab_test_widens_for_rows_of_one_unit() -> None:
-    asked = ln.mean_queries(AB, "paid", by=["arm"])
+    workload = ln.mean_queries(AB, "paid", by=["arm"])
     table = pd.DataFrame({"arm": ["A", "B"] * 500, "paid": [0, 1, 1, 1] * 250, "id": range(1000)})
     stds = []
     for rows_of_unit in (1, 4):
         privacy = ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=rows_of_unit)
-        release = ln.release(ln.plan(asked, privacy), table, seed=1)
+        release = ln.release(ln.plan(workload, privacy), table, seed=1)
         test = ln.ab_test(release, "arm", "B", "A", mean="paid", std=0.5)
         stds.append(test.numbers["sampling_std"].item())
     assert stds[1] == pytest.approx(2 * stds[0], rel=0.05)

@@ -23,7 +23,7 @@ DOMAIN = ln.Domain(
 SIZE = 400
 
 
-def asked() -> ln.Workload:
+def workload_by_arm() -> ln.Workload:
     return (
         ln.mean_queries(DOMAIN, "paid", by=["arm"])
         + ln.mean_queries(DOMAIN, "pay", by=["arm", "site"])
@@ -70,20 +70,20 @@ def table_of(rows: int) -> pd.DataFrame:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_promised_error_is_that_of_releases(name: str) -> None:
-    plan = ln.plan(asked(), ln.ZCDP("1/2"), strategy="marginals")
+    plan = ln.plan(workload_by_arm(), ln.ZCDP("1/2"), strategy="marginals")
     by_site = "by" in next(iter(TARGETS[name].values()))
     (status,) = ln.target_errors(plan, targets(name))
     ((form, table),) = TARGETS[name].items()
     words = {key: table[key] for key in ("mean", "sum", "share", "by") if key in table}
     rows = table_of(3 * SIZE if by_site else SIZE)
-    made = [
+    compared = [
         ln.compare_groups(release, "arm", "B", "A", **words).numbers
         for release in releases(plan, rows, range(30))
     ]
     if status.kind == "margin":
-        errors = [(each[f"{form}_high"] - each[f"{form}_low"]) / 2 for each in made]
+        errors = [(each[f"{form}_high"] - each[f"{form}_low"]) / 2 for each in compared]
     else:
-        errors = [each[f"{form}_std_error"] for each in made]
+        errors = [each[f"{form}_std_error"] for each in compared]
     typical = float(np.median(errors))
     # Without a public value the promise holds for every mean, so it may be larger.
     is_for_all_means = "mean" in table and "value" not in table
@@ -97,7 +97,7 @@ def test_promised_error_is_that_of_releases(name: str) -> None:
     [*((name, "epsilon") for name in TARGETS), ("mean by site", "rho"), ("ratio of rates", "rho")],
 )
 def test_least_budget_just_keeps_a_comparison(name: str, kind: str) -> None:
-    plan = ln.plan(asked(), ln.Least(kind), targets=targets(name), seconds=1)
+    plan = ln.plan(workload_by_arm(), ln.Least(kind), targets=targets(name), seconds=1)
     (status,) = ln.target_errors(plan, targets(name))
     assert status.kept
     size = next(iter(parameters(plan.privacy.budget).values()))
@@ -124,7 +124,7 @@ def test_worst_objective_balances_comparisons() -> None:
 
 
 def test_ratio_without_an_end_misses_its_target() -> None:
-    plan = ln.plan(asked(), ln.PureDP("1/100"))
+    plan = ln.plan(workload_by_arm(), ln.PureDP("1/100"))
     (status,) = ln.target_errors(plan, targets("ratio of counts"))
     assert status.error == np.inf
     assert not status.kept
@@ -147,7 +147,7 @@ def test_ratio_without_an_end_misses_its_target() -> None:
 )
 def test_targets_refuse_what_they_cannot_promise(entry: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        ln.plan(asked(), ln.Least(), targets=entry)
+        ln.plan(workload_by_arm(), ln.Least(), targets=entry)
 
 
 def test_targets_need_a_table_and_a_known_error() -> None:

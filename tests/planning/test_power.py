@@ -55,10 +55,10 @@ def test_power_is_that_of_simulated_tests(
 
 
 def test_large_budget_gives_the_classical_sample_size() -> None:
-    found = ln.ab_power(ln.PureDP(20), mean=0.10, effect=0.01)
+    power = ln.ab_power(ln.PureDP(20), mean=0.10, effect=0.01)
     # (1.95996 + 0.84162)^2 (p q + p' q') / effect^2
-    assert found.size == pytest.approx(7.8489 * (0.09 + 0.0979) / 0.01**2, rel=0.01)
-    assert found.power == pytest.approx(0.8, abs=1e-3)
+    assert power.size == pytest.approx(7.8489 * (0.09 + 0.0979) / 0.01**2, rel=0.01)
+    assert power.power == pytest.approx(0.8, abs=1e-3)
 
 
 @pytest.mark.parametrize("least", [ln.Least(), ln.Least("rho"), ln.Least(delta="1e-6")])

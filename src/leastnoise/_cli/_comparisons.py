@@ -266,7 +266,7 @@ def ab_test_command(
 @click.option("--rho", help="The budget of the release as zero-concentrated privacy.")
 @click.option(
     "--power",
-    "wanted_power",
+    "target_power",
     type=float,
     default=0.8,
     show_default=True,
@@ -293,7 +293,7 @@ def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 -
         size=options["size"],
         std=options["std"],
         bounds=(exact("--bounds", low), exact("--bounds", high)),
-        power=options["wanted_power"],
+        power=options["target_power"],
         level=options["level"],
     )
     if as_json:

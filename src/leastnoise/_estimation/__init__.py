@@ -21,6 +21,7 @@ from leastnoise._estimation._comparisons import (
     Differences,
     compare_groups,
     compare_releases,
+    pair_covariances,
     possible_values,
     shares,
     unit_of,

@@ -353,16 +353,16 @@ def _search_budget(
 
 def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
     """Return the budget of an epsilon, a delta and a rho as texts; the least epsilon for none."""
-    given_sizes = {name: value for name, value in sizes.items() if value is not None}
-    if not given_sizes or [*given_sizes] == ["delta"]:
-        return Least("epsilon", given_sizes.get("delta"))
-    if [*given_sizes] == ["rho"]:
-        return ZCDP(exact_positive("rho", given_sizes["rho"]))
-    if "rho" in given_sizes:
-        raise refuse("the budget", " and ".join(given_sizes), "epsilon, epsilon and delta, or rho")
-    if "delta" in given_sizes:
-        return ApproxDP(given_sizes["epsilon"], given_sizes["delta"])
-    return PureDP(given_sizes["epsilon"])
+    stated_sizes = {name: value for name, value in sizes.items() if value is not None}
+    if not stated_sizes or [*stated_sizes] == ["delta"]:
+        return Least("epsilon", stated_sizes.get("delta"))
+    if [*stated_sizes] == ["rho"]:
+        return ZCDP(exact_positive("rho", stated_sizes["rho"]))
+    if "rho" in stated_sizes:
+        raise refuse("the budget", " and ".join(stated_sizes), "epsilon, epsilon and delta, or rho")
+    if "delta" in stated_sizes:
+        return ApproxDP(stated_sizes["epsilon"], stated_sizes["delta"])
+    return PureDP(stated_sizes["epsilon"])
 
 
 def budget_json(budget: Budget) -> dict[str, str]:
