@@ -158,3 +158,6 @@ def test_targets_need_a_table_and_a_known_error() -> None:
         ln.plan(workload, ln.Least(), targets=difference)
     with pytest.raises(InputError, match="known beforehand"):
         ln.plan(workload, ln.PureDP(1), strategy="dawa", targets=difference)
+    adaptive = ln.plan(workload, ln.PureDP(1), strategy="dawa")
+    with pytest.raises(InputError, match="not known beforehand"):
+        ln.target_errors(adaptive, difference)

@@ -26,7 +26,7 @@ from leastnoise._error import (
     measured_multiplier,
     quotient_interval,
 )
-from leastnoise._plan import Plan
+from leastnoise._plan import AdaptivePlan, Plan
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import (
@@ -131,7 +131,7 @@ def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> Com
     Raises:
         InputError: the plan promises no errors, or does not determine the comparison.
     """
-    if plan.measurements is None:
+    if isinstance(plan, AdaptivePlan):
         raise InputError(
             f"The error of the {target.name} is not known beforehand under the strategy "
             f"{plan.strategy!r}. Choose strategy = 'auto'."
