@@ -3,6 +3,13 @@
 Least squares, non-negative answers, means, quantiles, records.
 """
 
+from leastnoise._estimation._ab_test import (
+    ABTest,
+    ab_test,
+    design_effect,
+    sampling_variance,
+    with_sampling_error,
+)
 from leastnoise._estimation._cdf import (
     HasLeastSquares,
     cdf,
@@ -12,6 +19,15 @@ from leastnoise._estimation._cdf import (
     quantile_difference,
     quantiles,
     simulated_noise,
+)
+from leastnoise._estimation._comparisons import (
+    Differences,
+    compare_groups,
+    compare_releases,
+    pair_covariances,
+    possible_values,
+    shares,
+    unit_of,
 )
 from leastnoise._estimation._expansion import (
     BucketExpansion,

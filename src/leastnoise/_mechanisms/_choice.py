@@ -36,7 +36,7 @@ from leastnoise._strategies import (
 from leastnoise._trusted.accounting import Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError, InternalError, message, one_of, readable, refuse
 from leastnoise._trusted.measurements import MOST_ROWS
-from leastnoise._workload import Workload
+from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
 SECONDS = 20.0
@@ -53,6 +53,7 @@ class Search:
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
+    comparisons: tuple[ComparisonTarget, ...] = ()
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ from leastnoise._mechanisms import (
     with_best_lower_bounds,
 )
 from leastnoise._plan import AdaptivePlan, Plan, guard_share, without_guard
+from leastnoise._planning._comparison_targets import read_targets
 from leastnoise._planning._plan_cache import (
     cache_file,
     cached_candidates,
@@ -123,6 +124,7 @@ def plan(
     strategy: str | Own = "auto",
     objective: str = "total",
     level: float = LEVEL,
+    targets: Mapping[str, Any] | None = None,
     seconds: float = SECONDS,
     guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
@@ -146,6 +148,8 @@ def plan(
             planned; "relative" for errors relative to the tables' public sizes.
         level: of the intervals that margins are about, for the objective "worst"; `Least` has its
             own.
+        targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
+            for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
             plan is the same on every machine that is fast enough, and says what the clock ended.
             More may find less error; `compare` says what was left out.
@@ -176,6 +180,7 @@ def plan(
         if isinstance(strategy, str)
         else Search(OWN, seconds, own=user_planner(strategy))
     )
+    search = replace(search, comparisons=read_targets(checked_workload, targets))
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
@@ -235,6 +240,13 @@ def plan_workload(
             strategy,
             "one whose error is known beforehand",
             "Targets and objectives are about promised errors.",
+        )
+    if is_data_dependent(strategy) and search.comparisons:
+        raise refuse(
+            "strategy",
+            strategy,
+            "one whose error is known beforehand, for targets of differences and ratios",
+            "Leave strategy out, or leave [targets] out.",
         )
     if search.impossible and strategy != "model":
         raise refuse(
@@ -372,7 +384,8 @@ def _plan_cached(
         return replace(result, details=replace(result.details, objective=objective))
 
     if search.own is None:
-        kept_at = cache_file(workload, privacy, search, objective, level)
+        comparisons = [target.to_json() for target in search.comparisons]
+        kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
         kept_at = None
     return cached_plan(kept_at, workload, privacy, make)

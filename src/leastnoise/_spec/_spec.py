@@ -21,6 +21,7 @@ from leastnoise._domain import (
     factor_measures,
     known_keys,
 )
+from leastnoise._error import LEVEL
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
@@ -28,6 +29,7 @@ from leastnoise._planning import (
     OBJECTIVES,
     Least,
     SeriesOptions,
+    comparison_goals,
     is_data_dependent,
     per_cell,
     plan_from_file,
@@ -74,6 +76,7 @@ from leastnoise._trusted.check import (
 from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._trusted.reading import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._workload import (
+    ComparisonTarget,
     Product,
     SqlSettings,
     Statement,
@@ -87,6 +90,7 @@ from leastnoise._workload import (
     parse_day,
     quantile_queries,
     queries,
+    read_comparison_targets,
     read_statements,
     together,
     with_domain,
@@ -208,6 +212,7 @@ _PART_NAMES = [
     "impossible",
     "public",
     "series",
+    "targets",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -250,6 +255,7 @@ class Spec:
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
+    targets: tuple[ComparisonTarget, ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -280,7 +286,12 @@ class Spec:
         ``progress`` receives the name of each.
         """
         return Search(
-            self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public
+            self.strategy,
+            self.seconds,
+            progress,
+            impossible=self.impossible,
+            public=self.public,
+            comparisons=self.targets,
         )
 
     def plan(self, search: Search) -> Plan:
@@ -503,7 +514,25 @@ def spec_from_table(
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,
         public=public_from_spec(workload.domain, parts.get("public", []), files),
+        targets=_read_targets(parts, workload, series),
     )
+
+
+def _read_targets(
+    parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
+) -> tuple[ComparisonTarget, ...]:
+    """Read [targets]: the largest errors of differences and ratios."""
+    if "targets" not in parts:
+        return ()
+    if series is not None:
+        raise InputError(
+            "[targets] is for one release; got a spec with [series]. Leave it out, and give "
+            "margins to the tables."
+        )
+    with within("[targets] "):
+        targets = read_comparison_targets(workload.domain, parts["targets"])
+        comparison_goals(workload, targets, LEVEL)  # refuses what no table has
+    return targets
 
 
 def _read_series(
