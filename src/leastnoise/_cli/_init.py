@@ -21,8 +21,8 @@ from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
 from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
-from leastnoise._session import CSV, estimate_reading_seconds, schema
-from leastnoise._spec import BLANK, read_spec, source_columns
+from leastnoise._session import CSV, estimate_reading_seconds, read_spec, schema
+from leastnoise._spec import BLANK, source_columns
 from leastnoise._trusted.check import InputError
 
 

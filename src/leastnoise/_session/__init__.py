@@ -55,6 +55,20 @@ from leastnoise._session._session import (
     release_series,
     resume,
 )
+from leastnoise._session._spec_run import (
+    RunObserver,
+    SpecFile,
+    SpecRun,
+    choose_ledger,
+    find_missing_categories,
+    read_spec,
+    require_release,
+    run_spec,
+    settle_earlier_releases,
+    warnings_of_plan,
+    warnings_of_spec,
+    with_data,
+)
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._trusted.kernel import Entry, Ledger, Limit
 from leastnoise._trusted.ledgers import find_other_ledgers, find_unrecorded_releases

@@ -40,11 +40,13 @@ from leastnoise._trusted.check import (
     InternalError,
     LeastNoiseError,
     PaidError,
+    refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
 from leastnoise._trusted.ledgers import find_ledger, read_receipt
 
 IN_MEMORY = "(in memory)"
+_MOST_NOTE = 500  # characters
 GUARD = "(guard)"
 """The output of a guard in the ledger: it has no directory, because all of it is in the ledger."""
 
@@ -159,6 +161,20 @@ def require_receipt(series: Series) -> Receipt:
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return series.receipt
+
+
+def check_note(note: str) -> None:
+    """Refuse a note that is not one line of text."""
+    if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
+        got = note if isinstance(note, str) else type(note).__name__
+        raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
+
+
+def with_note(description: str, note: str) -> str:
+    """Return the line that the ledger records for people."""
+    if note:
+        return f"{description}; {note}"
+    return description
 
 
 def is_resumable(entry: Entry) -> bool:
