@@ -15,8 +15,10 @@ from leastnoise._release._directory import (
     open_draft,
     read_categories,
     read_categories_manifest,
+    remove_dead_drafts,
     restore_inert,
     sha256,
+    sync_to_disk,
     write_categories,
 )
 from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW, Publication

@@ -28,6 +28,7 @@ from leastnoise._session._payments import (
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,
+    remove_leftovers,
 )
 from leastnoise._session._periods import (
     PeriodState,

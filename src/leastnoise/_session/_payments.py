@@ -29,7 +29,14 @@ from leastnoise._plan import (
     without_guard,
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
-from leastnoise._release import Options, check_formats, finishing_seconds, tables_to_write
+from leastnoise._release import (
+    Options,
+    check_formats,
+    finishing_seconds,
+    remove_dead_drafts,
+    sync_to_disk,
+    tables_to_write,
+)
 from leastnoise._sources import has_text_rows
 from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted import reading
@@ -151,9 +158,22 @@ def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Settle the entries of stopped processes, and return the settled ones.
 
-    Published releases are sealed; others are marked absent or resumable.
+    Published releases are sealed; others are marked absent or resumable. What dead processes left
+    in the folders of the ledger and of its releases is removed.
     """
-    return ledger.reconcile(is_published)
+    settled = ledger.reconcile(is_published)
+    remove_leftovers(ledger)
+    return settled
+
+
+def remove_leftovers(ledger: Ledger) -> None:
+    """Remove the drafts of dead processes near a ledger and its releases."""
+    folders = {Path(os.path.realpath(ledger.path)).parent, ledger.path.absolute().parent}
+    for entry in ledger.entries():
+        output = Path(entry.output)
+        if output.is_absolute():
+            folders.add(next(folder for folder in output.parents if folder.exists()))
+    remove_dead_drafts(folders)
 
 
 def require_receipt(series: Series) -> Receipt:
@@ -214,11 +234,8 @@ def is_published(entry: Entry) -> bool | None:
         receipt = read_receipt(Path(entry.output))
         if receipt.get("id") != entry.id:
             return False
-        handle = os.open(Path(entry.output).parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)  # what cannot be made durable is not known to be published
-        finally:
-            os.close(handle)
+        # what cannot be made durable is not known to be published
+        sync_to_disk(Path(entry.output).parent)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:

@@ -23,6 +23,7 @@ from leastnoise._release import (
     check_options,
     check_target,
     finishing_seconds,
+    remove_dead_drafts,
 )
 from leastnoise._session._guard import guard_warning
 from leastnoise._session._payments import (
@@ -306,6 +307,7 @@ def run_spec(
     observer = observer or RunObserver()
     check_run(spec, plan, through=through, seed=seed)
     spec = with_data("release", spec, source, dataset, share)
+    remove_dead_drafts([spec.path.absolute().parent])
     if seed is not None:
         return _run_seeded(spec, out, plan, seed, observer)
     ledger_path = ledger or choose_ledger(spec)
