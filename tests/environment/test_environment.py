@@ -1,5 +1,7 @@
 """Switches and folders that environment variables set."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd

@@ -3,7 +3,7 @@
 ``init`` drafts a spec; ``check`` shows the data holder how the rows fit the spec.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from leastnoise._cli._output import (
     FILE,
     add_options,
     display_path,
+    print_table,
     spec_argument,
     write_new_file,
 )
@@ -21,7 +22,7 @@ from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
 from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
-from leastnoise._session import CSV, estimate_reading_seconds, read_spec, schema
+from leastnoise._session import CSV, ColumnCheck, estimate_reading_seconds, read_spec, schema
 from leastnoise._spec import BLANK, source_columns
 from leastnoise._trusted.check import InputError
 
@@ -102,6 +103,20 @@ def _draft_from_file(path: Path, spec_path: Path, layout: Mapping[str, Any]) -> 
     return draft_from_columns(columns, source, path.name, spec_path)
 
 
+def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
+    """Print how the columns fit the spec; raise an error if some do not."""
+    rows = [
+        [check.column, check.use, check.type or "missing", "does not fit" if check.fault else "fits"]
+        for check in checks
+    ]
+    headings = [("column", "fold"), ("used for", "fold"), ("type", "left"), ("", "left")]
+    print_table("", headings, rows)
+    faults = dict.fromkeys(check.fault for check in checks if check.fault)
+    if faults:
+        raise InputError(" ".join(faults))
+    click.echo("Every column that the spec needs is in the source, with a type that fits.")
+
+
 @click.command()
 @spec_argument
 @click.option("--source", type=FILE, help="The data, if the spec file does not name it.")
@@ -110,13 +125,25 @@ def _draft_from_file(path: Path, spec_path: Path, layout: Mapping[str, Any]) -> 
     is_flag=True,
     help="Also show the most frequent values that match no cell: values of rows.",
 )
-def check(path: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
+@click.option(
+    "--schema",
+    "only_schema",
+    is_flag=True,
+    help="Only compare the names and types of columns; read no row. The output is not private.",
+)
+def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001 - flags of the command line
     """Show the data holder, exactly, how rows fit the spec.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it
-    spends nothing. It writes no file.
+    spends nothing. It writes no file. With --schema it reads no row, and only compares the names
+    and types of columns.
     """
     spec = read_spec(path)
+    if only_schema:
+        if values:
+            raise InputError("--schema reads no row, so it has no --values. Leave out one of them.")
+        _print_schema_check(spec.check_schema(source))
+        return
     data_path = source or spec.source
     data = None if data_path is None else spec.data(data_path)
     with Progress(

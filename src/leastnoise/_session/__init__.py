@@ -46,6 +46,7 @@ from leastnoise._session._release_job import (
     outcome_from_json,
     read_release,
 )
+from leastnoise._session._schema_check import ColumnCheck, check_schema
 from leastnoise._session._session import (
     audit,
     estimate_planning_seconds,

@@ -34,6 +34,7 @@ from leastnoise._session._payments import (
 )
 from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import PublishedRelease, read_published
+from leastnoise._session._schema_check import ColumnCheck, check_schema
 from leastnoise._session._session import find_categories, plan_spec, release
 from leastnoise._spec import (
     CategorySearch,
@@ -179,6 +180,22 @@ class SpecFile(Spec):
         check_options(plan, self.options)
         observer.warn(warnings_of_plan(self, plan))
         return plan
+
+    def check_schema(self, source: Any = None) -> tuple[ColumnCheck, ...]:
+        """Compare the names and types of columns with the source; no row is read.
+
+        Args:
+            source: the data, if not those of ``[source]``.
+
+        Returns:
+            For every column that a release reads: its name, its use in the spec, its type in the
+            source, and why it does not fit (empty if it does).
+
+        Raises:
+            InputError: the source cannot be opened.
+        """
+        completed = with_data("check", self, source, None, None)
+        return check_schema(completed, completed.data(completed.source))
 
     def release(
         self,
