@@ -45,6 +45,7 @@ HELPERS = {
     "_trusted/measurements/_headroom.py": "bounds within which answers are exact; beyond them they are wrong and leak nothing",
     "_trusted/measurements/_json.py": "measurements and observations as text; a recorded step has its charge beside it",
     "_trusted/reading/_column_types.py": "what columns hold by their declared types; no value is read by it",
+    "_trusted/reading/_connections.py": "which sentence explains a failed connection",
     "_trusted/reading/_locations.py": "the files that a path means, which `_files` checks; messages",
     "_trusted/table/_share.py": "which tables are counted in one pass; the kernel refuses a table without an attribute",
 }
