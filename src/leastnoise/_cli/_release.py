@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from leastnoise._charts import missing_charts_notice
 from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, MISSED_TARGET, UNFINISHED
 from leastnoise._cli._output import (
     FILE,
@@ -325,6 +326,8 @@ def _print_settled(settled: Iterable[Entry]) -> None:
 
 def print_release(run: SpecRun, release: Release, out: Path) -> None:
     """Print where the files of a release are, its cost and the budget left."""
+    chart_notice = missing_charts_notice()
+    notes = [*list_file_notices(release), *([chart_notice] if chart_notice else [])]
     facts = [
         (
             "answers",
@@ -332,7 +335,7 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
         ),
         ("manifest", display_path(out / "manifest.json")),
         ("report", display_path(out / "report.html")),
-        *(("note", text) for text in list_file_notices(release)),
+        *(("note", text) for text in notes),
         ("guard", _describe_guard(release)),
     ]
     ledger = run.ledger

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leastnoise._charts import missing_charts_notice
 from leastnoise._estimation import Outcome
 from leastnoise._frames import pluralize
 from leastnoise._interruption import note_run
@@ -286,6 +287,9 @@ def publish(
         write(result, folder)
         folder.publish()
         LOGGER.info("wrote %s", folder.target)
+        chart_notice = missing_charts_notice()
+        if chart_notice and write is fill_draft:
+            LOGGER.warning("%s", chart_notice)
     return result
 
 
