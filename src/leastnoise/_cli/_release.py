@@ -50,6 +50,7 @@ from leastnoise._session import (
     is_resumable,
     is_unfinished,
     reconcile_ledger,
+    require_known_categories,
     run_spec,
     settle_earlier_releases,
     with_data,
@@ -214,7 +215,7 @@ def release(
     spec = read_command_spec(path)
     plan: Plan | None = None
     if plan_path is not None:
-        check_plan_option(spec)
+        require_known_categories(spec)
         plan = read_plan(plan_path, spec)
     if seed is not None and spec.series is None:
         check_target(out)
@@ -236,15 +237,6 @@ def release(
         print_run(run, out)
     if run.missed_targets:
         click.get_current_context().exit(MISSED_TARGET)
-
-
-def check_plan_option(spec: Spec) -> None:
-    """Refuse a plan for a spec whose categories are not found yet."""
-    if any(search.found is None for search in spec.searches):
-        raise InputError(
-            "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
-            "then plan again."
-        )
 
 
 def run_json(run: SpecRun, out: Path) -> dict[str, Any]:

@@ -64,6 +64,7 @@ from leastnoise._session._spec_run import (
     choose_ledger,
     find_missing_categories,
     read_spec,
+    require_known_categories,
     require_release,
     run_spec,
     settle_earlier_releases,

@@ -210,6 +210,7 @@ def pay_for_guard(
         facts = judge_counts(measured, observation, payment, public_rows)
     except GuardError:
         ledger.seal(receipt)
+        LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
         raise
     LOGGER.info(
         "guard: about %s rows used (standard deviation %.3g); paid %s, release %d",

@@ -365,15 +365,21 @@ def require_release(run: SpecRun) -> Release:
     return run.release
 
 
-def check_run(
-    spec: Spec, plan: Plan | None, *, through: str | None = None, seed: int | None = None
-) -> None:
-    """Refuse a plan or options that do not fit the spec."""
-    if plan is not None and any(search.found is None for search in spec.searches):
+def require_known_categories(spec: Spec) -> None:
+    """Refuse a plan for a spec whose categories are not found yet."""
+    if any(search.found is None for search in spec.searches):
         raise InputError(
             "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
             "then plan again."
         )
+
+
+def check_run(
+    spec: Spec, plan: Plan | None, *, through: str | None = None, seed: int | None = None
+) -> None:
+    """Refuse a plan or options that do not fit the spec."""
+    if plan is not None:
+        require_known_categories(spec)
     if plan is not None and (differences := differing_parts(plan, spec)):
         raise InputError(
             f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or use "
