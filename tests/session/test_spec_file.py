@@ -45,6 +45,37 @@ formats = ["csv"]
 [series]
 along = "month"
 """
+RICH = """\
+[source]
+path = "requests.csv"
+[privacy]
+epsilon = "2"
+delta = "1e-9"
+unit = { column = "id", max_rows = 2 }
+[domain.sex]
+categories = ["F", "M"]
+labels = { "F" = "women", "M" = "men" }
+[domain.agent]
+unknown = { most = 10 }
+[measures.pay]
+clip = [0, 50]
+[[workload]]
+sql = "SELECT sex, COUNT(*) AS n FROM requests GROUP BY sex"
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+[[workload]]
+marginals = { ways = 1 }
+[plan]
+strategy = "marginals"
+guard = "1/50"
+[output]
+round = 5
+below = "10"
+covariances = ["sex"]
+language = "de"
+title = "Requests"
+formats = ["csv"]
+"""
 ROWS = "sex\n" + "F\n" * 300 + "M\n" * 100
 PROGRAM = "from leastnoise._cli import main; main()"
 
@@ -151,6 +182,19 @@ def test_finished_job_is_released_once(folder):
     plain = command("release", "people.toml", "--out", "out")
     assert plain.stdout.startswith("Already released: out has this release. Nothing was done.\n")
     assert len(Ledger.open("people.ledger").entries()) == 1
+
+
+def test_finished_job_with_every_kind_of_option_is_recognised(folder):
+    rows = "".join(
+        f"{i},{'FM'[i % 2]},{'curl' if i % 3 else 'wget'},{i % 50}\n" for i in range(900)
+    )
+    Path("requests.csv").write_text("id,sex,agent,pay\n" + rows, encoding="utf-8")
+    Path("requests.toml").write_text(RICH, encoding="utf-8")
+    first = ln.read_spec("requests.toml").release("out")
+    again = ln.read_spec("requests.toml").release("out")
+    assert again.observation.receipt == first.observation.receipt
+    # the search, the guard and the release
+    assert len(Ledger.open("requests.ledger").entries()) == 3
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ from leastnoise._release import (
     check_target,
     finishing_seconds,
     remove_dead_drafts,
+    tables_to_write,
+    with_table_ids,
 )
 from leastnoise._session._guard import guard_warning
 from leastnoise._session._payments import (
@@ -490,7 +492,10 @@ def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
     if "guard_reduced_from" in published.release.receipt:
         # the plan has the budget that stopped guards had left
         differences = [part for part in differences if part != "[privacy]"]
-    if published.manifest.options != spec.options:
+    if "[[workload]]" in differences:  # options name tables of the workload
+        return differences
+    options = with_table_ids(spec.options, tables_to_write(plan.workload.products))
+    if published.manifest.options != options:
         differences.append("[output] or [plan] guard")
     return differences
 
