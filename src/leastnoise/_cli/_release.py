@@ -29,7 +29,6 @@ from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
     FoundCategories,
     Release,
-    check_target,
     describe_guard_counts,
     list_file_notices,
 )
@@ -107,6 +106,10 @@ class CommandObserver(RunObserver):
                     "finishes it without paying again.",
                     err=True,
                 )
+
+    def show_not_private(self) -> None:
+        """Print that the noise of a seeded run protects nobody."""
+        click.echo(_NOT_PRIVATE, err=True)
 
     def show_categories(
         self, search: CategorySearch, categories: FoundCategories, directory: Path | None
@@ -217,9 +220,6 @@ def release(
     if plan_path is not None:
         require_known_categories(spec)
         plan = read_plan(plan_path, spec)
-    if seed is not None and spec.series is None:
-        check_target(out)
-        click.echo(_NOT_PRIVATE, err=True)
     observer = CommandObserver(is_quiet=as_json)
     run = run_spec(
         spec,

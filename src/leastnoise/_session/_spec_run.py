@@ -84,6 +84,9 @@ class RunObserver:
             settled: the releases whose state was entered just now.
         """
 
+    def show_not_private(self) -> None:
+        """Show that the noise of a seeded run protects nobody."""
+
     def show_categories(
         self, search: CategorySearch, categories: FoundCategories, directory: Path | None
     ) -> None:
@@ -150,11 +153,11 @@ class SpecFile(Spec):
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "people.toml")
     ...     _ = file.write_text(
-    ...         '[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\\n'
-    ...         '[[workload]]\\nmarginals = { ways = 1 }\\n'
+    ...         '[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\n'
+    ...         '[[workload]]\nmarginals = { ways = 1 }\n'
     ...     )
     ...     ln.read_spec(file).plan().privacy.budget
-    PureDP(epsilon=Fraction(1, 1))
+    PureDP(epsilon='1')
     """
 
     path: Path
@@ -583,6 +586,7 @@ def _run_seeded(
     folder = Path.cwd() if out is None else check_target(out).parent
     check_before_planning(None, spec, folder)
     observer.warn(warnings_of_spec(spec))
+    observer.show_not_private()
     spec = find_missing_categories(spec, None, observer, seed)
     plan = plan or _make_plan(spec, observer)
     _check_plan(spec, plan, observer)
