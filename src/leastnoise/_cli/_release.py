@@ -14,7 +14,9 @@ from leastnoise._cli._output import (
     add_options,
     cache_option,
     display_path,
-    format_amounts,
+    format_budget,
+    format_charge,
+    format_left,
     plan_with_progress,
     print_facts,
     print_warnings,
@@ -230,7 +232,7 @@ def _plan_within_ledger(spec: Spec, plan: Plan, ledger_path: Path) -> Plan:
     share_left = plan_budget_left(ledger, plan, spec.options)
     if share_left == 1:
         return plan
-    return plan_with_progress(replace(spec, privacy=whole_budget_privacy.share(share_left)))[0]
+    return plan_with_progress(replace(spec, privacy=whole_budget_privacy.scaled(share_left)))[0]
 
 
 def warn_of_bias(spec: Spec) -> None:
@@ -401,6 +403,7 @@ def release_with_progress(
             data,
             out=out,
             options=spec.options,
+            whole=spec.whole,
             progress=report,
             **_payment_arguments(spec, ledger, seed),
         )
@@ -438,7 +441,7 @@ def print_release(
         return
     ledger = Ledger.open(ledger_path)
     entry = next(entry for entry in ledger.entries() if entry.id == release.observation.receipt)
-    spent = format_amounts(ledger.privacy.budget, entry.charge, up=True)
+    spent = format_charge(ledger.privacy.budget, entry.charge)
     guard_number = release.receipt.get("guard_number")
     if guard_number is None:
         guard_note = ""
@@ -470,13 +473,13 @@ def _spent_facts(
 ) -> list[tuple[str, str]]:
     """Return the cost of a release, and the budget left in its ledger."""
     budget = ledger.privacy.budget
-    left = format_amounts(budget, ledger.left(), up=False)
+    left = format_left(budget, ledger.left())
     return [
         (
             "spent",
             f"{spent}, release {entry.number} of the data set {ledger.dataset!r}{guard_note}",
         ),
-        ("left", f"{left}, of {format_amounts(budget, up=False)}"),
+        ("left", f"{left}, of {format_budget(budget)}"),
     ]
 
 
@@ -511,7 +514,7 @@ def _publish_due_periods(
         share = spec.options.guard
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
-    cost = format_amounts(ledger.privacy.budget, entry.charge, up=True)
+    cost = format_charge(ledger.privacy.budget, entry.charge)
     spent = f"nothing: {cost} was paid on {entry.reserved_on} for all periods"
     if publication.paid:
         spent = f"{cost} for all periods"
