@@ -22,7 +22,7 @@ from experiments.matrix_mechanism_figures import draw_against_sizes, draw_non_ne
 from leastnoise._domain import Domain, Integers
 from leastnoise._error import block_rows, lower_bound, measure_covariance
 from leastnoise._estimation import Estimate, nnls
-from leastnoise._fitting import fit_noise_scales
+from leastnoise._fitting import allowed_epsilon, fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
@@ -122,7 +122,7 @@ def unit(total: float, asked: Workload, privacy: Privacy) -> float:
     if isinstance(budget, ZCDP):
         share = 2 * float(budget.rho)
     else:
-        share = float(budget.epsilon) ** 2 / 2
+        share = allowed_epsilon(budget) ** 2 / 2
     return round(math.sqrt(total / asked.rows * share), 4)
 
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         release_series,
         resume,
     )
-    from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP
+    from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._trusted.check import (
         BudgetError,
         GuardError,
@@ -88,7 +88,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "_trusted.check": ("BudgetError", "GuardError", "InputError", "InternalError", "LeastNoiseError", "LedgerError", "PaidError"),
-    "_trusted.accounting": ("ApproxDP", "Privacy", "PureDP", "ZCDP"),
+    "_trusted.accounting": ("ApproxDP", "GDP", "Privacy", "PureDP", "ZCDP"),
     "_trusted.reading": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
@@ -111,7 +111,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable",
+    "CSV", "GDP", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable",
     "Dates", "Decimals", "Domain", "Edges", "GuardError", "InputError", "Integers", "InternalError",
     "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
     "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",

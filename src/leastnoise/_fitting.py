@@ -8,7 +8,7 @@ itself.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -16,17 +16,21 @@ from statistics import NormalDist
 
 from leastnoise._domain import Domain
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Budget,
+    Cost,
     KeyRule,
     Noise,
     Privacy,
     PureCost,
     PureDP,
     covers,
-    gaussian_is_private,
+    gaussian_mu_squared,
     keys_are_private,
+    largest_accepted,
+    pure_epsilon,
     rho_of,
     search_budget,
     zcdp_delta,
@@ -60,53 +64,8 @@ NOISES: dict[type[Budget], tuple[Noise, ...]] = {
     PureDP: (Noise.DISCRETE_LAPLACE,),
     ApproxDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
     ZCDP: (Noise.DISCRETE_GAUSSIAN, Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
+    GDP: (Noise.ROUNDED_GAUSSIAN, Noise.DISCRETE_LAPLACE),
 }
-
-
-def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
-    """Return the largest mu^2 that an (epsilon, delta) budget covers.
-
-    Rounded down: ``gaussian_is_private`` is true of the result.
-    """
-    # Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
-    eps = exact("epsilon", epsilon)
-    limit = exact("delta", delta)
-    if not eps >= 0:
-        raise refuse("epsilon", epsilon, "a number of at least 0")
-    if not Fraction(1, 10**1000) <= limit < 1:
-        raise refuse(
-            "delta",
-            delta,
-            "at least 1e-1000 and below 1 for Gaussian noise",
-            "Choose for example '1e-9', or PureDP.",
-        )
-    return _mu_squared(eps, limit)
-
-
-@lru_cache(maxsize=256)
-def _mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
-
-
-def largest_accepted(accepts: Callable[[Fraction], bool], bits: int = 44) -> Fraction:
-    """Return the largest number that a predicate accepts.
-
-    Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
-    reject large ones.
-    """
-    low = Fraction(1)
-    if accepts(low):
-        while accepts(2 * low):
-            low *= 2
-    else:
-        while not accepts(low):
-            low /= 2
-    step = low / 2
-    for _ in range(bits - 1):
-        if accepts(low + step):
-            low += step
-        step /= 2
-    return low
 
 
 def allowed_mu_squared(budget: Budget) -> Fraction:
@@ -115,24 +74,31 @@ def allowed_mu_squared(budget: Budget) -> Fraction:
         raise InternalError("Gaussian noise cannot meet a PureDP budget.")
     if isinstance(budget, ZCDP):
         return 2 * budget.rho
+    if isinstance(budget, GDP):
+        return budget.mu_squared
     return gaussian_mu_squared(budget.epsilon, budget.delta)
 
 
 def allowed_epsilon(budget: Budget) -> float:
     """Return the epsilon that Laplace noise may have within a budget.
 
-    In a rho budget, pure epsilon costs rho = epsilon^2 / 2.
+    In a rho budget, pure epsilon costs rho = epsilon^2 / 2; in a budget of mu squared, its own.
     """
     if isinstance(budget, ZCDP):
         return math.sqrt(2 * float(budget.rho))
+    if isinstance(budget, GDP):
+        return float(pure_epsilon(budget.mu_squared))
     return float(budget.epsilon)
 
 
 def pure_share(budget: Budget, part: Fraction) -> Fraction:
     """Return the epsilon of a pure step that may spend a share of a budget.
 
-    The share is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2.
+    The share is between 0 and 1. In a rho budget, the step costs epsilon^2 / 2; in a budget of mu
+    squared, its own.
     """
+    if isinstance(budget, GDP):
+        return pure_epsilon(budget.mu_squared * part)
     if isinstance(budget, ZCDP):
         return Fraction(math.isqrt(math.floor(2 * budget.rho * part * _GRAIN**2)), _GRAIN)
     return Fraction(budget.epsilon * part)
@@ -180,7 +146,9 @@ def fit_noise_scales(
     fitting = NOISES[type(privacy.budget)]
     if noise not in fitting:
         allowed = f"{' or '.join(kind.value for kind in fitting)} for the budget {privacy.budget!r}"
-        raise refuse("the noise", noise.value, allowed, "Gaussian noise needs ZCDP or ApproxDP.")
+        raise refuse(
+            "the noise", noise.value, allowed, "Gaussian noise needs ZCDP, ApproxDP or GDP."
+        )
     top = max(weight for _, weight in blocks)
     if not all(math.isfinite(weight) and weight > 0 for _, weight in blocks):
         raise InternalError(
@@ -198,10 +166,7 @@ def fit_noise_scales(
     # the grid has no influence on it.
     spent = cost(plan)
     budget = privacy.budget
-    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
-        factor = spent.epsilon / budget.epsilon
-    else:
-        factor = root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
+    factor = _noise_factor(spent, budget)
     heavy = (math.prod([factor.heaviest for factor in block.factors]) for block, _ in blocks)
     long = (
         max([factor.largest_square for factor in block.factors], default=1) > 1
@@ -237,6 +202,15 @@ def fit_noise_scales(
     raise InternalError(
         f"Measurements were fitted to {privacy.budget!r} and do not meet it; please report this."
     )
+
+
+def _noise_factor(spent: Cost, budget: Budget) -> Fraction:
+    """Return the factor of all noise scales that turns a cost into a budget."""
+    if isinstance(spent, PureCost) and not isinstance(budget, ZCDP):
+        if isinstance(budget, GDP):
+            return spent.epsilon / pure_epsilon(budget.mu_squared)
+        return spent.epsilon / budget.epsilon
+    return root_up(2 * rho_of(spent) / allowed_mu_squared(budget))
 
 
 def _with_scale(block: Block, scale: Fraction) -> Block:

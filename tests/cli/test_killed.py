@@ -10,7 +10,13 @@ import pytest
 
 from cli.conftest import Start, edit, ended, files, lacking
 from leastnoise._session import Ledger, read_release
-from leastnoise._trusted.accounting import Privacy, PureDP
+from leastnoise._trusted.accounting import (
+    ApproxDP,
+    Charge,
+    Privacy,
+    PureDP,
+    gaussian_mu_squared,
+)
 from waiting import HANGS, wait_until
 
 # Runs the program with one step changed: from one of its calls on it does something before or after
@@ -181,6 +187,31 @@ def test_killed_release_is_absent_resumable_or_whole(folder, ledger, start, run,
     assert {entry.state for entry in ledger.entries()} <= {"sealed", "absent"}
     assert ledger.left().epsilon == 2 - sum(entry.charge.epsilon for entry in ledger.entries())
     assert [name for name in files(folder) if name.startswith(".")] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [step[1:] for step in STEPS[::2]],
+    ids=[step[0] for step in STEPS[::2]],
+)
+def test_killed_share_of_mu_is_paid_once(folder, start, run, change, end):
+    """A release with a third of an (epsilon, delta) budget: after the kill two or three thirds fit."""
+    spec = SPEC.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"\nshare = "1/3"')
+    (folder / "people.toml").write_text(spec, encoding="utf-8")
+    whole = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(folder / "people.ledger", "people", Privacy(whole))
+    stopped(start, change, "release", "people.toml", "--out", "out")
+    assert len(ledger.entries()) == (end != "unpaid")
+    drawn = drawn_for(ledger)
+    run.done("resume", "people.ledger")
+    assert [values_of(folder / "out") for _ in drawn] == drawn
+    for number in range(len(ledger.entries()), 3):
+        run.done("release", "people.toml", "--out", f"out{number}")
+    assert ledger.spent().mu_squared == gaussian_mu_squared(1, "1e-6")
+    assert ledger.left() == Charge()
+    refusal = run("release", "people.toml", "--out", "more")
+    assert (refusal.code, "nothing is left" in refusal.err) == (2, True)
+    assert not (folder / "more").exists()
 
 
 @pytest.mark.parametrize(

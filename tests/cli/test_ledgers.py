@@ -393,7 +393,7 @@ EARLY = [  # the budget of the spec, what is there, further arguments, and what 
         "",
         _book(privacy=Privacy(ApproxDP("1/2", "1e-9"))),
         [],
-        "only epsilon = 0.5 and delta = 1e-9 is left",
+        "only epsilon = 0.5 and delta = 1e-9, or mu squared = ",
     ),
     ("", _book(privacy=Privacy(PureDP(1), "replace")), [], "such costs cannot be added"),
     ("", _book(privacy=Privacy(PureDP(1), unit_column="id")), [], "such costs cannot be added"),

@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from behind_the_wall import count
-from leastnoise._plan import with_guard, without_guard
+from leastnoise._plan import guard_budget, with_guard, without_guard
 from leastnoise._release import describe_guessing_chance, describe_promise
 from leastnoise._session import (
     MISSED,
@@ -21,7 +21,15 @@ from leastnoise._session import (
     noise_difference_bound,
     single_draw_bound,
 )
-from leastnoise._trusted.accounting import Noise
+from leastnoise._trusted.accounting import (
+    GaussianCost,
+    Noise,
+    PureCost,
+    charge,
+    gaussian_mu_squared,
+    is_within_budget,
+    parameters,
+)
 from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
 from session.releasing import manifest, report
 
@@ -33,15 +41,14 @@ RIGHT = pd.DataFrame({"sex": ["F", "M"] * 2500})
 WRONG_CASE = pd.DataFrame({"sex": ["f", "m"] * 2500})
 PLAN = ln.plan(WORKLOAD, ln.PureDP(1), guard="1/10")
 TENTH = ln.Options(guard="1/10")
-every_budget = pytest.mark.parametrize(
-    "budget", [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2")], ids=repr
-)
+BUDGETS = [ln.PureDP(1), ln.ApproxDP(1, "1e-6"), ln.ZCDP("1/2"), ln.GDP("1/2")]
+every_budget = pytest.mark.parametrize("budget", BUDGETS, ids=repr)
 both_relations = pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 
 
 def size(budget):
-    """Epsilon, or rho."""
-    return getattr(budget, "epsilon", None) or budget.rho
+    """Epsilon, rho or mu squared."""
+    return next(number for number in parameters(budget).values() if number)
 
 
 @both_relations
@@ -122,12 +129,33 @@ def test_shares_add_up_to_the_whole(budget: ln.PureDP) -> None:
     whole = ln.Privacy(budget, "replace", "id", 3)
     for share in (Fraction(1, 100), Fraction(1, 3)):
         rest = without_guard(whole, share)
-        assert with_guard(rest, share) == whole
-        assert size(guard_measurements(rest, share).privacy.budget) == share * size(budget)
+        together = with_guard(rest, share)
+        if share == Fraction(1, 100) or not isinstance(budget, ln.ApproxDP):
+            assert together == whole
+        else:  # its mu squared is more than that share of the budget's
+            assert size(together.budget) < size(budget)
+        assert size(guard_measurements(rest, share).privacy.budget) == share * size(together.budget)
+
+
+@pytest.mark.parametrize("epsilon", ["0.1", "1", "5"])
+@pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)])
+def test_guard_and_plan_are_within_mu_squared(epsilon: str, share: Fraction) -> None:
+    budget = ln.ApproxDP(epsilon, "1e-9")
+    planned = without_guard(ln.Privacy(budget), share).budget
+    guard = guard_budget(with_guard(ln.Privacy(planned), share).budget, share)
+    charges = [
+        charge(budget, declared, cost)
+        for declared, cost in (
+            (guard, PureCost(guard.epsilon)),
+            (planned, GaussianCost(gaussian_mu_squared(planned.epsilon, planned.delta))),
+        )
+    ]
+    assert is_within_budget(budget, charges)
+    assert planned.epsilon + guard.epsilon <= budget.epsilon
 
 
 @both_relations
-@every_budget
+@pytest.mark.parametrize("budget", BUDGETS[:3], ids=repr)
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_guard_loss_of_a_unit_is_exactly_its_share(
     budget: ln.PureDP, neighbours: str, most: int

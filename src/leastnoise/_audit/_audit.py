@@ -35,6 +35,7 @@ from leastnoise._audit._measurement_tests import (
     divergence,
     draw,
     epsilon_from_mu,
+    gaussian_mu_bound,
     log_ratio,
     noise_tail,
     pairs_of_units,
@@ -52,7 +53,7 @@ from leastnoise._audit._synthetic_tables import (
 from leastnoise._fitting import allowed_epsilon
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import CategoryPlan, LinearPlan, Plan
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, parameters
+from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Noise, parameters
 from leastnoise._trusted.check import InputError, InternalError, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.kernel import KeySearch, LeastCost, ReleaseContract, Series
@@ -295,13 +296,15 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
 def loss_of_budget(plan: Plan, units: int) -> Loss:
     """Return the function that bounds the loss of one unit from below.
 
-    The loss is epsilon or rho, as in the budget. The tables differ in several units.
+    The loss is epsilon, rho or mu squared, as in the budget. The tables differ in several units.
     """
     budget = plan.privacy.budget
     if isinstance(budget, ApproxDP):
         return approximate_dp_loss(float(budget.delta), units)
     if isinstance(budget, ZCDP):
         return lambda low, high: divergence(low, high) / units**2
+    if isinstance(budget, GDP):
+        return lambda low, high: (gaussian_mu_bound(low, high) / units) ** 2
     return lambda low, high: log_ratio(low, high) / units
 
 

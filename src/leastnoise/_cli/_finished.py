@@ -15,7 +15,7 @@ from leastnoise._cli._output import (
     FILE,
     check_new_file,
     display_path,
-    format_amounts,
+    format_budget,
     format_number,
     json_option,
     open_new_file,
@@ -148,7 +148,7 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
         facts.append(("title", release.options.title))
     facts += [
         ("release", f"{answers} in {tables}"),
-        ("budget", format_amounts(release.privacy.budget, up=True)),
+        ("budget", format_budget(release.privacy.budget, up=True)),
         ("protects", release.privacy.unit),
     ]
     if ratio is not None:

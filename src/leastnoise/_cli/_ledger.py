@@ -2,9 +2,10 @@
 
 import secrets
 from collections.abc import Sequence
+from fractions import Fraction
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -13,7 +14,9 @@ from leastnoise._cli._output import (
     add_options,
     display_path,
     format_amount,
-    format_amounts,
+    format_budget,
+    format_charge,
+    format_left,
     json_option,
     print_facts,
     print_json,
@@ -34,7 +37,18 @@ from leastnoise._session import (
     period_state,
     remove_leftovers,
 )
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    Privacy,
+    PureDP,
+    parameters,
+    share_limit,
+    spent_epsilon,
+)
 from leastnoise._trusted.check import InputError
 
 _STATES = {
@@ -122,8 +136,9 @@ def change(path: Path, per: str | None, note: str, **amount: str | None) -> None
 @click.argument("path", metavar="FILE", type=FILE)
 @click.argument("name")
 @_amount
+@click.option("--part", help="The fraction of the whole budget, such as 1/12, in place of numbers.")
 @_note
-def share(path: Path, name: str, note: str, **amount: str | None) -> None:
+def share(path: Path, name: str, part: str | None, note: str, **amount: str | None) -> None:
     """Give an analyst or a project a share of the budget, or change it.
 
     NAME is the name of the share. A share is the most that its releases may spend together, within
@@ -132,9 +147,15 @@ def share(path: Path, name: str, note: str, **amount: str | None) -> None:
     if not name.strip():
         raise InputError("A share must have a name, such as an analyst's or a project's.")
     ledger = Ledger.open(path)
-    ledger.set_budget(
-        _parse_budget(amount, ledger), share=name, note=note, receipt=_note_receipt(ledger)
-    )
+    if part is None:
+        budget = _parse_budget(amount, ledger)
+    elif any(value is not None for value in amount.values()):
+        raise InputError(
+            "A share must be --part, or the numbers of its budget; got both. Nothing was changed."
+        )
+    else:
+        budget = share_limit(ledger.limits()[0].budget, part)
+    ledger.set_budget(budget, share=name, note=note, receipt=_note_receipt(ledger))
     _print_left(Ledger.open(path, share=name))
 
 
@@ -228,7 +249,7 @@ def _print_left(ledger: Ledger) -> None:
     print_facts(
         [
             *_ledger_facts(ledger),
-            ("left", format_amounts(ledger.privacy.budget, ledger.left(), up=False)),
+            ("left", format_left(ledger.privacy.budget, ledger.left())),
         ]
     )
 
@@ -249,7 +270,7 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
 def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
     """Format a budget with its period and share: "epsilon = 1 a month for ann"."""
     return (
-        format_amounts(budget, up=False)
+        format_budget(budget)
         + (f" a {limit.period}" if limit.period else "")
         + (f" for {limit.share}" if limit.share else "")
     )
@@ -286,15 +307,32 @@ def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click
         click.echo("No release yet.\n")
     budget = ledger.privacy.budget
     facts = [
-        ("spent", format_amounts(budget, ledger.spent(), up=True)),
-        ("left", format_amounts(budget, ledger.left(), up=False)),
+        ("spent", _format_spent(ledger)),
+        ("left", format_left(budget, ledger.left())),
     ]
-    if implied_epsilons is not None:
+    if implied_epsilons is not None and isinstance(budget, ZCDP):
         of_budget = implied_epsilons["budget"]
         of_spent = implied_epsilons["spent"]
         epsilons = f"the whole budget epsilon <= {of_budget}, the spent epsilon <= {of_spent}"
         facts.append(("implies", f"{epsilons}, at delta = {delta}"))
     print_facts(facts)
+
+
+def _format_spent(ledger: Ledger) -> str:
+    """Format what was spent; of an (epsilon, delta) budget both in mu and as an epsilon."""
+    limit = ledger.limits()[-1]
+    if not isinstance(limit.budget, ApproxDP) or not limit.charges:
+        return format_charge(limit.budget, limit.spent)
+    delta = format_amount(limit.budget.delta, up=True)
+    text = f"epsilon <= {_spent_in_epsilon(ledger)['spent']} at delta = {delta}"
+    if limit.spent.mu_squared:
+        text += f" (mu squared = {format_amount(limit.spent.mu_squared, up=True)})"
+    return text
+
+
+def _four_decimals_up(epsilon: Fraction) -> str:
+    """Round an epsilon up to four decimals."""
+    return f"{ceil(epsilon * 10**4) / 10**4:.4f}"
 
 
 def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, str]]:
@@ -305,18 +343,20 @@ def _share_facts(ledger: Ledger, entries: Sequence[Entry]) -> list[tuple[str, st
     facts = []
     for name in names:
         limit = Ledger.open(ledger.path, share=name).limits()[-1]
-        left = format_amounts(limit.budget, limit.left, up=False)
+        left = format_left(limit.budget, limit.left)
         facts.append(("share", f"{_format_limit(limit.budget, limit)}; {left} is left"))
     return facts
 
 
 def _print_entries(ledger: Ledger, entries: Sequence[Entry]) -> None:
     """Print a table with a row for each entry of a ledger."""
-    cost_names = tuple(parameters(ledger.privacy.budget))
+    cost_names = list(parameters(ledger.privacy.budget))
+    if isinstance(ledger.privacy.budget, ApproxDP):
+        cost_names.append("mu_squared")
     columns = [
         ("#", "right"),
         ("day (UTC)", "left"),
-        *((cost_name, "right") for cost_name in cost_names),
+        *((cost_name.replace("_", " "), "right") for cost_name in cost_names),
         ("state", "fold"),
         ("release", "fold"),
     ]
@@ -370,21 +410,43 @@ def _entry_state(ledger: Ledger, entry: Entry) -> str:
 
 
 def _implied_epsilons(ledger: Ledger, delta: str) -> dict[str, str] | None:
-    """Return the epsilons that a budget of rho implies at a delta.
+    """Return the epsilons of the whole budget and of the amount spent, at a delta.
 
-    For the whole budget and for the amount spent, rounded up to four decimals; None for other
-    budgets.
+    Of a budget of rho at the given delta, of (epsilon, delta) at the delta of the budget. Rounded
+    up to four decimals; None for other budgets.
     """
+    if isinstance(ledger.privacy.budget, ApproxDP):
+        return _spent_in_epsilon(ledger)
     if not isinstance(ledger.privacy.budget, ZCDP):
         return None
     epsilons = {"delta": delta}
     for name, rho in (("budget", ledger.privacy.budget.rho), ("spent", ledger.spent().rho)):
         if rho:
             epsilon = zcdp_epsilon(rho, delta)
-            epsilons[name] = f"{ceil(epsilon * 10**4) / 10**4:.4f}"
+            epsilons[name] = _four_decimals_up(epsilon)
         else:
             epsilons[name] = "0"
     return epsilons
+
+
+def _spent_in_epsilon(ledger: Ledger) -> dict[str, str]:
+    """Return the epsilons of an (epsilon, delta) budget and of the amount spent."""
+    limit = ledger.limits()[-1]
+    budget = cast(ApproxDP, limit.budget)
+    spent = spent_epsilon(budget, limit.charges)
+    return {
+        "delta": str(budget.delta),
+        "budget": _four_decimals_up(budget.epsilon),
+        "spent": "unknown" if spent is None else _four_decimals_up(spent),
+    }
+
+
+def _charge_json(budget: Budget, charge: Charge) -> dict[str, Any]:
+    """Return a charge as a JSON object, with mu squared where the budget adds it up."""
+    numbers: dict[str, Any] = dict(charge.to_json())
+    if isinstance(budget, ApproxDP | GDP):
+        numbers.setdefault("mu_squared", "0")
+    return numbers
 
 
 def _ledger_json(
@@ -396,8 +458,8 @@ def _ledger_json(
         "id": ledger.id,
         "dataset": ledger.dataset,
         "privacy": ledger.privacy.to_json(),
-        "spent": ledger.spent().to_json(),
-        "left": ledger.left().to_json(),
+        "spent": _charge_json(ledger.privacy.budget, ledger.spent()),
+        "left": _charge_json(ledger.privacy.budget, ledger.left()),
         "implied_epsilon": implied_epsilons,
         "releases": [
             {
@@ -407,7 +469,7 @@ def _ledger_json(
                 "share": entry.share,
                 "period": entry.period,
                 "state": _entry_state(ledger, entry),
-                "charge": entry.charge.to_json(),
+                "charge": _charge_json(ledger.privacy.budget, entry.charge),
                 "cost": entry.cost.to_json(),
                 "declared": entry.declared.to_json(),
                 "plan_digest": entry.plan_digest,

@@ -22,7 +22,7 @@ from leastnoise._plan import Plan
 from leastnoise._progress import Progress
 from leastnoise._session import SpecFile, estimate_planning_seconds, plan_spec, read_spec
 from leastnoise._spec import Spec
-from leastnoise._trusted.accounting import Budget, Charge, parameters, whole_budget
+from leastnoise._trusted.accounting import ApproxDP, Budget, Charge, parameters, whole_budget
 from leastnoise._trusted.check import InputError, readable
 
 _WIDE = 160  # columns where there is no terminal
@@ -134,14 +134,41 @@ def format_amount(value: Fraction, *, up: bool) -> str:
     return readable(Fraction(ceil(digits) if up else floor(digits), 10**scale))
 
 
-def format_amounts(budget: Budget, charge: Charge | None = None, *, up: bool) -> str:
-    """Format a charge with the parameters of the budget's definition.
+def format_budget(budget: Budget, *, up: bool = False) -> str:
+    """Format the parameters of a budget, rounded down by default."""
+    return _format_parts(whole_budget(budget), parameters(budget), up=up)
 
-    Without a charge, format the whole budget.
+
+def format_charge(budget: Budget, charge: Charge) -> str:
+    """Format what a release took from a budget, or a sum of that, rounded up."""
+    names = list(parameters(budget))
+    if isinstance(budget, ApproxDP):
+        names = [name for name, number in parameters(charge).items() if number]
+    return _format_parts(charge, names, up=True) or "nothing"
+
+
+def format_left(budget: Budget, left: Charge) -> str:
+    """Format what the next release may take from a budget, rounded down.
+
+    Of an (epsilon, delta) budget, for a Gaussian and for a pure release.
     """
-    charge = charge or whole_budget(budget)
+    if not isinstance(budget, ApproxDP):
+        return _format_parts(left, parameters(budget), up=False)
+    if not (left.epsilon or left.mu_squared):
+        return "nothing"
+    epsilon = format_amount(left.epsilon, up=False)
+    gaussian = f"mu squared = {format_amount(left.mu_squared, up=False)}"
+    if left.delta:
+        delta = format_amount(left.delta, up=False)
+        return f"epsilon = {epsilon} and delta = {delta}, or {gaussian} for Gaussian noise"
+    return f"{gaussian} for Gaussian noise, or epsilon = {epsilon} for a pure release"
+
+
+def _format_parts(charge: Charge, names: Iterable[str], *, up: bool) -> str:
+    """Format the named parts of a charge."""
     return " and ".join(
-        f"{name} = {format_amount(getattr(charge, name), up=up)}" for name in parameters(budget)
+        f"{name.replace('_', ' ')} = {format_amount(getattr(charge, name), up=up)}"
+        for name in names
     )
 
 

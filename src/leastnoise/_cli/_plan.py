@@ -21,7 +21,7 @@ from leastnoise._cli._output import (
     cache_option,
     check_new_file,
     display_path,
-    format_amounts,
+    format_budget,
     format_noise,
     format_number,
     json_option,
@@ -77,11 +77,12 @@ from leastnoise._session import (
 from leastnoise._session import audit as audit_plan
 from leastnoise._spec import Spec, search_plans
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     Charge,
     budget_from_json,
-    charge,
     parameters,
+    step_charge,
     whole_budget,
 )
 from leastnoise._trusted.check import InputError, readable, refuse
@@ -234,6 +235,11 @@ def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
     if isinstance(privacy.budget, ZCDP):
         raise InputError(
             "--epsilon replaces the epsilon of the spec; this spec has a budget of rho."
+        )
+    if isinstance(privacy.budget, GDP):
+        raise InputError(
+            "--epsilon replaces the epsilon of the spec; this spec has a budget of mu squared, or "
+            "takes a share of its budget. Change the budget or the share in the spec."
         )
     return replace(spec, privacy=privacy)
 
@@ -566,7 +572,7 @@ def _shown_cost(plan: Plan) -> Charge:
     """Return the cost of a plan, or the whole budget if the cost is nearly that."""
     budget = plan.privacy.budget
     whole = parameters(whole_budget(budget))
-    cost_parameters = parameters(charge(budget, budget, plan.cost()))
+    cost_parameters = parameters(step_charge(budget, budget, plan.cost()))
     for name, value in cost_parameters.items():
         if value >= _NEARLY_ALL * whole[name]:
             cost_parameters[name] = whole[name]
@@ -828,7 +834,7 @@ def _search_facts(spec: Spec) -> list[dict[str, Any]]:
 
 def _describe_search(fact: Mapping[str, Any]) -> str:
     """Describe the cost of a search for categories and what it finds."""
-    price = format_amounts(budget_from_json(fact["budget"]), up=True)
+    price = format_budget(budget_from_json(fact["budget"]), up=True)
     name = fact["attribute"]
     if fact["found"] is not None:
         return (
@@ -861,7 +867,7 @@ def _print_errors(title: str, plans: dict[str, Plan], *, show_budgets: bool = Fa
         return
     errors = [_errors_json(plan)["rmse"] for plan in plans.values()]
     rows = [[name, *(format_number(rmse[name]) for rmse in errors)] for name in errors[0]]
-    budgets = [format_amounts(plan.privacy.budget, up=True) for plan in plans.values()]
+    budgets = [format_budget(plan.privacy.budget, up=True) for plan in plans.values()]
     if show_budgets and len(set(budgets)) > 1:
         rows.append(["budget", *budgets])
     print_table(title, [("table", "fold"), *((size, "right") for size in plans)], rows)
@@ -956,7 +962,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
         for candidate, plan in usable
     ]
     queries = pluralize(spec.workload.rows, "query", "queries")
-    budget = format_amounts(usable[0][1].privacy.budget, up=True)
+    budget = format_budget(usable[0][1].privacy.budget, up=True)
     print_table(f"{queries}, {budget}", columns, rows, bold=0)
 
 

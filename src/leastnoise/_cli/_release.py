@@ -14,7 +14,9 @@ from leastnoise._cli._output import (
     add_options,
     cache_option,
     display_path,
-    format_amounts,
+    format_budget,
+    format_charge,
+    format_left,
     json_option,
     plan_progress,
     print_facts,
@@ -336,7 +338,7 @@ def print_release(run: SpecRun, release: Release, out: Path) -> None:
         facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
         print_facts(facts)
         return
-    spent = format_amounts(ledger.privacy.budget, entry.charge, up=True)
+    spent = format_charge(ledger.privacy.budget, entry.charge)
     guard_number = release.receipt.get("guard_number")
     if guard_number is None:
         guard_note = ""
@@ -368,13 +370,13 @@ def _spent_facts(
 ) -> list[tuple[str, str]]:
     """Return the cost of a release, and the budget left in its ledger."""
     budget = ledger.privacy.budget
-    left = format_amounts(budget, ledger.left(), up=False)
+    left = format_left(budget, ledger.left())
     return [
         (
             "spent",
             f"{spent}, release {entry.number} of the data set {ledger.dataset!r}{guard_note}",
         ),
-        ("left", f"{left}, of {format_amounts(budget, up=False)}"),
+        ("left", f"{left}, of {format_budget(budget)}"),
     ]
 
 
@@ -399,7 +401,7 @@ def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Releas
     if publication.paid and share is not None:
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
-    cost = format_amounts(ledger.privacy.budget, entry.charge, up=True)
+    cost = format_charge(ledger.privacy.budget, entry.charge)
     spent = f"nothing: {cost} was paid on {entry.reserved_on} for all periods"
     if publication.paid:
         spent = f"{cost} for all periods"

@@ -746,7 +746,7 @@ def tables_with_high_error(plan: Plan, search: Search) -> dict[str, float]:
     products = plan.workload.products
     if not 2 <= len(products) <= _MOST_CROWDED:
         return {}
-    even = plan.privacy.share(Fraction(1, len(products)))
+    even = plan.privacy.scaled(Fraction(1, len(products)))
     doubtful = []
     for product, table in zip(products, plan.expected_error().tables, strict=True):
         single_workload = Workload(plan.domain, (product,))

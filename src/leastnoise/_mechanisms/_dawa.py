@@ -61,7 +61,15 @@ from leastnoise._strategies import (
     records_a_part,
     total_cost,
 )
-from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP, whole_budget
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    Budget,
+    Noise,
+    Privacy,
+    PureDP,
+    whole_budget,
+)
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.kernel import LeastCost, Series
 from leastnoise._trusted.linop import (
@@ -335,7 +343,7 @@ def _choice(attributes: Sequence[str], budget: Budget, strategy: str) -> Fractio
         budget,
         PLANE_TEST_SHARE
         if len(attributes) == 2
-        else TEST_SHARE["gaussian" if isinstance(budget, ZCDP) else "pure"],
+        else TEST_SHARE["gaussian" if isinstance(budget, ZCDP | GDP) else "pure"],
     )
 
 
@@ -348,7 +356,7 @@ def plan_details(attributes: Sequence[str], privacy: Privacy, strategy: str) -> 
         shares = {"blocks": PLANE_FIRST_SHARE, "parts": 1 - PLANE_FIRST_SHARE}
     else:
         shares = {"levels": FIRST_SHARE, "buckets": 1 - FIRST_SHARE}
-    adaptive_steps = tuple(Step(name, remaining.share(share)) for name, share in shares.items())
+    adaptive_steps = tuple(Step(name, remaining.scaled(share)) for name, share in shares.items())
     noise = noise_kinds(privacy)[0]
     if not test_epsilon:
         return AdaptiveDetails(noise=noise, steps=adaptive_steps, attributes=tuple(attributes))
@@ -432,8 +440,8 @@ def _adaptive(
 
     Both are used for the answers.
     """
-    first = series.measure(fit_levels(setting, budget.share(FIRST_SHARE)))
-    second = budget.share(1 - FIRST_SHARE)
+    first = series.measure(fit_levels(setting, budget.scaled(FIRST_SHARE)))
+    second = budget.scaled(1 - FIRST_SHARE)
     halving, posterior = shrunk_levels(first)
     costs = difference_costs(setting.asked, halving.left, halving.right)
     squares = halving.levels(posterior.means**2 + posterior.variances)
@@ -505,10 +513,10 @@ def _adaptive_grid(
     starts = tree.starts[base]
     coarse = Ordered(Coarse(Identity(len(starts)), starts, size), tree.order)
     first = series.measure(
-        setting.fitted(Factor(setting.attributes, coarse), setting.rest.share(PLANE_FIRST_SHARE))
+        setting.fitted(Factor(setting.attributes, coarse), setting.rest.scaled(PLANE_FIRST_SHARE))
     )
     counts = first.values[0].astype(np.int64)
-    remaining = setting.rest.share(1 - PLANE_FIRST_SHARE)
+    remaining = setting.rest.scaled(1 - PLANE_FIRST_SHARE)
     records = Fraction(records_a_part(cost, float(int(counts.sum()) / setting.unit)))
     rate = whole_budget(remaining).epsilon / setting.plan.privacy.distance / records
     (parts, groups), (many, joined) = divide_parts(
@@ -562,7 +570,7 @@ class Dawa(Mechanism):
         )  # refused now, and not when the test has been paid for
         if len(setting.attributes) == 2:
             return partial(run_plane, setting)
-        first = fit_levels(setting, setting.rest.share(FIRST_SHARE))
+        first = fit_levels(setting, setting.rest.scaled(FIRST_SHARE))
         if MOST_ROWS * _LARGEST_ENTRY * first.grid >= 2**62:
             advice = f"{plan.strategy} has no exact arithmetic for so little; 1 is usual."
             raise refuse("the budget", plan.privacy.budget, "one that leaves more noise", advice)

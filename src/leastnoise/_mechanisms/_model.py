@@ -273,7 +273,7 @@ class ModelSetting:
     def fitted(self, share: Fraction, blocks: Sequence[tuple[Block, float]]) -> Measurements:
         """Scale the noise of blocks to a part of the budget."""
         return fit_noise_scales(
-            self.plan.domain, step_privacy(self.plan).share(share), self.noise, blocks
+            self.plan.domain, step_privacy(self.plan).scaled(share), self.noise, blocks
         )
 
     def total(self, share: Fraction) -> Measurements:
@@ -374,13 +374,13 @@ def _steps(setting: ModelSetting) -> Steps:
 
     def steps_of(case: str) -> tuple[Step, ...]:
         shares = setting.shares(case)
-        return tuple(Step(name, budget.share(share)) for name, share in shares.items())
+        return tuple(Step(name, budget.scaled(share)) for name, share in shares.items())
 
     if not setting.counting_share:
         return steps_of(setting.case_for_rows(setting.public_rows))
     cases = ("model_bins", "model_fuller", "model_tables")
     return (
-        Step("total", budget.share(setting.counting_share)),
+        Step("total", budget.scaled(setting.counting_share)),
         StepChoice(tuple((case, steps_of(case)) for case in cases)),
     )
 
@@ -412,7 +412,7 @@ def setting_from_plan(plan: Plan) -> ModelSetting:
     )
     require_details(plan, expected)
     rescale_noise(
-        reference_measurements(plan), step_privacy(plan).share(1 - setting.counting_share)
+        reference_measurements(plan), step_privacy(plan).scaled(1 - setting.counting_share)
     )
     for case in (
         {"model_bins", "model_fuller"}
@@ -440,7 +440,7 @@ def run_model(setting: ModelSetting, series: Series) -> Outcome:
         return fit_on_bins(setting, series, rows, case)
     observation = series.measure(
         rescale_noise(
-            reference_measurements(setting.plan), step_privacy(setting.plan).share(1 - share)
+            reference_measurements(setting.plan), step_privacy(setting.plan).scaled(1 - share)
         )
     )
     return Outcome(
@@ -531,7 +531,7 @@ class Model(Mechanism):
         adaptive = replace(adaptive, mu_squared=shared_mu_squared(privacy, adaptive.noise))
         setting = replace(setting, plan=replace(setting.plan, adaptive=adaptive))
         remaining_measurements = rescale_plan(
-            reference, step_privacy(setting.plan).share(1 - setting.counting_share)
+            reference, step_privacy(setting.plan).scaled(1 - setting.counting_share)
         )
         return replace(
             setting.plan,

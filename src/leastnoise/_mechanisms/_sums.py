@@ -242,7 +242,8 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
     mu_squared = shared_mu_squared(privacy, noise)
     budget = shared_step_privacy(privacy, mu_squared).budget
     steps = tuple(
-        Step(name, budget.share(share)) for name, share in _step_shares(workload, attribute).items()
+        Step(name, budget.scaled(share))
+        for name, share in _step_shares(workload, attribute).items()
     )
     adaptive = AdaptiveDetails(
         noise=noise,
@@ -346,7 +347,7 @@ def tail_counts(setting: SumsSetting) -> Measurements | None:
     factor = Factor((setting.attribute,), Ranges(len(setting.edges), cells[:-1] + 1, last))
     return fit_noise_scales(
         plan.domain,
-        step_privacy(plan).share(TAIL_SHARE),
+        step_privacy(plan).scaled(TAIL_SHARE),
         setting.noise,
         [(Block((factor,), Fraction(1)), 1.0)],
     )
@@ -358,7 +359,10 @@ def fit_second_step(setting: SumsSetting, blocks: Sequence[tuple[Block, float]])
     What the counts of the tail leave.
     """
     measurements = fit_noise_scales(
-        setting.plan.domain, step_privacy(setting.plan).share(1 - TAIL_SHARE), setting.noise, blocks
+        setting.plan.domain,
+        step_privacy(setting.plan).scaled(1 - TAIL_SHARE),
+        setting.noise,
+        blocks,
     )
     tail = tail_counts(setting)
     join_measurements(

@@ -40,7 +40,15 @@ from leastnoise._planning._targets import (
 from leastnoise._progress import show_planning
 from leastnoise._strategies import OWN, PLANNERS, Own, user_planner
 from leastnoise._threads import one_thread
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.accounting import (
+    BUDGET_FORMS,
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Privacy,
+    PureDP,
+)
 from leastnoise._trusted.check import Exact, InputError, message, one_of, refuse
 from leastnoise._workload import Workload, with_hidden_cells
 
@@ -133,7 +141,7 @@ def plan(
 
     Args:
         workload: what is asked.
-        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit that may be added or
+        budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit that may be added or
             removed; else a Privacy of one of them, which says the unit and the neighbours; or
             Least, for the least budget that keeps the targets of the workload.
         strategy: "auto" for the least expected error, or a name; a data-aware mechanism such as
@@ -211,13 +219,13 @@ def _checked_arguments(workload: object, budget: object) -> tuple[Workload, Priv
             type(workload).__name__,
             "a workload, such as leastnoise.marginals(domain, ways=2)",
         )
-    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+    if isinstance(budget, (PureDP, ApproxDP, ZCDP, GDP)):
         return workload, Privacy(budget)
     if not isinstance(budget, (Privacy, Least)):
         raise refuse(
             "budget",
             budget,
-            "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or a Privacy with one of them",
+            f"{BUDGET_FORMS}, or a Privacy with one of them",
         )
     return workload, budget
 
@@ -416,7 +424,7 @@ def compare(
 
     Args:
         workload: the workload to plan for.
-        budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one
+        budget: PureDP, ApproxDP, ZCDP or GDP, where every row is a privacy unit; else a Privacy of one
             of them.
         progress: called with the name of every strategy before it is tried.
         seconds: the CPU seconds of one core that all strategies together may take, by estimates.

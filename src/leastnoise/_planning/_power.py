@@ -31,6 +31,7 @@ from leastnoise._planning._targets import (
 )
 from leastnoise._threads import one_thread
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Budget,
@@ -153,7 +154,7 @@ def ab_power(
         )
     if not (isinstance(power, float) and 0.5 <= power < 1):
         raise refuse("power", power, "a number from 0.5 and below 1, such as 0.8")
-    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+    if isinstance(budget, (PureDP, ApproxDP, GDP, ZCDP)):
         budget = Privacy(budget)
     if not isinstance(budget, (Privacy, Least)):
         raise refuse("budget", budget, "a budget, a Privacy, or Least()")

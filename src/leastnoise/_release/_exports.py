@@ -27,14 +27,19 @@ from leastnoise._release._manifest import (
 )
 from leastnoise._release._release import Release
 from leastnoise._release._texts import ENGLISH, TEMPLATES
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, PureDP, parameters
+from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, PureDP, parameters
 from leastnoise._trusted.check import InputError, refuse
 from leastnoise._trusted.linop import Identity, dense
 from leastnoise._workload import queries
 
 FILL_IN = "FILL IN"
 REVIEW, _REGISTRY = (TEMPLATES / name for name in ("review.md", "registry.yml"))
-_FLAVORS = {PureDP: "Pure DP", ApproxDP: "Approximate DP", ZCDP: "Zero-concentrated DP"}
+_FLAVORS = {
+    PureDP: "Pure DP",
+    ApproxDP: "Approximate DP",
+    ZCDP: "Zero-concentrated DP",
+    GDP: "Gaussian DP",
+}
 _MBI_FORMAT = 1
 _MOST_SEARCHED_TABLES = 200  # tables that are searched for one that a notebook draws
 _MOST_MATRIX_ENTRIES = 2**22  # entries of the matrices of one table

@@ -6,6 +6,7 @@ The catalogue has the texts; the functions here choose sentences and fill in the
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from statistics import NormalDist
 
 from leastnoise._domain import (
     Bins,
@@ -41,6 +42,7 @@ from leastnoise._release._texts import (
     table_title,
 )
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Cost,
@@ -49,15 +51,16 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureDP,
     SeriesCost,
+    gaussian_epsilon,
     parameters,
 )
 from leastnoise._trusted.check import readable
 from leastnoise._workload import Product, Workload
 
-_COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP is stated as an epsilon
+_COMMON_DELTA = Fraction(1, 10**9)  # the delta at which zCDP and mu-GDP are stated as an epsilon
 _MOST_LISTED_LABELS = 5  # labels in a sentence
 _MOST_LISTED_TABLES = 6  # tables in a sentence
-_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated"}
+_DEFINITIONS = {PureDP: "pure", ApproxDP: "approximate", ZCDP: "concentrated", GDP: "gaussian"}
 
 
 def describe_definition(
@@ -73,7 +76,7 @@ def describe_definition(
 def format_budget(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     """Return the budget in short form, such as ``epsilon = 1``."""
     return ", ".join(
-        f"{name} = {catalogue.format_value(number)}"
+        f"{name.replace('_', ' ')} = {catalogue.format_value(number)}"
         for name, number in parameters(privacy.budget).items()
     )
 
@@ -94,6 +97,13 @@ def describe_promise(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
     if isinstance(budget, ZCDP):
         values |= {
             "epsilon": catalogue.localize(f"{float(zcdp_epsilon(budget.rho, _COMMON_DELTA)):.3g}"),
+            "delta": _COMMON_DELTA,
+        }
+    elif isinstance(budget, GDP):
+        epsilon = gaussian_epsilon(budget.mu_squared, _COMMON_DELTA)
+        values = {
+            "mu": catalogue.localize(f"{math.sqrt(budget.mu_squared):.3g}"),
+            "epsilon": catalogue.localize(f"{float(epsilon):.3g}"),
             "delta": _COMMON_DELTA,
         }
     else:
@@ -126,6 +136,8 @@ def guessing_chance(privacy: Privacy) -> float:
     if isinstance(budget, ZCDP):
         rho = float(budget.rho)
         return (1 + min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))) / 2
+    if isinstance(budget, GDP):
+        return NormalDist().cdf(math.sqrt(budget.mu_squared) / 2)
     inverse_factor = math.exp(-float(budget.epsilon))
     if isinstance(budget, ApproxDP):
         delta = float(budget.delta)
@@ -479,9 +491,11 @@ def describe_budget_reduction(release: Release, catalogue: Catalogue = ENGLISH) 
     if earlier_budget is None:
         return None
     budget = release.privacy.budget
-    size = "rho" if isinstance(budget, ZCDP) else "epsilon"
+    name, size = next(iter(parameters(budget).items()))
     return catalogue.say(
-        "guard_reduced", before=earlier_budget, now=f"{size} = {readable(getattr(budget, size))}"
+        "guard_reduced",
+        before=earlier_budget,
+        now=f"{name.replace('_', ' ')} = {readable(size)}",
     )
 
 

@@ -36,13 +36,20 @@ from typing import Any
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, guard_share
+from leastnoise._plan import Plan, guard_budget, guard_share, with_guard
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
-from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    Budget,
+    Noise,
+    Privacy,
+    parameters,
+)
 from leastnoise._trusted.check import GuardError, LedgerError, readable
-from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series, left_text
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._trusted.reading import CUT, MOST_CUT, ROWS, usage_domain
@@ -63,19 +70,14 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
         the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
         were cut, so that the cost is that of a sum.
     """
-    budget = privacy.budget
-    ratio = share / (1 - share)  # of the guard's budget and the plan's
-    guard_budget: ZCDP | PureDP
+    budget = guard_budget(with_guard(privacy, share).budget, share)
+    noise = Noise.DISCRETE_LAPLACE
     if isinstance(budget, ZCDP):
-        guard_budget = ZCDP(budget.rho * ratio)
         noise = Noise.DISCRETE_GAUSSIAN
-    else:
-        guard_budget = PureDP(budget.epsilon * ratio)
-        noise = Noise.DISCRETE_LAPLACE
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
     return fit_noise_scales(
-        usage_domain(), without_cell_bound(privacy).within(guard_budget), noise, blocks
+        usage_domain(), without_cell_bound(privacy).within(budget), noise, blocks
     )
 
 
@@ -205,7 +207,12 @@ def pay_for_guard(
             series = Series.resumed(terms, None, ledger, ledger.take_over(waiting_entry, run))
         observation = series.measure(measured)
         receipt = require_receipt(series)
-    payment = GuardPayment(share, str(receipt.charge), receipt.number, str(ledger.left()))
+    payment = GuardPayment(
+        share,
+        str(receipt.charge),
+        receipt.number,
+        left_text(ledger.privacy.budget, ledger.left()),
+    )
     try:
         facts = judge_counts(measured, observation, payment, public_rows)
     except GuardError:
@@ -383,19 +390,20 @@ def forecast_guard(
         rows = None
     else:
         rows = public_rows
-    size = "epsilon" if laplace else "rho"
-    charge, left = (
-        f"{size} = {readable(getattr(budget, size))}"
-        for budget in (measured.privacy.budget, privacy.budget)
-    )
     return GuardForecast(
         str(share),
-        charge,
-        left,
+        _size_text(measured.privacy.budget),
+        _size_text(privacy.budget),
         scale * math.sqrt(2) if laplace else scale,
         single_draw_bound(measured.noise, scale, MISSED) if rows is None else None,
         rows,
     )
+
+
+def _size_text(budget: Budget) -> str:
+    """Write the epsilon, rho or mu squared of a budget for people."""
+    name, size = next(iter(parameters(budget).items()))
+    return f"{name.replace('_', ' ')} = {readable(size)}"
 
 
 def guard_warning(privacy: Privacy, options: Options) -> str | None:
@@ -432,8 +440,8 @@ def smallest_sufficient_share(
     bound = noise_difference_bound(measured.noise, float(measured.blocks[0].scale))
     if 2 * bound < public_rows:
         return None
-    # the scale is proportional to 1 / share, of Gaussian noise to its root
-    if measured.noise is Noise.DISCRETE_GAUSSIAN:
+    # the scale is proportional to 1 / share; to its root where rho or mu squared is shared
+    if isinstance(privacy.budget, ZCDP | GDP):
         power = 2
     else:
         power = 1

@@ -23,6 +23,7 @@ from leastnoise._plan import (
     CategoryPlan,
     LinearPlan,
     Plan,
+    guard_budget,
     guard_share,
     is_category_plan,
     with_guard,
@@ -40,7 +41,19 @@ from leastnoise._release import (
 from leastnoise._sources import has_text_rows
 from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted import reading
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Cost, Privacy, PureCost, SeriesCost
+from leastnoise._trusted.accounting import (
+    ApproxDP,
+    Budget,
+    Charge,
+    GaussianCost,
+    Privacy,
+    PureCost,
+    SeriesCost,
+    gaussian_mu_squared,
+    largest_accepted,
+    parameters,
+    total,
+)
 from leastnoise._trusted.check import (
     BudgetError,
     InputError,
@@ -262,21 +275,29 @@ def check_before_planning(ledger_path: Path | None, spec: Spec, folder: Path) ->
     ledger = find_ledger(ledger_path, data, spec.dataset, [folder], share=spec.share)
     if ledger is not None and not any(is_resumable(entry) for entry in ledger.entries()):
         request = smallest_privacy(spec.unpaid_privacy)
-        budget = request.budget
-        least_cost: Cost = SeriesCost(budget)
-        if isinstance(
-            budget, ApproxDP
-        ):  # Laplace noise leaves its delta; only a plan tells how much of a rho is spent
-            least_cost = PureCost(
-                budget.epsilon
-                if isinstance(ledger.privacy.budget, ApproxDP)
-                else min(budget.epsilon, SMALL)
-            )
         try:
-            ledger.check(least_cost, request)
+            _check_least_charge(ledger, request)
         except BudgetError:
             if budget_left_by_guards(ledger, request) is None:
                 raise
+
+
+def _check_least_charge(ledger: Ledger, request: Privacy) -> None:
+    """Refuse a budget if its ledger would refuse the least that a plan within it can charge.
+
+    Only a plan tells the noise, and how much of a rho is spent.
+    """
+    budget = request.budget
+    if not isinstance(budget, ApproxDP):
+        ledger.check(SeriesCost(budget), request)
+        return
+    if not isinstance(ledger.privacy.budget, ApproxDP):
+        ledger.check(PureCost(min(budget.epsilon, SMALL)), request)
+        return
+    try:
+        ledger.check(PureCost(budget.epsilon), request)
+    except BudgetError:
+        ledger.check(GaussianCost(gaussian_mu_squared(budget.epsilon, budget.delta)), request)
 
 
 def check_readable(plan: Plan | CategoryPlan, source: Any) -> None:
@@ -309,11 +330,12 @@ def check_affordable(
 
     ``share`` is the guard's share of the whole budget; None without a guard. No data are read.
     """
-    whole = with_guard(plan.privacy, share)
-    cost: Cost = (
-        plan.cost() if isinstance(plan, Plan) and share is None else SeriesCost(whole.budget)
-    )
-    ledger.check(cost, whole)
+    cost = plan.cost() if isinstance(plan, Plan) else SeriesCost(plan.privacy.budget)
+    if share is None:
+        ledger.check(cost, plan.privacy)
+        return
+    guard = guard_budget(with_guard(plan.privacy, share).budget, share)
+    ledger.check(cost, plan.privacy, before=(SeriesCost(guard), plan.privacy.within(guard)))
 
 
 def fit_plan_to_ledger(ledger: Ledger, plan: Plan, share: Fraction | None) -> Plan:
@@ -349,10 +371,7 @@ def plan_budget_left(ledger: Ledger, plan: Plan, options: Options) -> Fraction:
         whole = with_guard(plan.privacy, share)
         left = budget_left_by_guards(ledger, whole)
         if left is not None:
-            if isinstance(whole.budget, ZCDP):
-                size = "rho"
-            else:
-                size = "epsilon"
+            size = _size_name(whole.budget)
             return Fraction(getattr(left.budget, size)) / getattr(whole.budget, size)
     return Fraction(1)
 
@@ -364,13 +383,39 @@ def budget_left_by_guards(ledger: Ledger, privacy: Privacy) -> Privacy | None:
     """
     budget = privacy.budget
     remaining = ledger.left()
-    size = "rho" if isinstance(budget, ZCDP) else "epsilon"
+    guards = total(entry.charge for entry in _stopped_guards(ledger))
+    if isinstance(budget, ApproxDP) and isinstance(ledger.privacy.budget, ApproxDP):
+        return _left_by_guards_in_mu(privacy, budget, remaining, guards)
+    size = _size_name(budget)
     requested = getattr(budget, size)
-    affordable = min(getattr(budget, size), getattr(remaining, size))
-    spent_on_guards = sum(getattr(entry.charge, size) for entry in _stopped_guards(ledger))
-    if affordable <= 0 or requested - affordable > spent_on_guards:
+    affordable = min(requested, getattr(remaining, size))
+    if affordable <= 0 or requested - affordable > getattr(guards, size):
         return None
     return privacy.within(replace(budget, **{size: affordable}))
+
+
+def _left_by_guards_in_mu(
+    privacy: Privacy, budget: ApproxDP, remaining: Charge, guards: Charge
+) -> Privacy | None:
+    """Return what stopped guards have left of an (epsilon, delta) budget; None as above.
+
+    The result can be paid with pure and with Gaussian noise.
+    """
+    requested = gaussian_mu_squared(budget.epsilon, budget.delta)
+    mu_squared = min(requested, remaining.mu_squared)
+    missing_epsilon = budget.epsilon - min(budget.epsilon, remaining.epsilon)
+    is_by_guards = missing_epsilon <= guards.epsilon or requested - mu_squared <= guards.mu_squared
+    if mu_squared <= 0 or remaining.epsilon <= 0 or not is_by_guards:
+        return None
+    gaussian = largest_accepted(
+        lambda epsilon: gaussian_mu_squared(epsilon, budget.delta) <= mu_squared, bits=24
+    )
+    return privacy.within(ApproxDP(min(budget.epsilon, remaining.epsilon, gaussian), budget.delta))
+
+
+def _size_name(budget: Budget) -> str:
+    """Return the name of a budget's first parameter."""
+    return next(iter(parameters(budget)))
 
 
 def _stopped_guards(ledger: Ledger) -> list[Entry]:

@@ -217,7 +217,7 @@ def publish_due_periods(
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
         ledger = open_or_create_ledger(
-            ledger_path, name, with_guard(job.plan.privacy, job.guard_share)
+            ledger_path, name, spec.whole or with_guard(job.plan.privacy, job.guard_share)
         )
     return _draw_and_publish(job, table, ledger, target, periods_due, note)
 

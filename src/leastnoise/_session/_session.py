@@ -65,7 +65,7 @@ from leastnoise._session._release_job import (
 from leastnoise._spec import Spec
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
-from leastnoise._trusted.accounting import ZCDP, Privacy
+from leastnoise._trusted.accounting import Privacy, parameters
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -181,6 +181,7 @@ def release(
     out: str | Path | None = None,
     options: Options | None = None,
     dataset: str | None = None,
+    whole: Privacy | None = None,
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
     note: str = "",
@@ -197,6 +198,8 @@ def release(
         options: the level of the intervals, further answers, what is written and
             how, and the guard: see `Options`.
         dataset: the data set's name in the ledger; None for the source's file name.
+        whole: what the data set may spend in all, for a ledger that is made now; None for the
+            plan's budget.
         seed: draw reproducible noise that protects nobody, for tests and experiments; nothing is
             paid, and the release says so. Which rows of a unit are used beyond ``max_rows`` is
             drawn anew.
@@ -241,6 +244,10 @@ def release(
     options = Options() if options is None else options
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
+    if whole is None:
+        whole = with_guard(plan.privacy, guard_share(options.guard))
+    elif not isinstance(whole, Privacy):
+        raise refuse("whole", whole, "a Privacy, or None")
     check_options(plan, options)
     check_note(note)
     target = None if out is None else check_target(out)
@@ -256,7 +263,6 @@ def release(
             row_progress(progress),
         )
     else:
-        whole = with_guard(plan.privacy, guard_share(options.guard))
         result = _pay_and_release(
             job,
             source,
@@ -395,11 +401,9 @@ def _pay_and_release(
 
 
 def _size_of(privacy: Privacy, share: Fraction | None) -> str:
-    """Format the epsilon or rho of a plan and its guard together."""
-    budget = with_guard(privacy, share).budget
-    if isinstance(budget, ZCDP):
-        return f"rho = {readable(budget.rho)}"
-    return f"epsilon = {readable(budget.epsilon)}"
+    """Format the epsilon, rho or mu squared of a plan and its guard together."""
+    name, size = next(iter(parameters(with_guard(privacy, share).budget).items()))
+    return f"{name.replace('_', ' ')} = {readable(size)}"
 
 
 def release_series(

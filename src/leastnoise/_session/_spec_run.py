@@ -541,7 +541,7 @@ def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) ->
     share_left = plan_budget_left(ledger, plan, spec.options)
     if share_left == 1:
         return plan
-    return _make_plan(replace(spec, privacy=whole_budget_privacy.share(share_left)), observer)
+    return _make_plan(replace(spec, privacy=whole_budget_privacy.scaled(share_left)), observer)
 
 
 def _payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
@@ -572,6 +572,7 @@ def _release_plan(
             ledger=payer,
             out=out,
             options=spec.options,
+            whole=spec.whole,
             dataset=spec.dataset,
             seed=seed,
             progress=progress,

@@ -63,7 +63,7 @@ from leastnoise._spec._domain import (
     within,
 )
 from leastnoise._strategies import PLANNERS
-from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP
+from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy, PureDP
 from leastnoise._trusted.check import (
     MOST_DIGITS,
     InputError,
@@ -155,7 +155,7 @@ def search_plans(
     """Return the plan of each search by attribute; empty for a least budget."""
     whole = stated_privacy(privacy)
     return {
-        search.attribute: plan_categories(search.attribute, search.kind, whole.share(search.share))
+        search.attribute: plan_categories(search.attribute, search.kind, whole.scaled(search.share))
         for search in searches
         if whole is not None
     }
@@ -241,6 +241,8 @@ class Spec:
     layout: Mapping[str, Any] = field(default_factory=dict)
     join: Mapping[str, Any] = field(default_factory=dict)
     privacy: Privacy | Least
+    whole: Privacy | None = None
+    """The budget of which ``privacy`` is a share; None without a share."""
     workload: Workload
     rows: int | None = None
     strategy: str = "auto"
@@ -326,7 +328,7 @@ class Spec:
 
 def _privacy_without_searches(privacy: Privacy, searches: Sequence[CategorySearch]) -> Privacy:
     if searches:
-        return privacy.share(1 - sum((search.share for search in searches), Fraction(0)))
+        return privacy.scaled(1 - sum((search.share for search in searches), Fraction(0)))
     return privacy
 
 
@@ -450,7 +452,9 @@ def spec_from_table(
     ledger = _read_settings("[ledger]", parts.get("ledger", {}))
     output: dict[str, Any] = known_keys("[output]", parts.get("output", {}), _OUTPUT_KEYS)
     protected: dict[str, Any] = known_keys(
-        "[privacy]", parts["privacy"], ["epsilon", "delta", "rho", "neighbours", "unit", "rows"]
+        "[privacy]",
+        parts["privacy"],
+        ["epsilon", "delta", "rho", "mu_squared", "share", "neighbours", "unit", "rows"],
     )
     files = PublicFiles(folder, [data, None if join.get("public") else join.get("second")])
     domain = domain_from_spec(parts["domain"], parts.get("measures", {}), files, reading)
@@ -485,6 +489,10 @@ def spec_from_table(
             joined_on=settings.join or (),
         )
     privacy = _read_privacy(protected, options.level, workload, key_reading(reading))
+    whole_privacy = None
+    if "share" in protected:
+        whole_privacy = _check_shareable(privacy, searches)
+        privacy = whole_privacy.share(protected["share"])
     series, privacy = _read_series(parts, domain, privacy, searches)
     # the second table must be of the unit's own rows, or public; that is checked although no data
     # are there
@@ -505,6 +513,7 @@ def spec_from_table(
         layout=read_layout(source, "[source]"),
         join=join,
         privacy=privacy,
+        whole=whole_privacy,
         rows=rows,
         workload=workload,
         strategy=plan["strategy"],
@@ -538,6 +547,24 @@ def _read_targets(
         targets = read_comparison_targets(workload.domain, parts["targets"])
         comparison_goals(workload, targets, LEVEL)  # refuses what no table has
     return targets
+
+
+def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch]) -> Privacy:
+    """Return the budget of which a spec takes a share; refuse a spec that cannot take one."""
+    if isinstance(privacy, Least):
+        raise refuse(
+            "[privacy] with share",
+            LEAST,
+            "a budget of numbers",
+            "Give the whole budget, of which this release takes the share.",
+        )
+    if searches:
+        raise InputError(
+            "[privacy] share cannot be used with unknown categories, because a search has a delta "
+            "of its own. Search first in a spec without share, and list the categories that were "
+            "found: categories = { file = ..., column = ... }."
+        )
+    return privacy
 
 
 def _read_series(
@@ -654,6 +681,7 @@ _BUDGETS: Mapping[tuple[str, ...], Callable[..., Budget]] = {
     ("rho",): ZCDP,
     ("epsilon",): PureDP,
     ("epsilon", "delta"): ApproxDP,
+    ("mu_squared",): GDP,
 }
 
 
@@ -674,13 +702,13 @@ def _read_privacy(
         max_per_cell,
         READ_AS_IT_IS if unit_column is None else reading,
     )
-    budget_keys = tuple(key for key in ("epsilon", "delta", "rho") if key in table)
+    budget_keys = tuple(key for key in ("epsilon", "delta", "rho", "mu_squared") if key in table)
     least_parameter = next((key for key in ("epsilon", "rho") if table.get(key) == LEAST), None)
     if least_parameter is not None and not (least_parameter == "rho" and "epsilon" in budget_keys):
         return Least(least_parameter, table.get("delta"), level, *protected)
     if budget_keys not in _BUDGETS:
         raise InputError(
-            "[privacy] must have epsilon, or epsilon and delta, or rho; got "
+            "[privacy] must have epsilon, or epsilon and delta, or rho, or mu_squared; got "
             f"{', '.join(budget_keys) or 'none of them'}."
         )
     return Privacy(_BUDGETS[budget_keys](**{key: table[key] for key in budget_keys}), *protected)

@@ -246,7 +246,7 @@ def split_units_budget(
     # At a small budget discrete noise is as continuous noise, for which the split is the same at
     # every budget.
     largest = max(parameters(task.privacy.budget).values())
-    small = task.privacy.share(Fraction(1, 8 * math.ceil(largest)))
+    small = task.privacy.scaled(Fraction(1, 8 * math.ceil(largest)))
     measured = fit_noise_scales(task.workload.domain, small, task.noise, blocks)
     parts = list(views(measured))
     covariances = covariance_by_measure(task.workload, measured)

@@ -38,7 +38,7 @@ from leastnoise._strategies._planning_problem import (
     Strategy,
     base_seconds,
 )
-from leastnoise._trusted.accounting import ApproxDP, Noise, Privacy
+from leastnoise._trusted.accounting import GDP, ApproxDP, Noise, Privacy
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Operator
 from leastnoise._trusted.measurements import MOST_ROWS, Block, Factor
@@ -339,7 +339,7 @@ def _coefficient_limits(
     with np.errstate(divide="ignore"):
         noise = np.sqrt(float(np.sqrt(sums).sum()) / np.sqrt(sums)) / loss
     # Rounded Gaussian noise is drawn on a grid that is fine beside the least noise of all.
-    if isinstance(privacy.budget, ApproxDP):
+    if isinstance(privacy.budget, ApproxDP | GDP):
         grid = max(0.0, math.ceil(8 - math.log2(float(noise.min()))))
     else:
         grid = 0.0

@@ -21,9 +21,9 @@ from leastnoise._trusted.accounting import (
     PureCost,
     PureDP,
     budget_from_json,
-    charge,
     cost_from_json,
     privacy_from_json,
+    step_charge,
     total,
     whole_budget,
 )
@@ -118,7 +118,7 @@ def test_budgets_survive_json_pickle_and_repr(budget, neighbours, unit) -> None:
     [
         (
             {"budget": 1},
-            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1.",
+            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared); got 1.",
         ),
         (
             {"neighbours": "add-remove"},
@@ -215,7 +215,7 @@ def test_json_that_was_not_ours_is_refused(read, data) -> None:
 )
 def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
     whole = whole_budget(budget)
-    shares = [whole_budget(budget.share(part / sum(parts))) for part in parts]
+    shares = [whole_budget(budget.scaled(part / sum(parts))) for part in parts]
     assert total(shares) == whole
 
 
@@ -223,10 +223,12 @@ def test_shares_of_a_budget_add_up_to_it(budget, parts) -> None:
 def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
     epsilon = pure_share(budget, part)
     assume(epsilon > 0)
-    step = charge(budget, PureDP(epsilon), PureCost(epsilon))
+    step = step_charge(budget, PureDP(epsilon), PureCost(epsilon))
     assert total((step, whole_budget(budget.without(epsilon)))) == whole_budget(budget)
     # no more than the part, and hardly less
-    spent, given_part = (one.rho or one.epsilon for one in (step, whole_budget(budget.share(part))))
+    spent, given_part = (
+        one.rho or one.epsilon for one in (step, whole_budget(budget.scaled(part)))
+    )
     assert given_part - epsilon * Fraction(2, 2**40) <= spent <= given_part
 
 
@@ -237,4 +239,4 @@ def test_pure_step_and_rest_stay_within_budget(budget, part) -> None:
 def test_the_distance_of_neighbours(neighbours, rows, distance) -> None:
     privacy = Privacy(PureDP(1), neighbours, "person", rows)
     assert privacy.distance == distance
-    assert privacy.share(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)
+    assert privacy.scaled(Fraction(1, 3)) == Privacy(PureDP("1/3"), neighbours, "person", rows)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Charge,
@@ -26,13 +27,15 @@ from leastnoise._trusted.accounting import (
     is_charge_of,
     left,
     missing,
+    pure_mu_squared,
     total,
     whole_budget,
 )
 from leastnoise._trusted.check import InputError
 
 AMOUNT = st.fractions(min_value=0, max_value=100)
-CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
+CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT, mu_squared=AMOUNT)
+PURE_HALF = Charge(epsilon=Fraction(1, 2), mu_squared=pure_mu_squared(Fraction(1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -49,25 +52,33 @@ CHARGES = st.builds(Charge, epsilon=AMOUNT, delta=AMOUNT, rho=AMOUNT)
             ApproxDP(5, "0.1"),
             PureDP("1/2"),
             SeriesCost(PureDP("1/2")),
-            Charge(epsilon=Fraction(1, 2)),
+            PURE_HALF,
         ),
         *(
             (own, own, SeriesCost(own), whole_budget(own))
-            for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"))
+            for own in (PureDP("1/3"), ApproxDP(1, "1e-9"), ZCDP("1/8"), GDP("1/8"))
         ),
-        (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), Charge(epsilon=Fraction(1, 2))),
-        (
-            ApproxDP(5, "0.1"),
-            ApproxDP("1/2", "1e-9"),
-            PureCost("1/3"),
-            Charge(epsilon=Fraction(1, 2)),
-        ),
+        (ApproxDP(5, "0.1"), PureDP("1/2"), PureCost("1/3"), PURE_HALF),
+        (ApproxDP(5, "0.1"), ApproxDP("1/2", "1e-9"), PureCost("1/3"), PURE_HALF),
         (
             ApproxDP(5, "0.1"),
             ApproxDP(1, "0.01"),
             GaussianCost("1/100"),
-            Charge(epsilon=Fraction(1), delta=Fraction(1, 100)),
+            Charge(mu_squared=Fraction(1, 100)),
         ),
+        (ApproxDP(5, "0.1"), GDP("1/50"), GaussianCost("1/99"), Charge(mu_squared=Fraction(1, 50))),
+        (
+            ApproxDP(5, "0.1"),
+            GDP(2),
+            PureCost("1/2"),
+            Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(2)),
+        ),
+        (ApproxDP(5, "0.1"), GDP(2), SeriesCost(GDP(2)), Charge(mu_squared=Fraction(2))),
+        (GDP(5), GDP(2), GaussianCost(1), Charge(mu_squared=Fraction(2))),
+        (GDP(5), PureDP("1/2"), PureCost("1/2"), Charge(mu_squared=PURE_HALF.mu_squared)),
+        (GDP(5), ApproxDP(1, "0.01"), GaussianCost("1/100"), Charge(mu_squared=Fraction(1, 100))),
+        (ZCDP(5), GDP(2), GaussianCost(1), Charge(rho=Fraction(1, 2))),
+        (ZCDP(5), GDP(2), SeriesCost(GDP(2)), Charge(rho=Fraction(1))),
         (
             ApproxDP(5, "0.1"),
             ApproxDP(1, "0.01"),
@@ -102,14 +113,28 @@ def test_release_charge_is_computed(budget, declared, cost, expected) -> None:
             ApproxDP(5, "0.1"),
             ZCDP(1),
             GaussianCost(1),
-            "The data set has an ApproxDP budget, which adds up (epsilon, delta)",
+            "The data set has an ApproxDP budget, which adds up mu squared; the plan declares ZCDP",
         ),
         (
             ApproxDP(5, "0.1"),
             ZCDP(1),
             PureCost(1),
-            "or set a ZCDP budget for the data set, which adds up many Gaussian releases",
+            "or GDP(mu_squared), or set a ZCDP budget for the data set.",
         ),
+        (
+            GDP(1),
+            ZCDP(1),
+            GaussianCost(1),
+            "The data set has a GDP budget, which adds up mu squared",
+        ),
+        (
+            GDP(1),
+            ApproxDP(1, "0.01"),
+            SeriesCost(ApproxDP(1, "0.01")),
+            "which has no delta; the plan declares ApproxDP(epsilon='1', delta='1/100')",
+        ),
+        (PureDP(1), GDP(1), GaussianCost(1), "which only pure releases can be charged to"),
+        (GDP(1), GDP(1), PureCost(1), "is not proved to cover its cost, epsilon = 1"),
         (
             PureDP(1),
             ZCDP(1),
@@ -175,6 +200,11 @@ def test_charges_of_other_definitions_differ() -> None:
     assert not is_charge_of(PureDP(1), Charge(epsilon=Fraction(1), delta=Fraction(1)))
     assert not is_charge_of(ApproxDP(1, "0.1"), Charge(delta=Fraction(1, 10)))
     assert not is_charge_of(ZCDP(1), Charge(epsilon=Fraction(1), rho=Fraction(1)))
+    assert not is_charge_of(PureDP(1), PURE_HALF)
+    assert is_charge_of(ApproxDP(1, "0.1"), PURE_HALF)
+    assert not is_charge_of(ApproxDP(1, "0.1"), replace(PURE_HALF, delta=Fraction(1, 10)))
+    assert not is_charge_of(ApproxDP(1, "0.1"), Charge(rho=Fraction(1), mu_squared=Fraction(1)))
+    assert not is_charge_of(GDP(1), PURE_HALF)
     assert (
         charge_text(ApproxDP(1, "0.1"), Charge(epsilon=Fraction(1))) == "epsilon = 1 and delta = 0"
     )

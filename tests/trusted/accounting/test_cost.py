@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,
@@ -23,6 +22,7 @@ from leastnoise._trusted.accounting import (
     SeriesCost,
     cost_from_json,
     covers,
+    gaussian_mu_squared,
     parameters,
     rho_of,
 )
@@ -90,7 +90,7 @@ def test_covers_refuses_other_types() -> None:
     ):
         covers(PureDP(1), 1)
     with pytest.raises(
-        InputError, match=re.escape("budget must be PureDP, ApproxDP or ZCDP; got 1.")
+        InputError, match=re.escape("budget must be PureDP, ApproxDP, ZCDP or GDP; got 1.")
     ):
         covers(1, PureCost(1))
     with pytest.raises(InputError, match="budget must be PureDP"):

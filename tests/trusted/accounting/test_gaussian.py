@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-from leastnoise._fitting import gaussian_mu_squared
-from leastnoise._trusted.accounting import _deltas, gaussian_is_private
+from leastnoise._trusted.accounting import _deltas, gaussian_is_private, gaussian_mu_squared
 from leastnoise._trusted.accounting._deltas import (
     _enclose_delta,
     _enclose_mills_ratio,

@@ -14,8 +14,8 @@ import pytest
 
 from behind_the_wall import hash_row
 from leastnoise._domain import PerCellBound
-from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Charge,
@@ -24,6 +24,9 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureCost,
     PureDP,
+    SeriesCost,
+    gaussian_mu_squared,
+    pure_mu_squared,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import Ledger, _ledger_file
@@ -81,19 +84,49 @@ def test_each_definition_adds_up_its_own_way(tmp_path) -> None:
     take(zcdp, cost=ConcentratedCost("1/2"), declared=ZCDP("1/2"))
     assert zcdp.left().rho == 1 - Fraction(1, 8) - Fraction(1, 4) - Fraction(1, 2)
 
+
+def test_an_epsilon_delta_ledger_adds_up_mu_squared(tmp_path) -> None:
+    whole = ApproxDP(1, "1e-6")
+    square = gaussian_mu_squared(1, "1e-6")
+    approx = Ledger.create(tmp_path / "a", "a", Privacy(whole))
+    assert approx.left() == Charge(epsilon=whole.epsilon, delta=whole.delta, mu_squared=square)
+    part = whole.share("1/4")
+    for _ in range(3):
+        take(approx, cost=GaussianCost(square / 4), declared=part)
+    assert approx.left().mu_squared == square / 4
+    assert approx.spent() == Charge(mu_squared=square * 3 / 4)
+    with pytest.raises(
+        BudgetError,
+        match=r"only mu squared = .* for Gaussian noise or epsilon = .* for a pure release is left. .*"
+        r"Plan with at most what is left: a share of the budget \(\[privacy\] share, or GDP\)",
+    ):
+        take(approx, "1/2")
+    with pytest.raises(BudgetError, match=r"delta of its own .* is paid before the other releases"):
+        take(approx, cost=SeriesCost(ApproxDP("1e-3", "1e-9")), declared=ApproxDP("1e-3", "1e-9"))
+    with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
+        take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
+    take(approx, approx.left().epsilon)
+    with pytest.raises(BudgetError, match=r"'a' nothing is left. .* Make no further release"):
+        take(approx, "1e-3")
+    assert len(approx.entries()) == 4
+
+
+def test_a_large_pure_release_leaves_the_rest_of_epsilon(tmp_path) -> None:
     approx = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(2, "1e-6")))
     take(approx, "1/2")
     take(approx, cost=GaussianCost(gaussian_mu_squared(1, "1e-6")), declared=ApproxDP(1, "1e-6"))
-    assert approx.left() == Charge(epsilon=Fraction(1, 2))
-    with pytest.raises(BudgetError, match=r"that is epsilon = 0 and delta = 1e-9 too much"):
-        take(
-            approx,
-            cost=GaussianCost(gaussian_mu_squared("0.1", "1e-9")),
-            declared=ApproxDP("0.1", "1e-9"),
-        )
-    with pytest.raises(InputError, match=r"The data set has an ApproxDP budget"):
-        take(approx, cost=ConcentratedCost("1e-9"), declared=ZCDP(1))
-    take(approx, "1/2")
+    expected = gaussian_mu_squared("1.5", "1e-6") - gaussian_mu_squared(1, "1e-6")
+    assert approx.left().mu_squared == expected
+    assert approx.left().delta == 0
+
+
+def test_a_gdp_ledger_adds_up_mu_squared(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "g", "g", Privacy(GDP(1)))
+    take(ledger, cost=GaussianCost("1/2"), declared=GDP("1/2"))
+    take(ledger, "1/10")
+    assert ledger.left() == Charge(mu_squared=Fraction(1, 2) - pure_mu_squared(Fraction(1, 10)))
+    with pytest.raises(BudgetError, match=r"mu squared = 0\.5, but of mu squared = 1 for"):
+        take(ledger, cost=GaussianCost("1/2"), declared=GDP("1/2"))
 
 
 def test_unit_and_neighbours_must_match_the_ledger(ledger, tmp_path) -> None:
@@ -298,7 +331,7 @@ def made_beside(ledger: Ledger, **arguments: object) -> Ledger:
         (
             take,
             {"declared": 1},
-            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho); got 1.",
+            "budget must be PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared); got 1.",
         ),
         (take, {"declared": PureDP("1/4")}, "is not proved to cover its cost"),
         (Ledger.check, {"cost": PureCost(1), "privacy": PureDP(1)}, "privacy must be a Privacy"),

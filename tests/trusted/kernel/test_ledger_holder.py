@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Charge,
@@ -16,6 +16,9 @@ from leastnoise._trusted.accounting import (
     Privacy,
     PureCost,
     PureDP,
+    gaussian_mu_squared,
+    pure_mu_squared,
+    share_limit,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import Ledger, _ledger
@@ -64,10 +67,52 @@ def test_budget_parts_stay_at_least_at_spending(tmp_path) -> None:
     )
     with pytest.raises(
         BudgetError,
-        match=r"what is spent, epsilon = 1 and delta = 0.000001; got epsilon = 3 and delta = 1e-9",
+        match=r"what is spent, mu squared = about 0.0560.*; got epsilon = 1 and delta = 1e-9",
     ):
-        ledger.set_budget(ApproxDP(3, "1e-9"))
-    ledger.set_budget(ApproxDP(1, "1e-6"))
+        ledger.set_budget(ApproxDP(1, "1e-9"))
+    ledger.set_budget(ApproxDP(3, "1e-9")).set_budget(ApproxDP(1, "1e-6"))
+
+
+def test_an_amount_with_delta_counts_as_paid_first(tmp_path) -> None:
+    """G5 of PROOFS-mu.md: with a release before it or after, what is left is the same."""
+    left = []
+    for is_first in (True, False):
+        ledger = Ledger.create(tmp_path / f"a{is_first}", "a", Privacy(ApproxDP(1, "1e-6")))
+        if is_first:
+            ledger.add_spent(ApproxDP("1/2", "1e-7"))
+        take(ledger, cost=GaussianCost("1/200"), declared=GDP("1/200"))
+        if not is_first:
+            ledger.add_spent(ApproxDP("1/2", "1e-7"))
+        left.append(ledger.left())
+    assert left[0] == left[1]
+    assert left[0].mu_squared == gaussian_mu_squared("1/2", "9e-7") - Fraction(1, 200)
+    ledger.add_spent(ApproxDP(1, "1e-6"))
+    assert ledger.left() == Charge()
+
+
+def test_a_large_pure_amount_elsewhere_leaves_the_rest(tmp_path) -> None:
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(ApproxDP(1, "1e-6")))
+    take(ledger, cost=GaussianCost("1/2000"), declared=GDP("1/2000"))
+    ledger.add_spent(PureDP("1/100"))
+    ledger.add_spent(PureDP("8/10"))
+    rest = gaussian_mu_squared("0.2", "1e-6")
+    composed = Fraction(1, 2000) + pure_mu_squared(Fraction(1, 100))
+    assert ledger.left().mu_squared == rest - composed
+
+
+def test_shares_and_periods_limit_mu_squared(tmp_path) -> None:
+    whole = ApproxDP(1, "1e-6")
+    ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole)).set_budget(whole, period="month")
+    ledger.set_budget(share_limit(whole, "1/4"), share="ann")
+    ann = Ledger.open(ledger.path, share="ann")
+    part = whole.share("1/4")
+    take(ann, cost=GaussianCost(part.mu_squared), declared=part)
+    with pytest.raises(
+        BudgetError, match=r"for the share 'ann' of the data set 'a' only mu squared"
+    ):
+        take(ann, cost=GaussianCost(part.mu_squared / 2), declared=part)
+    ann.add_spent(part, on=date(2020, 1, 1))  # in another month
+    assert ledger.limits()[0].spent == Charge(mu_squared=part.mu_squared)
 
 
 # --- spent before or elsewhere --------------------------------------------------------------------

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import leastnoise
-from leastnoise._trusted.accounting import PureDP
+from leastnoise._trusted.accounting import GDP, ApproxDP, Charge, GaussianCost, Privacy, PureDP
 from leastnoise._trusted.check import BudgetError, LedgerError
 from leastnoise._trusted.kernel import Ledger, Receipt
 from trusted.kernel.ledgers import ONE, take
@@ -166,6 +166,55 @@ def test_killed_while_the_ledger_is_made(tmp_path: Path) -> None:
     assert len(rounds) > 8
     assert all(one == "1" or one.startswith("There is no ledger at") for one in rounds)
     assert rounds[0] != "1" == rounds[-1]
+
+
+WHOLE_MU = ApproxDP(1, "1e-6")
+
+
+def take_mu(ledger: Ledger, part: str) -> Receipt:
+    """Pay for a Gaussian release with a share of an (epsilon, delta) budget."""
+    share = WHOLE_MU.share(part)
+    assert isinstance(share, GDP)
+    return take(ledger, cost=GaussianCost(share.mu_squared), declared=share)
+
+
+@pytest.fixture
+def mu_ledger(tmp_path: Path) -> Ledger:
+    return Ledger.create(tmp_path / "mu.ledger", "people", Privacy(WHOLE_MU))
+
+
+def test_mu_ledger_survives_kills_in_its_entries(mu_ledger: Ledger, tmp_path: Path) -> None:
+    mu_ledger.seal(take_mu(mu_ledger, "1/4"))
+    whole = mu_ledger.limits()[0].spent.mu_squared * 4
+    shutil.copy(mu_ledger.path, tmp_path / "old")
+
+    def work(_n: int) -> None:
+        shutil.copy(tmp_path / "old", mu_ledger.path)
+        mu_ledger.seal(take_mu(mu_ledger, "1/2"))
+        mu_ledger.set_budget(WHOLE_MU, period="month")
+        mu_ledger.add_spent(WHOLE_MU.share("1/8"))
+
+    rounds = killed_before_every_statement(
+        work,
+        lambda _: [len(mu_ledger.entries()), mu_ledger.left().mu_squared / whole],
+        step=3,
+    )
+    left = {1: Fraction(3, 4), 2: Fraction(1, 4), 3: Fraction(1, 4), 4: Fraction(1, 8)}
+    assert rounds == [[number, left[number]] for number, _ in rounds]
+    assert {number for number, _ in rounds} == {1, 2, 3, 4}
+
+
+def test_spenders_of_mu_at_once_cannot_overspend(mu_ledger: Ledger, tmp_path: Path) -> None:
+    def spend() -> int:
+        mine = Ledger.open(mu_ledger.path, timeout=HANGS)
+        count = 0
+        while not refused(lambda: hand_out(take_mu(mine, "1/12"), tmp_path / "handed")):
+            count += 1
+        return count
+
+    children = [started(spend) for _ in range(4)]
+    assert sum(child() for child in children) == 12 == len(mu_ledger.entries())
+    assert mu_ledger.left() == Charge()
 
 
 def test_spenders_at_once_cannot_overspend(ledger: Ledger, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from leastnoise._audit import series_on_rows
 from leastnoise._domain import Domain, Integers, Measure, PerCellBound
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._trusted.accounting import (
+    GDP,
     ZCDP,
     ApproxDP,
     Budget,
@@ -26,6 +27,8 @@ from leastnoise._trusted.accounting import (
     Noise,
     Privacy,
     PureDP,
+    SeriesCost,
+    pure_mu_squared,
     whole_budget,
 )
 from leastnoise._trusted.check import BudgetError, InputError
@@ -366,7 +369,10 @@ def test_gaussian_steps_share_out_their_mu_squared(
     series = Series.paid(gaussian(), TABLE, book, output="out")
     assert series.receipt is not None
     (entry,) = book.entries()
-    assert (entry.charge, entry.cost) == (whole_budget(WITHIN), GaussianCost(MU_SQUARED))
+    assert (entry.charge, entry.cost) == (
+        Charge(mu_squared=MU_SQUARED),
+        GaussianCost(MU_SQUARED),
+    )
     series.measure(part("1/4"))
     assert series.left() == Charge(rho=MU_SQUARED / 2 * Fraction(3, 4))
     again = Series.resumed(gaussian(), None, book, series.receipt)
@@ -400,6 +406,23 @@ def test_gaussian_series_takes_rounded_gaussian_only(other: Any) -> None:
     ):
         series.choose(other) if isinstance(other, LeastCost) else series.measure(other)
     assert series.left() == Charge(rho=MU_SQUARED / 2)
+
+
+def test_steps_of_all_kinds_share_a_gdp_budget(tmp_path: Path) -> None:
+    budget = GDP(MU_SQUARED)
+    book = Ledger.create(tmp_path / "people.ledger", "people", Privacy(WITHIN))
+    series = Series.paid(aware(budget), TABLE, book, output="out")
+    (entry,) = book.entries()
+    assert (entry.charge, entry.cost) == (Charge(mu_squared=MU_SQUARED), SeriesCost(budget))
+    series.choose(least("1/10"))
+    rest = MU_SQUARED - pure_mu_squared(Fraction(1, 10))
+    assert series.left() == Charge(mu_squared=rest)
+    assert budget.without(Fraction(1, 10)) == GDP(rest)
+    series.measure(step(GDP(rest / 2), Noise.ROUNDED_GAUSSIAN))
+    series.measure(step(GDP(rest / 4)))
+    with pytest.raises(BudgetError, match=r"is left\. Nothing was drawn"):
+        series.measure(step(GDP(rest / 2), Noise.ROUNDED_GAUSSIAN))
+    assert series.left() == Charge(mu_squared=rest / 4)
 
 
 def test_gaussian_terms_stay_within_epsilon_and_delta(

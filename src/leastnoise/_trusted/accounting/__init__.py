@@ -2,10 +2,12 @@
 
 In exact fractions, and bounds that are rounded to the safe side.
 
-The proofs are in PROOFS-accounting.md beside this file.
+The proofs are in PROOFS-accounting.md and PROOFS-mu.md beside this file.
 """
 
 from leastnoise._trusted.accounting._budget import (
+    BUDGET_FORMS,
+    GDP,
     ZCDP,
     ApproxDP,
     Budget,
@@ -15,23 +17,30 @@ from leastnoise._trusted.accounting._budget import (
     parameters,
     round_up,
 )
-from leastnoise._trusted.accounting._cost import (
+from leastnoise._trusted.accounting._charge import (
     Charge,
+    charge,
+    charge_text,
+    is_charge_of,
+    is_within_budget,
+    left,
+    left_of_budget,
+    missing,
+    share_limit,
+    spent_epsilon,
+    step_charge,
+    total,
+    whole_budget,
+)
+from leastnoise._trusted.accounting._cost import (
     ConcentratedCost,
     Cost,
     GaussianCost,
     Noise,
     PureCost,
     SeriesCost,
-    charge,
-    charge_text,
     covers,
-    is_charge_of,
-    left,
-    missing,
     rho_of,
-    total,
-    whole_budget,
 )
 from leastnoise._trusted.accounting._deltas import LEAST_DELTA, gaussian_is_private, zcdp_delta
 from leastnoise._trusted.accounting._json import (
@@ -42,3 +51,10 @@ from leastnoise._trusted.accounting._json import (
     privacy_from_json,
 )
 from leastnoise._trusted.accounting._keys import KeyRule, keys_are_private, search_budget
+from leastnoise._trusted.accounting._mu import (
+    gaussian_epsilon,
+    gaussian_mu_squared,
+    largest_accepted,
+    pure_epsilon,
+    pure_mu_squared,
+)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Self
 
+from leastnoise._trusted.accounting._mu import gaussian_mu_squared, pure_mu_squared
 from leastnoise._trusted.check import (
     MOST_DIGITS,
     Exact,
@@ -22,6 +23,7 @@ from leastnoise._trusted.check import (
 from leastnoise._trusted.domain import READ_AS_IT_IS, PerCellBound, Reading
 
 _LIMIT = 10**MOST_DIGITS
+BUDGET_FORMS = "PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho) or GDP(mu_squared)"
 
 
 def short_exact(name: str, value: Exact) -> Fraction:
@@ -90,6 +92,14 @@ def round_up(value: Fraction, bits: int = 128) -> Fraction:
 Json = dict[str, str | int | None]
 
 
+def _checked_fraction(fraction: Exact) -> Fraction:
+    """Read a fraction of a budget: above 0 and at most 1."""
+    number = short_exact("the share of the budget", fraction)
+    if not 0 < number <= 1:
+        raise refuse("the share of the budget", fraction, "above 0 and at most 1, such as '1/12'")
+    return number
+
+
 def _positive(name: str, value: Exact) -> Fraction:
     """Read an exact number above 0."""
     number = short_exact(name, value)
@@ -105,17 +115,31 @@ class _Definition:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={str(number)!r}' for name, number in parameters(self).items())})"
 
-    def share(self, fraction: Fraction) -> Self:
-        """Return a fraction of this budget, of epsilon and of delta alike.
+    def scaled(self, factor: Fraction) -> Self:
+        """Return this budget with every parameter multiplied by a factor.
 
-        Steps whose parts add up to 1 together satisfy the budget.
+        Steps whose factors add up to 1 together satisfy the budget.
 
-        >>> ln.ApproxDP(1, "1e-9").share(Fraction(1, 2))
+        >>> ln.ApproxDP(1, "1e-9").scaled(Fraction(1, 2))
         ApproxDP(epsilon='1/2', delta='1/2000000000')
         """
-        return replace(
-            self, **{name: number * fraction for name, number in parameters(self).items()}
-        )
+        return replace(self, **{name: number * factor for name, number in parameters(self).items()})
+
+    def share(self, fraction: Exact) -> "Budget":
+        """Return the budget of a release that takes a fraction of this one.
+
+        Releases whose fractions add up to 1 together satisfy this budget.
+
+        Args:
+            fraction: above 0 and at most 1, read exactly.
+
+        Raises:
+            InputError: the fraction is not in its range.
+
+        >>> ln.ZCDP(1).share("1/12")
+        ZCDP(rho='1/12')
+        """
+        return self.scaled(_checked_fraction(fraction))  # type: ignore[return-value]  # a subclass
 
     def without(self, epsilon: Fraction | int) -> Self:
         """Return the budget that a step of pure privacy leaves, with all of delta.
@@ -211,6 +235,28 @@ class ApproxDP(_Definition):
             raise refuse("delta", delta, "a number above 0 and below 1", advice)
         object.__setattr__(self, "delta", number)
 
+    def share(self, fraction: Exact) -> "Budget":
+        """Return the budget of a release that takes a fraction of this one.
+
+        The fraction is of mu squared, in which (epsilon, delta) budgets add up: the result is a
+        GDP, or this budget itself for the fraction 1. Releases whose fractions add up to 1 together
+        satisfy this budget (PROOFS-mu.md).
+
+        Args:
+            fraction: above 0 and at most 1, read exactly.
+
+        Raises:
+            InputError: the fraction is not in its range, or delta is below 1e-1000.
+
+        >>> share = ln.ApproxDP(1, "1e-6").share("1/12")
+        >>> type(share).__name__, round(float(share.mu_squared), 5)
+        ('GDP', 0.00467)
+        """
+        part = _checked_fraction(fraction)
+        if part == 1:
+            return self
+        return GDP(gaussian_mu_squared(self.epsilon, self.delta) * part)
+
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class ZCDP(_Definition):
@@ -246,7 +292,41 @@ class ZCDP(_Definition):
         return replace(self, rho=self.rho - Fraction(epsilon) ** 2 / 2)
 
 
-Budget = PureDP | ApproxDP | ZCDP
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class GDP(_Definition):
+    """Gaussian differential privacy.
+
+    To tell two neighbours apart is at least as hard as to tell N(0, 1) from N(mu, 1).
+
+    Args:
+        mu_squared: mu squared, above 0, read exactly; squares add up.
+
+    Raises:
+        InputError: mu squared is NaN, infinite, zero, negative, or longer than 1000 digits.
+
+    Source: Dong, Roth, Su (JRSS-B 2022), definition 2.6.
+
+    >>> ln.GDP("1/20")
+    GDP(mu_squared='1/20')
+    """
+
+    mu_squared: Fraction
+
+    def __init__(self, mu_squared: Exact) -> None:
+        object.__setattr__(self, "mu_squared", _positive("mu_squared", mu_squared))
+
+    def without(self, epsilon: Fraction | int) -> Self:
+        """Return the budget that a step of pure privacy leaves.
+
+        The step is charged the mu squared of its epsilon.
+
+        >>> ln.GDP(2).without(1).mu_squared < Fraction("0.4821")
+        True
+        """
+        return replace(self, mu_squared=self.mu_squared - pure_mu_squared(Fraction(epsilon)))
+
+
+Budget = PureDP | ApproxDP | ZCDP | GDP
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +334,7 @@ class Privacy:
     """A budget, and what it protects: the privacy unit and the neighbours.
 
     Args:
-        budget: PureDP, ApproxDP or ZCDP.
+        budget: PureDP, ApproxDP, ZCDP or GDP.
         neighbours: "add_remove" (one unit more or less) or "replace" (one unit becomes another).
         unit_column: name of the column whose value names the unit; None if every row is a unit of
             its own.
@@ -284,8 +364,8 @@ class Privacy:
         budget = self.budget
         unit_column = self.unit_column
         max_per_cell = self.max_per_cell
-        if type(budget) not in (PureDP, ApproxDP, ZCDP):
-            raise refuse("budget", budget, "PureDP(epsilon), ApproxDP(epsilon, delta) or ZCDP(rho)")
+        if type(budget) not in (PureDP, ApproxDP, ZCDP, GDP):
+            raise refuse("budget", budget, BUDGET_FORMS)
         if unit_column is not None and (
             not isinstance(unit_column, str) or not unit_column.strip()
         ):
@@ -384,8 +464,12 @@ class Privacy:
         """
         return replace(self, budget=budget)
 
-    def share(self, fraction: Fraction) -> "Privacy":
-        """Return the same unit and neighbours with a fraction of the budget."""
+    def scaled(self, factor: Fraction) -> "Privacy":
+        """Return the same unit and neighbours with the budget multiplied by a factor."""
+        return self.within(self.budget.scaled(factor))
+
+    def share(self, fraction: Exact) -> "Privacy":
+        """Return the same unit and neighbours with a share of the budget."""
         return self.within(self.budget.share(fraction))
 
     def same_unit(self, other: "Privacy") -> bool:

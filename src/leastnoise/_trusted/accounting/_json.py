@@ -11,6 +11,7 @@ from dataclasses import fields
 from fractions import Fraction
 
 from leastnoise._trusted.accounting._budget import (
+    GDP,
     ZCDP,
     ApproxDP,
     Budget,
@@ -19,8 +20,8 @@ from leastnoise._trusted.accounting._budget import (
     parameters,
     short_exact,
 )
+from leastnoise._trusted.accounting._charge import Charge
 from leastnoise._trusted.accounting._cost import (
-    Charge,
     ConcentratedCost,
     Cost,
     GaussianCost,
@@ -58,7 +59,7 @@ def fields_of(name: str, data: object, names: set[str]) -> Mapping[str, object]:
 
 def budget_from_json(data: object) -> Budget:
     """Read a budget back from the values its ``to_json`` gave."""
-    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP)}
+    kinds = {kind.__name__: kind for kind in (PureDP, ApproxDP, ZCDP, GDP)}
     definition = one_of(
         "definition", data.get("definition") if isinstance(data, Mapping) else data, list(kinds)
     )
@@ -120,5 +121,8 @@ def cost_from_json(data: object) -> Cost:
 
 def charge_from_json(data: object) -> Charge:
     """Read a charge back from the values `Charge.to_json` gave."""
-    fields = fields_of("a charge", data, {*parameters(Charge())})
+    names = {*parameters(Charge())}
+    if isinstance(data, Mapping) and "mu_squared" not in data:
+        names.remove("mu_squared")
+    fields = fields_of("a charge", data, names)
     return Charge(**{name: fraction_from_text(name, value) for name, value in fields.items()})

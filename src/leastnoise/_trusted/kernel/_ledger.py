@@ -42,11 +42,13 @@ from leastnoise._trusted.kernel._ledger_file import (
     dump,
     hash_row,
     is_same_period,
+    left_text,
     limits,
     open_connection,
     os_error_reason,
     read_content,
     read_ledger,
+    spent_text,
     today,
     write_transaction,
 )
@@ -261,7 +263,7 @@ class Ledger:
         )
         with write_transaction(self.path, self.timeout) as connection:
             content = self._content(connection)
-            check_left(content, request, self.share, day)
+            check_left(content, [request], self.share, day)
             number = len(content.entries) + 1
             added = ("release", self.share, "")
             head = append_entry(connection, (number, *values), content.head, "reserved", run, added)
@@ -418,18 +420,24 @@ class Ledger:
             )
         return self._content().entries[number - 1]
 
-    def check(self, cost: Cost, privacy: Privacy) -> None:
+    def check(
+        self, cost: Cost, privacy: Privacy, *, before: tuple[Cost, Privacy] | None = None
+    ) -> None:
         """Refuse a charge that `reserve` would refuse now; write nothing.
 
         Args:
             cost: the exact cost of the plan.
             privacy: the unit, neighbours and declared budget of the plan.
+            before: cost and privacy of a payment that is to be made before it, such as a guard's.
 
         Raises:
             BudgetError, InputError, LedgerError: as `reserve`.
         """
-        request = self._request(cost, privacy)
-        check_left(self._content(), request, self.share, today())
+        payments = [(cost, privacy)]
+        if before is not None:
+            payments.insert(0, before)
+        requests = [self._request(*payment) for payment in payments]
+        check_left(self._content(), requests, self.share, today())
 
     def begin(self, receipt: Receipt, number: int, request: str) -> None:
         """Enter a step of a release, before its first random bit is drawn.
@@ -723,7 +731,9 @@ class Ledger:
     def left(self) -> Charge:
         """Return the exact amount that a release can spend now.
 
-        It is what both the budget and the share have left; no part is below zero.
+        It is what both the budget and the share have left; no part is below zero. Of an (epsilon,
+        delta) budget each part is for another kind of release: mu squared for a Gaussian one,
+        epsilon for a pure one, and epsilon with delta for one with a delta of its own.
 
         Raises:
             LedgerError: the file cannot be read.
@@ -733,6 +743,7 @@ class Ledger:
             epsilon=min(charge_left.epsilon for charge_left in available),
             delta=min(charge_left.delta for charge_left in available),
             rho=min(charge_left.rho for charge_left in available),
+            mu_squared=min(charge_left.mu_squared for charge_left in available),
         )
 
     def limits(self) -> tuple[Limit, ...]:
@@ -838,8 +849,8 @@ def _ledger_facts(ledger: Ledger) -> list[tuple[str, str]]:
         budget = charge_text(limit.budget, whole_budget(limit.budget))
         facts += [
             ("budget", f"{share}{budget}{period}"),
-            ("spent", charge_text(limit.budget, limit.spent)),
-            ("left", charge_text(limit.budget, limit.left)),
+            ("spent", spent_text(limit.budget, limit.spent)),
+            ("left", left_text(limit.budget, limit.left)),
         ]
     return facts
 

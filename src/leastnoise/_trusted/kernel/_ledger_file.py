@@ -18,12 +18,13 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from leastnoise._trusted.accounting import (
+    ApproxDP,
     Budget,
     Charge,
     Cost,
@@ -33,13 +34,14 @@ from leastnoise._trusted.accounting import (
     charge_text,
     cost_from_json,
     is_charge_of,
-    left,
+    is_within_budget,
+    left_of_budget,
     missing,
     privacy_from_json,
     total,
     whole_budget,
 )
-from leastnoise._trusted.check import BudgetError, InputError, LedgerError, refuse
+from leastnoise._trusted.check import BudgetError, InputError, LedgerError, readable, refuse
 
 State = Literal["reserved", "sealed", "absent"]
 Read = TypeVar("Read", Privacy, Budget, Charge, Cost)
@@ -373,18 +375,28 @@ class Limit:
         budget: the budget in force.
         period: "day", "week", "month" or "year" if the budget begins anew with each; "" if it is
             for all times.
-        spent: the sum of its charges, in the period of the day asked for.
+        charges: its charges in the period of the day asked for, in the order in which they are
+            added up.
     """
 
     share: str
     budget: Budget
     period: str
-    spent: Charge
+    charges: tuple[Charge, ...]
+
+    @property
+    def spent(self) -> Charge:
+        """The sum of the charges."""
+        return total(self.charges)
 
     @property
     def left(self) -> Charge:
-        """What may still be spent; no part is below zero."""
-        return left(self.budget, self.spent)
+        """What the next release may take, from `left_of_budget`; no part is below zero."""
+        return left_of_budget(self.budget, self.charges)
+
+    def covers(self, request: Charge) -> bool:
+        """Tell whether a release with this charge may be paid next."""
+        return is_within_budget(self.budget, [*self.charges, request])
 
 
 def budgets_in_force(content: Content) -> tuple[dict[str, Budget], str]:
@@ -413,16 +425,27 @@ def is_same_period(period: str, first_day: date, second_day: date) -> bool:
     return first_day.strftime(PERIODS[period]) == second_day.strftime(PERIODS[period])
 
 
-def sum_charges(content: Content, share: str, period: str, day: date) -> Charge:
-    """Add up the charges of a share in the period of a day (L2).
+def charges_of(content: Content, share: str, period: str, day: date) -> tuple[Charge, ...]:
+    """Return the charges of a share in the period of a day (L2).
 
-    The name "" stands for all charges.
+    They are in the order of payment, but amounts that were spent elsewhere come first if they have
+    a delta of their own, and then the pure ones, the largest before the others (G5 of
+    PROOFS-mu.md). The name "" stands for all charges.
     """
-    return total(
-        entry.charge
-        for entry in content.entries
-        if share in ("", entry.share) and is_same_period(period, entry.reserved_on, day)
-    )
+    pairs = []
+    pure = []
+    later = []
+    for entry in content.entries:
+        if share not in ("", entry.share) or not is_same_period(period, entry.reserved_on, day):
+            continue
+        if entry.kind == "spent" and entry.charge.has_own_delta:
+            pairs.append(entry.charge)
+        elif entry.kind == "spent" and entry.charge.is_pure:
+            pure.append(entry.charge)
+        elif entry.kind != "budget":
+            later.append(entry.charge)
+    pure.sort(key=lambda amount: amount.epsilon, reverse=True)
+    return (*pairs, *pure, *later)
 
 
 def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
@@ -438,11 +461,11 @@ def limits(content: Content, share: str, day: date) -> Iterator[Limit]:
             f"got {share!r}. Give it a budget with `leastnoise ledger share`."
         )
     for name in dict.fromkeys(("", share)):
-        yield Limit(name, budgets[name], period, sum_charges(content, name, period, day))
+        yield Limit(name, budgets[name], period, charges_of(content, name, period, day))
 
 
-def check_left(content: Content, request: Charge, share: str, day: date) -> None:
-    """Refuse a request that is not within every limit (L1).
+def check_left(content: Content, requests: Sequence[Charge], share: str, day: date) -> None:
+    """Refuse requests that are not within every limit, if paid in this order (L1).
 
     Raises:
         BudgetError: less is left; the message says of what.
@@ -456,8 +479,11 @@ def check_left(content: Content, request: Charge, share: str, day: date) -> None
             "Ledger.open(path, share=NAME). Nothing was spent."
         )
     for limit in limits(content, share, day):
-        if not request.is_within(limit.left):
-            raise BudgetError(_above_limit(content.dataset, limit, request))
+        limit_then = limit
+        for request in requests:
+            if not limit_then.covers(request):
+                raise BudgetError(_above_limit(content.dataset, limit_then, request))
+            limit_then = replace(limit_then, charges=(*limit_then.charges, request))
 
 
 def check_not_below(content: Content, budget: Budget, share: str, period: str) -> None:
@@ -475,12 +501,39 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
             f"which the ledger adds up its entries; got {budget!r}. Nothing was changed."
         )
     for day in {entry.reserved_on for entry in content.entries}:
-        spent = sum_charges(content, share, period, day)
-        if not spent.is_within(whole_budget(budget)):
+        charges = charges_of(content, share, period, day)
+        if not is_within_budget(budget, charges):
             raise BudgetError(
-                f"The budget must be at least what is spent, {charge_text(budget, spent)}; got "
-                f"{charge_text(budget, whole_budget(budget))}. Nothing was changed."
+                f"The budget must be at least what is spent, {spent_text(budget, total(charges))}; "
+                f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
             )
+
+
+def spent_text(budget: Budget, spent: Charge) -> str:
+    """Write a charge, or a sum of charges, to a budget for people.
+
+    >>> spent_text(ApproxDP(1, "1e-6"), Charge(mu_squared=Fraction(1, 50)))
+    'mu squared = 0.02'
+    """
+    if isinstance(budget, ApproxDP):
+        return str(spent)
+    return charge_text(budget, spent)
+
+
+def left_text(budget: Budget, available: Charge) -> str:
+    """Write what a budget has left for people.
+
+    >>> left_text(ApproxDP(1, "1e-6"), Charge(epsilon=Fraction(1, 2), mu_squared=Fraction(1, 50)))
+    'mu squared = 0.02 for Gaussian noise or epsilon = 0.5 for a pure release'
+    """
+    if not isinstance(budget, ApproxDP):
+        return charge_text(budget, available)
+    if not (available.mu_squared or available.epsilon):
+        return "nothing"
+    gaussian = f"mu squared = {readable(available.mu_squared)} for Gaussian noise"
+    if available.delta:
+        return f"{charge_text(budget, available)}, or {gaussian}"
+    return f"{gaussian} or epsilon = {readable(available.epsilon)} for a pure release"
 
 
 def _share_names(budgets: Iterable[str]) -> str:
@@ -492,22 +545,44 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     """Return the message for a release that requests more than a limit has left."""
     budget = limit.budget
     available = limit.left
-    requested = charge_text(budget, request)
-    remaining = charge_text(budget, available)
-    excess = charge_text(budget, missing(request, available))
+    requested = spent_text(budget, request)
+    remaining = left_text(budget, available)
     whole = charge_text(budget, whole_budget(budget))
     period = f" a {limit.period}" if limit.period else ""
     if limit.share:
         payer = f"the share {limit.share!r} of the data set"
     else:
         payer = "the data set"
+    is_anything_left = bool(available.epsilon or available.rho or available.mu_squared)
+    start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
+    if isinstance(budget, ApproxDP):
+        only = "only " if is_anything_left else ""
+        advice = _advice_in_mu(request, available)
+        return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
+    excess = charge_text(budget, missing(request, available))
     advice = "Make no further release of this data set"
-    if available.epsilon or available.rho:
+    if is_anything_left:
         advice = "Plan with at most what is left"
     return (
-        f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r} only "
-        f"{remaining} is left; that is {excess} too much. Nothing was spent. {advice}, or ask the "
-        "data holder."
+        f"{start} only {remaining} is left; that is {excess} too much. Nothing was spent. {advice}, "
+        "or ask the data holder."
+    )
+
+
+def _advice_in_mu(request: Charge, available: Charge) -> str:
+    """Return what to do where an (epsilon, delta) budget does not cover a release."""
+    if not (available.epsilon or available.mu_squared):
+        return "Make no further release of this data set, or ask the data holder."
+    if request.has_own_delta and request.delta:
+        return (
+            "A release with a delta of its own (a search for categories, or data-dependent steps "
+            "within epsilon and delta) is paid before the other releases of its budget. Search "
+            "first, or list the categories; plan data-dependent steps with a share of the budget "
+            "([privacy] share, or GDP) or with PureDP; or ask the data holder."
+        )
+    return (
+        "Plan with at most what is left: a share of the budget ([privacy] share, or GDP), or "
+        "PureDP; or ask the data holder."
     )
 
 

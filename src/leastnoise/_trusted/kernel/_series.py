@@ -32,6 +32,7 @@ from leastnoise._trusted.accounting import (
     charge,
     charge_text,
     left,
+    step_charge,
     total,
 )
 from leastnoise._trusted.check import BudgetError, Immutable, InputError, exact_positive, refuse
@@ -352,7 +353,7 @@ class Series(Immutable):
             ((_, cells),) = count(table, [selection.attributes])
             return selection.draw(cells.reshape(shape), privacy.distance, state.entropy)  # (K6)
 
-        cost = charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        cost = step_charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
         step = _step(self, cost, fingerprint_step(selection), draw_cost, outcome_from_text)
         return cast(Fraction, step)
 
@@ -379,7 +380,7 @@ class Series(Immutable):
         def draw_keys(table: Table) -> FoundKeys:
             return search.draw(columns_of(table, Keyed), privacy, state.entropy)
 
-        cost = charge(whole, whole, SeriesCost(whole))
+        cost = step_charge(whole, whole, SeriesCost(whole))
         step = _step(self, cost, fingerprint_step(search), draw_keys, outcome_from_text)
         return cast(FoundKeys, step)
 
@@ -422,7 +423,7 @@ class Series(Immutable):
                 "Steps that share mu squared must have rounded Gaussian noise; got another "
                 "noise. Nothing was drawn."
             )
-        cost = charge(terms.shared, measurements.privacy.budget, spent)
+        cost = step_charge(terms.shared, measurements.privacy.budget, spent)
         request = terms.digest()
         if only is None:
             # with its charge as it is computed here: the text of what is measured is written by
@@ -472,7 +473,7 @@ class Series(Immutable):
             )
         cost = Charge()
         if number == 0:
-            cost = charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
+            cost = step_charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
         measurements_print = fingerprint(only, terms.along, terms.late)
         owner = f"{self.receipt.id if self.receipt else ''} {measurements_print}"
 

@@ -57,8 +57,8 @@ class FlatOrNot(Mechanism):
         if search.tell is not None:
             search.tell(STRATEGY)
         steps = (
-            Step("look", privacy.share(LOOK).budget),
-            Step("counts", privacy.share(1 - LOOK).budget),
+            Step("look", privacy.scaled(LOOK).budget),
+            Step("counts", privacy.scaled(1 - LOOK).budget),
         )
         adaptive = AdaptiveDetails(noise=noise_kinds(privacy)[0], steps=steps)
         return AdaptivePlan(
@@ -111,5 +111,5 @@ def measured(plan: Plan, part: Fraction, *, flat: bool) -> Measurements:
     operator = Coarse(Identity(1), np.zeros(1, dtype=np.int64), size) if flat else Identity(size)
     block = Block((Factor((name,), operator),), Fraction(1))
     return fit_noise_scales(
-        plan.domain, plan.privacy.share(part), noise_kinds(plan.privacy)[0], [(block, 1.0)]
+        plan.domain, plan.privacy.scaled(part), noise_kinds(plan.privacy)[0], [(block, 1.0)]
     )

@@ -1,0 +1,57 @@
+"""Error of each of several releases within one (epsilon, delta): sums of pairs over mu squared, and seconds to check a ledger.
+
+    python bench/ledger.py
+
+A ratio of 1 would mean that composing in mu gains nothing. Expected for 1, 2, 4, 12 and 52
+    releases: 1.00, 1.40, 1.96, 3.39, 7.04.
+"""
+
+import math
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+import leastnoise as ln  # noqa: E402
+from leastnoise._trusted.accounting import (  # noqa: E402
+    SeriesCost,
+    charge,
+    is_within_budget,
+    left_of_budget,
+)
+
+WHOLE = ln.ApproxDP(1, "1e-6")
+COUNTS = (1, 2, 4, 12, 52)
+ENTRIES = 1000
+
+
+def root_mean_square_error(plan: ln.Plan) -> float:
+    """Return the root mean square error of a plan's answers."""
+    promise = plan.expected_error()
+    return math.sqrt(promise.total_squared_error / sum(table.queries for table in promise.tables))
+
+
+def main() -> None:
+    """Print one row for each number of releases, and the time for a long ledger."""
+    domain = ln.Domain({f"x{number}": ln.Integers(0, 5) for number in range(6)})
+    workload = ln.marginals(domain, ways=2)
+    print("releases  sums of pairs  mu squared  ratio")
+    for count in COUNTS:
+        part = Fraction(1, count)
+        pairs = root_mean_square_error(ln.plan(workload, WHOLE.scaled(part)))
+        mu = root_mean_square_error(ln.plan(workload, WHOLE.share(part)))
+        print(f"{count:8}  {pairs:13.2f}  {mu:10.2f}  {pairs / mu:5.2f}")
+    share = WHOLE.share(Fraction(1, ENTRIES))
+    charges = [charge(WHOLE, share, SeriesCost(share))] * ENTRIES
+    start = time.perf_counter()
+    covered = is_within_budget(WHOLE, charges)
+    left = left_of_budget(WHOLE, charges)
+    seconds = time.perf_counter() - start
+    print(f"{ENTRIES} entries: within the budget {covered}, left {left}, {seconds:.3f} s")
+
+
+if __name__ == "__main__":
+    main()

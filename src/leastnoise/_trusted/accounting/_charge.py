@@ -1,0 +1,492 @@
+"""Compute what a release takes from a budget, and add such charges up.
+
+Pure budgets add up epsilon, zCDP budgets rho, GDP budgets mu squared. An (epsilon, delta) budget
+adds up mu squared too: PROOFS-mu.md has the argument.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor, log10
+
+from leastnoise._trusted.accounting._budget import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Json,
+    PureDP,
+    fraction_to_text,
+    parameters,
+    round_up,
+)
+from leastnoise._trusted.accounting._cost import (
+    Cost,
+    GaussianCost,
+    PureCost,
+    SeriesCost,
+    covers,
+    rho_of,
+)
+from leastnoise._trusted.accounting._deltas import gaussian_is_private
+from leastnoise._trusted.accounting._mu import (
+    gaussian_epsilon,
+    gaussian_mu_squared,
+    pure_epsilon,
+    pure_mu_squared,
+)
+from leastnoise._trusted.check import Exact, InputError, readable, refuse
+
+_SMALLEST_DELTA = Fraction(1, 10**1000)  # of `gaussian_mu_squared`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """An amount of a budget: epsilon, delta, rho and mu squared.
+
+    Each is a fraction of at least zero; parameters that the definition does not have are 0. A
+    charge to an (epsilon, delta) budget is of one of three kinds: mu squared alone (a release that
+    is mu-GDP); epsilon and mu squared (a pure release, which is both); or epsilon and delta (a
+    release with a delta of its own, such as a search for categories).
+
+    >>> Charge(epsilon=Fraction(1, 2))
+    Charge(epsilon=Fraction(1, 2), delta=Fraction(0, 1), rho=Fraction(0, 1), mu_squared=Fraction(0, 1))
+    """
+
+    epsilon: Fraction = field(default=Fraction(0))
+    delta: Fraction = field(default=Fraction(0))
+    rho: Fraction = field(default=Fraction(0))
+    mu_squared: Fraction = field(default=Fraction(0))
+
+    def __post_init__(self) -> None:
+        for name, value in parameters(self).items():
+            if not isinstance(value, Fraction) or not value >= 0:
+                raise refuse(name, value, "a Fraction of at least 0")
+
+    def __str__(self) -> str:
+        """Write the parts above zero for people."""
+        parts = [
+            f"{name.replace('_', ' ')} = {readable(number)}"
+            for name, number in parameters(self).items()
+            if number
+        ]
+        return ", ".join(parts) or "nothing"
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether this is the charge of a pure release to an (epsilon, delta) budget."""
+        return self.epsilon > 0 and self.mu_squared > 0
+
+    @property
+    def has_own_delta(self) -> bool:
+        """Whether this charge has no mu squared, and is added up as (epsilon, delta) (G3)."""
+        return self.mu_squared == 0
+
+    def is_within(self, limit: "Charge") -> bool:
+        """Tell whether no part of this charge exceeds that part of a limit.
+
+        >>> Charge(rho=Fraction(1)).is_within(Charge(rho=Fraction(2)))
+        True
+        """
+        return not any(parameters(missing(self, limit)).values())
+
+    def to_json(self) -> Json:
+        """Return the values for a JSON object; `charge_from_json` reads them.
+
+        mu squared is left out where it is 0.
+
+        >>> Charge(rho=Fraction(1, 2)).to_json()
+        {'epsilon': '0', 'delta': '0', 'rho': '1/2'}
+        """
+        return {
+            name: fraction_to_text(name, number)
+            for name, number in parameters(self).items()
+            if number or name != "mu_squared"
+        }
+
+
+def charge_text(budget: Budget, amount: Budget | Charge) -> str:
+    """Write a charge for people, with every part of the budget's definition.
+
+    Parts that are zero are included.
+
+    Args:
+        budget: decides which parts are written.
+        amount: the charge, or a budget of the same definition.
+
+    >>> charge_text(ApproxDP(1, "1e-9"), Charge(epsilon=Fraction(1, 2)))
+    'epsilon = 0.5 and delta = 0'
+    """
+    numbers = parameters(amount)
+    return " and ".join(
+        f"{name.replace('_', ' ')} = {readable(numbers[name])}" for name in parameters(budget)
+    )
+
+
+def whole_budget(budget: Budget) -> Charge:
+    """Return a budget's parameters as a charge.
+
+    >>> str(whole_budget(ApproxDP(1, "1e-9")))
+    'epsilon = 1, delta = 1e-9'
+    """
+    return Charge(**parameters(budget))
+
+
+def charge(budget: Budget, declared: Budget, cost: Cost) -> Charge:
+    """Compute what a release takes from the budget of a data set.
+
+    Args:
+        budget: the budget of the data set; its definition decides what is added up.
+        declared: the budget that the plan declares.
+        cost: the exact cost of the plan.
+
+    Returns:
+        The charge: see the table. It is the declared budget and not the cost, which is a little
+        less because scales are rounded up to short fractions: a ledger of such differences would be
+        hard to read and of no use. The exceptions are costs that the declared budget does not have
+        as a number.
+
+    Raises:
+        InputError: the declared budget does not cover the cost, or the definition of the data set's
+            budget cannot hold such a release.
+
+    Guarantees:
+        The release satisfies each part of the charge that its budget adds up: epsilon-DP, mu-GDP,
+        (epsilon, delta)-DP or rho-zCDP. `is_within_budget` says which charges are together within a
+        budget, also for releases that were chosen after seeing earlier ones.
+
+    | budget   | pure cost                    | Gaussian cost    | series within (epsilon, delta) |
+    |----------|------------------------------|------------------|--------------------------------|
+    | PureDP   | epsilon                      | refused          | refused                        |
+    | ApproxDP | epsilon and its mu squared   | mu squared       | (epsilon, delta)               |
+    | GDP      | mu squared of epsilon        | mu squared       | refused                        |
+    | ZCDP     | epsilon^2 / 2                | rho              | refused                        |
+
+    The amounts are the declared ones, with these exceptions. A release that declares ApproxDP
+    charges the mu squared, or the rho, of its cost, rounded up to 128 bits. One with pure noise
+    that declares GDP charges an ApproxDP budget with the epsilon of its cost, likewise. A series of
+    steps is charged with all that it declares. Concentrated costs (discrete Gaussian noise) are
+    charged to ApproxDP like a series within (epsilon, delta): zCDP implies no mu. Only a ZCDP
+    budget takes releases that declare ZCDP, and one of PureDP only those that declare PureDP.
+
+    >>> charge(PureDP(1), PureDP("1/3"), PureCost("1/3")).epsilon, charge(ZCDP(1), PureDP(1), PureCost(1)).rho
+    (Fraction(1, 3), Fraction(1, 2))
+    >>> str(charge(ApproxDP(1, "1e-6"), ApproxDP(1, "1e-6"), GaussianCost("1/20")))
+    'mu squared = 0.05'
+    """
+    if not covers(declared, cost):
+        raise InputError(
+            f"The plan declares {declared}, which is not proved to cover its cost, {cost}. Make "
+            "the plan again."
+        )
+    limit = whole_budget(declared)
+    if isinstance(budget, ZCDP):
+        if isinstance(declared, ZCDP):
+            return limit
+        if isinstance(declared, PureDP):
+            return Charge(rho=rho_of(PureCost(declared.epsilon)))
+        return Charge(rho=round_up(rho_of(cost)))
+    if isinstance(budget, PureDP):
+        if not (isinstance(declared, PureDP) and isinstance(cost, PureCost | SeriesCost)):
+            raise InputError(
+                "The data set has a PureDP budget, which only pure releases can be charged to; "
+                f"the plan declares {declared}. Plan with PureDP(epsilon), or set a ZCDP or "
+                "ApproxDP budget for the data set."
+            )
+        return Charge(epsilon=limit.epsilon)
+    if isinstance(declared, ZCDP):
+        raise InputError(
+            f"The data set has {_with_article(budget)} budget, which adds up mu squared; the plan "
+            f"declares {declared}, which has none. Plan with ApproxDP(epsilon, delta) or "
+            "GDP(mu_squared), or set a ZCDP budget for the data set."
+        )
+    amount = _charge_in_mu(declared, cost)  # (G6)
+    if isinstance(budget, ApproxDP):
+        return amount
+    if amount.has_own_delta:
+        raise InputError(
+            f"The data set has a GDP budget, which has no delta; the plan declares {declared} for "
+            "a release with a delta of its own. Plan with GDP(mu_squared) or PureDP(epsilon), or "
+            "set an ApproxDP budget for the data set."
+        )
+    return Charge(mu_squared=amount.mu_squared)
+
+
+def _with_article(budget: Budget) -> str:
+    """Return the name of a budget's definition with its article."""
+    name = type(budget).__name__
+    return f"an {name}" if name.startswith("A") else f"a {name}"
+
+
+def _charge_in_mu(declared: Budget, cost: Cost) -> Charge:
+    """Compute the charge to an (epsilon, delta) budget; declared is PureDP, ApproxDP or GDP."""
+    if isinstance(declared, PureDP):
+        return Charge(epsilon=declared.epsilon, mu_squared=pure_mu_squared(declared.epsilon))
+    if isinstance(declared, GDP):
+        if isinstance(cost, PureCost):
+            return Charge(epsilon=round_up(cost.epsilon), mu_squared=declared.mu_squared)
+        return Charge(mu_squared=declared.mu_squared)
+    if isinstance(cost, PureCost):
+        epsilon = whole_budget(declared).epsilon
+        return Charge(epsilon=epsilon, mu_squared=pure_mu_squared(epsilon))
+    if isinstance(cost, GaussianCost):
+        return Charge(mu_squared=round_up(cost.mu_squared))
+    return whole_budget(declared)
+
+
+def step_charge(shared: Budget, declared: Budget, cost: Cost) -> Charge:
+    """Compute what a step takes from the budget that the steps of one release share.
+
+    As `charge`, but within (epsilon, delta) a step takes what it declares, so that steps add up by
+    epsilon and by delta (theorem 6 of PROOFS-accounting.md).
+
+    >>> str(step_charge(ApproxDP(1, "1e-6"), ApproxDP("1/2", "1e-7"), GaussianCost("1/100")))
+    'epsilon = 0.5, delta = 1e-7'
+    """
+    amount = charge(shared, declared, cost)
+    if not isinstance(shared, ApproxDP):
+        return amount
+    if amount.is_pure:
+        return Charge(epsilon=amount.epsilon)
+    if isinstance(declared, GDP):
+        raise InputError(
+            "Steps that share (epsilon, delta) must declare ApproxDP or PureDP; got one that "
+            f"declares {declared}. Nothing was drawn."
+        )
+    return whole_budget(declared)
+
+
+def total(charge_list: Iterable[Charge]) -> Charge:
+    """Add charges up, exactly.
+
+    >>> total([Charge(epsilon=Fraction(1, 10))] * 10).epsilon
+    Fraction(1, 1)
+    """
+    summands = [parameters(numbers) for numbers in charge_list]
+    return Charge(
+        **{
+            name: sum((numbers[name] for numbers in summands), Fraction(0))
+            for name in parameters(Charge())
+        }
+    )
+
+
+def left(budget: Budget, spent: Charge) -> Charge:
+    """Return the part of a budget's parameters that is not spent.
+
+    No part is below zero.
+
+    >>> left(PureDP(1), Charge(epsilon=Fraction(1, 3))).epsilon
+    Fraction(2, 3)
+    """
+    return missing(whole_budget(budget), spent)
+
+
+def missing(requested: Charge, available: Charge) -> Charge:
+    """Return the amount by which a request exceeds what is available.
+
+    No part is below zero.
+
+    >>> str(missing(Charge(rho=Fraction(1)), Charge(rho=Fraction(3, 4))))
+    'rho = 0.25'
+    """
+    available_numbers = parameters(available)
+    return Charge(
+        **{
+            name: max(Fraction(0), number - available_numbers[name])
+            for name, number in parameters(requested).items()
+        }
+    )
+
+
+def is_within_budget(budget: Budget, charges: Sequence[Charge]) -> bool:
+    """Tell whether releases with these charges together satisfy a budget.
+
+    Args:
+        budget: the budget of the data set.
+        charges: what `charge` returned for each release, in the order of payment.
+
+    Returns:
+        True only where it is proved, for releases that were each chosen after seeing the earlier
+        ones, if it was also True whenever one of them was paid. For PureDP, ZCDP and GDP the sums
+        of charges decide. For ApproxDP see PROOFS-mu.md, G4.
+
+    >>> gaussian = Charge(mu_squared=Fraction("0.0276"))
+    >>> [is_within_budget(ApproxDP(1, "1e-6"), [gaussian] * count) for count in (2, 3)]
+    [True, False]
+    """
+    if not isinstance(budget, ApproxDP):
+        return total(charges).is_within(whole_budget(budget))
+    division = _divide(budget, charges)
+    if division.summed_exceeds_budget:
+        return False
+    composed = division.composed
+    if not composed:
+        return True
+    if any(amount.has_own_delta for amount in composed):
+        return False
+    spent = total(composed)
+    if division.is_all_pure and spent.epsilon <= division.epsilon:
+        return True
+    # (G2): squares of mu add up, also where a release was chosen by what earlier ones gave
+    return gaussian_is_private(division.epsilon, spent.mu_squared, division.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """The charges of an (epsilon, delta) budget, divided by how they are added up.
+
+    Attributes:
+        epsilon, delta: what is left for the composed charges; may be below zero.
+        composed: the charges that are composed in mu, in order.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    composed: tuple[Charge, ...]
+
+    @property
+    def summed_exceeds_budget(self) -> bool:
+        """Whether the summed charges alone are above the budget."""
+        return self.epsilon < 0 or self.delta < 0
+
+    @property
+    def is_all_pure(self) -> bool:
+        """Whether every composed charge is of a pure release."""
+        return all(amount.is_pure for amount in self.composed)
+
+
+def _divide(budget: ApproxDP, charges: Sequence[Charge]) -> _Division:
+    """Divide charges into those that are summed, which come first, and the others.
+
+    A charge is summed as (epsilon, delta) if it has no mu squared, or is pure and larger than the
+    mu squared that is left, and only summed charges were paid before it. All later ones are
+    composed.
+    """
+    epsilon = budget.epsilon
+    delta = budget.delta
+    for number, amount in enumerate(charges):
+        is_summed = amount.has_own_delta
+        if amount.is_pure and epsilon >= 0 and delta >= 0:
+            is_summed = not gaussian_is_private(epsilon, amount.mu_squared, delta)
+        if not is_summed:
+            return _Division(epsilon, delta, tuple(charges[number:]))
+        epsilon -= amount.epsilon
+        delta -= amount.delta
+    return _Division(epsilon, delta, ())
+
+
+def left_of_budget(budget: Budget, charges: Sequence[Charge]) -> Charge:
+    """Return what the next release may take from a budget; no part is below zero.
+
+    Args:
+        budget: the budget of the data set.
+        charges: what `charge` returned for each release, in the order of payment.
+
+    Returns:
+        For ApproxDP each part is for another kind of release: mu squared for a Gaussian one,
+        epsilon for a pure one, and epsilon with delta for one with a delta of its own, if any such
+        release can be paid. Rounded down; nothing where no epsilon is left, although delta alone
+        would pay for a Gaussian release with hardly any information.
+
+    >>> some = left_of_budget(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction("0.05"))])
+    >>> round(float(some.mu_squared), 4), round(float(some.epsilon), 4), some.delta
+    (0.006, 0.062, Fraction(0, 1))
+    """
+    if not isinstance(budget, ApproxDP):
+        return left(budget, total(charges))
+    division = _divide(budget, charges)
+    if division.epsilon <= 0 or not is_within_budget(budget, charges):
+        return Charge()
+    spent = total(division.composed)
+    mu_squared = Fraction(0)
+    if division.delta >= _SMALLEST_DELTA:
+        whole = gaussian_mu_squared(division.epsilon, division.delta)
+        mu_squared = max(Fraction(0), whole - spent.mu_squared)
+    epsilon = Fraction(0)
+    if division.is_all_pure:
+        epsilon = max(Fraction(0), division.epsilon - spent.epsilon)
+    if division.composed and mu_squared > 0:
+        epsilon = max(epsilon, pure_epsilon(mu_squared))
+    delta = Fraction(0)
+    if not division.composed and epsilon > 0:
+        delta = division.delta
+    return Charge(epsilon=epsilon, delta=delta, mu_squared=mu_squared)
+
+
+def share_limit(budget: Budget, fraction: Exact) -> Budget:
+    """Return a fraction of a budget, in the definition of the budget.
+
+    Args:
+        budget: the whole budget.
+        fraction: above 0 and at most 1, read exactly.
+
+    Returns:
+        Of an (epsilon, delta) budget the epsilon, at the same delta, whose mu squared is that
+        fraction of the whole's; it is rounded up to eight digits.
+
+    Raises:
+        InputError: the fraction is not in its range, or is so small that no epsilon is left.
+
+    >>> share_limit(ApproxDP(1, "1e-6"), "1/12")
+    ApproxDP(epsilon='26417179/100000000', delta='1/1000000')
+    """
+    part = budget.share(fraction)
+    if not isinstance(budget, ApproxDP) or not isinstance(part, GDP):
+        return part
+    epsilon = gaussian_epsilon(part.mu_squared, budget.delta)
+    if epsilon == 0:
+        raise refuse(
+            "the share of the budget",
+            fraction,
+            f"a larger one, as all of this one is within delta = {readable(budget.delta)}",
+        )
+    unit = Fraction(10) ** (floor(log10(epsilon)) - 7)
+    return ApproxDP(ceil(epsilon / unit) * unit, budget.delta)
+
+
+def spent_epsilon(budget: ApproxDP, charges: Sequence[Charge]) -> Fraction | None:
+    """Return an epsilon for which charges are within (epsilon, delta) at the budget's delta.
+
+    Args:
+        budget: the budget of the data set.
+        charges: what `charge` returned for each release, in the order of payment.
+
+    Returns:
+        The epsilon, rounded up; None if the deltas of releases alone are above the budget's.
+
+    >>> round(float(spent_epsilon(ApproxDP(1, "1e-6"), [Charge(mu_squared=Fraction(1, 50))])), 3)
+    0.575
+    """
+    division = _divide(budget, charges)
+    spent = total(division.composed)
+    summed = budget.epsilon - division.epsilon
+    if division.is_all_pure and division.delta >= 0:
+        composed = spent.epsilon
+    elif division.delta < _SMALLEST_DELTA:
+        return None
+    else:
+        composed = gaussian_epsilon(spent.mu_squared, division.delta)
+    epsilon = summed + composed
+    if is_within_budget(budget, charges):
+        return min(epsilon, budget.epsilon)
+    return epsilon
+
+
+def is_charge_of(budget: Budget, amount: Charge) -> bool:
+    """Tell whether `charge` could have returned this amount for a budget.
+
+    The amount must be above zero, with no part that the definition does not have.
+
+    >>> is_charge_of(PureDP(1), Charge(epsilon=Fraction(2))), is_charge_of(PureDP(1), Charge(rho=Fraction(2)))
+    (True, False)
+    """
+    numbers = parameters(amount)
+    if isinstance(budget, ApproxDP):
+        if amount.has_own_delta:
+            return amount.epsilon > 0 and amount.rho == 0
+        return amount.delta == 0 and amount.rho == 0
+    (name,) = parameters(budget)
+    return numbers[name] > 0 and not any(
+        number for other_name, number in numbers.items() if other_name != name
+    )

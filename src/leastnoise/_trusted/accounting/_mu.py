@@ -1,0 +1,176 @@
+"""Convert between pure, Gaussian and (epsilon, delta) privacy in mu squared.
+
+mu-GDP (Dong, Roth, Su, 2022): telling two neighbours apart is at least as hard as telling N(0, 1)
+from N(mu, 1). PROOFS-mu.md has the proofs. The searches need not be believed: what they return is
+decided by `pure_is_gaussian` or `gaussian_is_private`.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from leastnoise._trusted.accounting._deltas import gaussian_is_private, normal_tail, rounding
+from leastnoise._trusted.check import Exact, InternalError, exact, exact_positive, refuse
+
+_BITS = 44
+"""Leading bits of the numbers that the searches return."""
+_LARGE_EPSILON = 1000
+"""Above it the simple bound 8 epsilon is used (PROOFS-mu.md, G1): no tail is below 1e-3000 then."""
+
+
+def pure_is_gaussian(epsilon: Fraction, mu_squared: Fraction) -> bool:
+    """Tell whether epsilon-DP is proved to imply mu-GDP.
+
+    It does if the normal tail ``Q(mu / 2)`` is at most ``1 / (1 + exp(epsilon))``.
+
+    Args:
+        epsilon: above 0.
+        mu_squared: above 0.
+
+    Returns:
+        True only where it is proved, with about 50 digits.
+
+    Source: Dong, Roth, Su (JRSS-B 2022), section 2.2, for the trade-off function of epsilon-DP;
+        G1 of PROOFS-mu.md.
+
+    >>> pure_is_gaussian(Fraction(1), Fraction("1.5179")), pure_is_gaussian(Fraction(1), Fraction("1.5180"))
+    (False, True)
+    """
+    if mu_squared >= 8 * epsilon:
+        return True
+    if epsilon > _LARGE_EPSILON:
+        return False
+    contexts = rounding(50 + epsilon.denominator.bit_length() // 3)
+    tail = normal_tail(mu_squared / 4, contexts)
+    worst_error = contexts.down.divide(
+        Decimal(1), contexts.up.add(Decimal(1), contexts.exp(epsilon)[1])
+    )
+    return tail <= worst_error
+
+
+@lru_cache(maxsize=1024)
+def pure_mu_squared(epsilon: Fraction) -> Fraction:
+    """Return a mu squared for which epsilon-DP implies mu-GDP, rounded up.
+
+    It is ``(2 PhiInverse(1 / (1 + exp(-epsilon))))^2``, within a relative 2^-40 for epsilon up to
+    1000, and 8 epsilon above that.
+
+    Args:
+        epsilon: above 0.
+
+    >>> float(pure_mu_squared(Fraction(1)))
+    1.5179...
+    """
+    if epsilon > _LARGE_EPSILON:
+        return 8 * epsilon
+    square = largest_accepted(lambda candidate: not pure_is_gaussian(epsilon, candidate))
+    for _ in range(8):
+        square *= 1 + Fraction(1, 2 ** (_BITS - 2))
+        if pure_is_gaussian(epsilon, square):
+            return square
+    raise InternalError("The mu of a pure release was not found; please report this.")
+
+
+@lru_cache(maxsize=1024)
+def pure_epsilon(mu_squared: Fraction) -> Fraction:
+    """Return the largest epsilon for which epsilon-DP implies mu-GDP, rounded down.
+
+    `pure_is_gaussian` is true of the result.
+
+    Args:
+        mu_squared: above 0.
+
+    >>> round(float(pure_epsilon(pure_mu_squared(Fraction(1)))), 9)
+    1.0
+    """
+    return largest_accepted(lambda candidate: pure_is_gaussian(candidate, mu_squared))
+
+
+def gaussian_mu_squared(epsilon: Exact, delta: Exact) -> Fraction:
+    """Return the largest mu squared that an (epsilon, delta) budget covers, rounded down.
+
+    `gaussian_is_private` is true of the result.
+
+    Args:
+        epsilon: at least 0.
+        delta: at least 1e-1000 and below 1.
+
+    Raises:
+        InputError: an argument is outside its range.
+
+    Source: Balle and Wang (ICML 2018), theorem 8; Dong, Roth, Su (JRSS-B 2022), corollary 2.13.
+
+    >>> round(float(gaussian_mu_squared(1, "1e-6")), 4)
+    0.056
+    """
+    eps = exact("epsilon", epsilon)
+    limit = exact("delta", delta)
+    if not eps >= 0:
+        raise refuse("epsilon", epsilon, "a number of at least 0")
+    if not Fraction(1, 10**1000) <= limit < 1:
+        raise refuse(
+            "delta",
+            delta,
+            "at least 1e-1000 and below 1 for Gaussian noise",
+            "Choose for example '1e-9', or PureDP.",
+        )
+    return _largest_mu_squared(eps, limit)
+
+
+@lru_cache(maxsize=1024)
+def _largest_mu_squared(epsilon: Fraction, delta: Fraction) -> Fraction:
+    return largest_accepted(lambda square: gaussian_is_private(epsilon, square, delta))
+
+
+def gaussian_epsilon(mu_squared: Exact, delta: Exact) -> Fraction:
+    """Return an epsilon for which mu-GDP implies (epsilon, delta)-DP, rounded up.
+
+    `gaussian_is_private` is true of the result. It is within a relative 2^-30 of the least such
+    epsilon, and 0 where mu-GDP implies (0, delta)-DP.
+
+    Args:
+        mu_squared: above 0.
+        delta: above 0 and below 1.
+
+    >>> round(float(gaussian_epsilon("0.0718", "1e-5")), 3)
+    1.0
+    """
+    return _least_gaussian_epsilon(exact_positive("mu_squared", mu_squared), exact("delta", delta))
+
+
+@lru_cache(maxsize=1024)
+def _least_gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction:
+    if gaussian_is_private(Fraction(0), square, delta):
+        return Fraction(0)
+    bits = 34
+    epsilon = largest_accepted(
+        lambda candidate: not gaussian_is_private(candidate, square, delta), bits
+    )
+    while not gaussian_is_private(epsilon, square, delta):
+        epsilon *= 1 + Fraction(1, 2 ** (bits - 2))
+    return epsilon
+
+
+def largest_accepted(accepts: Callable[[Fraction], bool], bits: int = _BITS) -> Fraction:
+    """Return the largest number that a predicate accepts.
+
+    Searched among numbers of ``bits`` leading bits. The predicate must accept small numbers and
+    reject large ones.
+
+    >>> largest_accepted(lambda number: number <= Fraction(1, 3), bits=3)
+    Fraction(5, 16)
+    """
+    low = Fraction(1)
+    if accepts(low):
+        while accepts(2 * low):
+            low *= 2
+    else:
+        while not accepts(low):
+            low /= 2
+    step = low / 2
+    for _ in range(bits - 1):
+        if accepts(low + step):
+            low += step
+        step /= 2
+    return low

@@ -1,0 +1,313 @@
+"""What an (epsilon, delta) budget covers, against the best adaptive adversary on small releases."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leastnoise._trusted.accounting import (
+    GDP,
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Charge,
+    Cost,
+    GaussianCost,
+    PureCost,
+    PureDP,
+    SeriesCost,
+    charge,
+    covers,
+    gaussian_epsilon,
+    gaussian_mu_squared,
+    is_within_budget,
+    left_of_budget,
+    pure_epsilon,
+    pure_mu_squared,
+    share_limit,
+    spent_epsilon,
+    total,
+)
+from leastnoise._trusted.accounting._deltas import gaussian_delta
+from leastnoise._trusted.accounting._mu import pure_is_gaussian
+from leastnoise._trusted.check import InputError
+
+NORMAL = NormalDist()
+WHOLE = ApproxDP(1, "1e-6")
+
+
+def gaussian_charge(mu_squared: Fraction) -> Charge:
+    return Charge(mu_squared=mu_squared)
+
+
+def pure_charge(epsilon: Fraction) -> Charge:
+    return charge(WHOLE, PureDP(epsilon), PureCost(epsilon))
+
+
+# --- pure releases in mu --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["1e-9", "0.01", "0.3", "1", "4", "30"])
+def test_pure_mu_is_the_known_formula(epsilon) -> None:
+    exact = Fraction(epsilon)
+    found = pure_mu_squared(exact)
+    error = 1 / (1 + math.exp(float(exact)))
+    assert math.sqrt(found) == pytest.approx(-2 * NORMAL.inv_cdf(error), rel=1e-6)
+    assert not pure_is_gaussian(exact, found * (1 - Fraction(1, 2**40)))
+    assert pure_is_gaussian(pure_epsilon(found), found)
+    assert exact <= pure_epsilon(found) <= exact * (1 + Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.5", "2"])
+def test_pure_trade_off_is_above_that_of_its_mu(epsilon) -> None:
+    """Of all tests, by the trade-off curves of Dong, Roth and Su (2022), section 2."""
+    mu = math.sqrt(pure_mu_squared(Fraction(epsilon)))
+    factor = math.exp(float(epsilon))
+    for false_alarm in np.linspace(0.0005, 0.9995, 1999):
+        gaussian_miss = NORMAL.cdf(NORMAL.inv_cdf(1 - false_alarm) - mu)
+        pure_miss = max(0.0, 1 - factor * false_alarm, (1 - false_alarm) / factor)
+        assert gaussian_miss <= pure_miss + 1e-12
+
+
+def test_large_epsilon_has_a_simple_mu() -> None:
+    assert pure_mu_squared(Fraction(2000)) == 16000
+    assert pure_is_gaussian(Fraction(10**6), Fraction(8 * 10**6))
+    assert not pure_is_gaussian(Fraction(10**6), Fraction(7 * 10**6))
+
+
+@pytest.mark.parametrize("delta", ["0.1", "1e-6", "1e-300"])
+def test_epsilon_of_mu_squared_is_proved(delta) -> None:
+    square = gaussian_mu_squared(1, delta)
+    assert gaussian_epsilon(square, delta) == pytest.approx(1, rel=1e-8)
+    assert covers(ApproxDP(gaussian_epsilon(square, delta), delta), GaussianCost(square))
+    assert gaussian_epsilon("1e-9", "0.5") == 0
+
+
+# --- the best adversary ---------------------------------------------------------------------------
+# A release is a finite list of outcomes: their probabilities under P, and the logarithms of P / Q.
+
+Release = tuple[np.ndarray, np.ndarray]
+
+
+def binned_gaussian(mu: float, bins: int = 40) -> Release:
+    """N(mu, 1) against N(0, 1), of which only the bin is seen: a function of the two."""
+    edges = np.linspace(-4, 4 + mu, bins - 1)
+    under_p = np.diff([0.0, *[NORMAL.cdf(edge - mu) for edge in edges], 1.0])
+    under_q = np.diff([0.0, *[NORMAL.cdf(edge) for edge in edges], 1.0])
+    return under_p, np.log(under_p / under_q)
+
+
+def randomised_response(epsilon: float, delta: float = 0.0) -> Release:
+    """The worst release that satisfies (epsilon, delta): all others are functions of it."""
+    heads = math.exp(epsilon) / (1 + math.exp(epsilon))
+    chances = [delta, (1 - delta) * heads, (1 - delta) * (1 - heads)]
+    return np.array(chances), np.array([np.inf, epsilon, -epsilon])
+
+
+def best_delta(
+    epsilon: float,
+    menu: Sequence[tuple[Charge, Release]],
+    is_allowed: Callable[[Sequence[Charge]], bool],
+    depth: int,
+) -> float:
+    """Return the largest P(S) - e^epsilon Q(S) of any adaptive choice of allowed releases."""
+
+    def value(charges: tuple[Charge, ...], losses: np.ndarray) -> np.ndarray:
+        best = np.maximum(0.0, -np.expm1(epsilon - losses))
+        if len(charges) == depth:
+            return best
+        for amount, (chances, steps) in menu:
+            if not is_allowed([*charges, amount]):
+                continue
+            later = value((*charges, amount), (losses[:, None] + steps[None, :]).ravel())
+            best = np.maximum(best, later.reshape(len(losses), -1) @ chances)
+        return best
+
+    return float(value((), np.zeros(1))[0])
+
+
+E, D = Fraction(1, 2), Fraction(1, 50)
+BUDGET = ApproxDP(E, D)
+SQUARE = gaussian_mu_squared(E, D)
+
+
+def menu_entry(declared: Budget, cost: Cost) -> tuple[Charge, Release]:
+    """Return a release with its charge, and the worst outcomes that its cost allows."""
+    amount = charge(BUDGET, declared, cost)
+    if isinstance(cost, GaussianCost):
+        return amount, binned_gaussian(math.sqrt(cost.mu_squared))
+    if isinstance(cost, PureCost):
+        return amount, randomised_response(float(cost.epsilon))
+    return amount, randomised_response(float(amount.epsilon), float(amount.delta))
+
+
+def gaussian(part: str) -> tuple[Charge, Release]:
+    square = SQUARE * Fraction(part)
+    return menu_entry(GDP(square), GaussianCost(square))
+
+
+def pure(epsilon: str) -> tuple[Charge, Release]:
+    return menu_entry(PureDP(epsilon), PureCost(epsilon))
+
+
+def with_delta(epsilon: str, delta: str) -> tuple[Charge, Release]:
+    declared = ApproxDP(epsilon, delta)
+    return menu_entry(declared, SeriesCost(declared))
+
+
+@pytest.mark.parametrize(
+    "menu",
+    [
+        [gaussian("1"), gaussian("1/2"), gaussian("1/3")],
+        [gaussian("1/2"), pure("1/8"), pure("1/4")],
+        [gaussian("1/4"), gaussian("3/4"), pure("1/2"), pure("1/10")],
+        [pure("1/2"), pure("1/4"), gaussian("1/2")],
+        [with_delta("1/4", "1/100"), gaussian("1/4"), pure("1/4")],
+        [with_delta("1/8", "1/60"), with_delta("1/10", "1/90"), gaussian("1/8"), pure("1/8")],
+    ],
+)
+def test_no_adaptive_mixture_exceeds_the_budget(menu) -> None:
+    worst = best_delta(float(E), menu, lambda charges: is_within_budget(BUDGET, charges), depth=3)
+    assert worst <= float(D) * (1 + 1e-9)
+
+
+def test_gaussian_releases_use_the_whole_budget() -> None:
+    worst = best_delta(
+        float(E), [gaussian("1/2")], lambda charges: is_within_budget(BUDGET, charges), depth=3
+    )
+    assert worst >= 0.97 * float(D)
+
+
+def test_a_late_delta_would_exceed_the_budget() -> None:
+    """Without the order of G4 each path is within the budget, and the choice of the path is not."""
+    early, late = gaussian("1/3"), gaussian("2/3")
+    own_delta = (D - gaussian_delta(E, early[0].mu_squared)) * Fraction(999, 1000)
+    choices = [early, late, with_delta("1e-9", str(own_delta))]
+
+    def covers_path(charges: Sequence[Charge]) -> bool:
+        spent = total(charges)
+        if spent.delta >= D:
+            return False
+        return spent.mu_squared <= gaussian_mu_squared(E, D - spent.delta)
+
+    assert best_delta(float(E), choices, covers_path, depth=2) > 1.4 * float(D)
+    worst = best_delta(
+        float(E), choices, lambda charges: is_within_budget(BUDGET, charges), depth=2
+    )
+    assert worst <= float(D) * (1 + 1e-9)
+
+
+# --- what is within a budget ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 12, 52])
+def test_shares_add_up_to_the_whole(count) -> None:
+    share = WHOLE.share(Fraction(1, count))
+    amount = (
+        charge(WHOLE, share, SeriesCost(share))
+        if count > 1
+        else gaussian_charge(gaussian_mu_squared(1, "1e-6"))
+    )
+    assert is_within_budget(WHOLE, [amount] * count)
+    assert not is_within_budget(WHOLE, [amount] * (count + 1))
+    assert left_of_budget(WHOLE, [amount] * count).mu_squared == 0
+
+
+def test_pure_shares_and_gaussian_shares_mix() -> None:
+    share = WHOLE.share("1/4")
+    epsilon = pure_epsilon(share.mu_squared)
+    assert covers(share, PureCost(epsilon))
+    laplace = charge(WHOLE, share, PureCost(epsilon))
+    assert (laplace.epsilon >= epsilon, laplace.mu_squared) == (True, share.mu_squared)
+    noisy = charge(WHOLE, share, GaussianCost(share.mu_squared))
+    assert is_within_budget(WHOLE, [laplace, noisy, noisy, laplace])
+    assert not is_within_budget(WHOLE, [laplace, noisy, noisy, laplace, laplace])
+
+
+def test_pure_releases_alone_may_use_the_epsilon() -> None:
+    large = pure_charge(Fraction(1))
+    assert is_within_budget(WHOLE, [large])
+    assert is_within_budget(WHOLE, [pure_charge(Fraction(1, 10))] * 10)
+    assert not is_within_budget(WHOLE, [pure_charge(Fraction(1, 10))] * 11)
+    assert not is_within_budget(WHOLE, [large, gaussian_charge(Fraction(1, 10**9))])
+    tenth = pure_charge(Fraction(1, 10))
+    assert not is_within_budget(WHOLE, [gaussian_charge(Fraction("0.05")), tenth])
+
+
+def test_a_large_pure_release_first_leaves_the_rest() -> None:
+    first = pure_charge(Fraction(9, 10))
+    rest = gaussian_mu_squared("0.1", "1e-6")
+    assert is_within_budget(WHOLE, [first, gaussian_charge(rest)])
+    assert not is_within_budget(WHOLE, [first, gaussian_charge(rest * Fraction(1001, 1000))])
+    assert not is_within_budget(WHOLE, [gaussian_charge(rest), first])
+
+
+def test_releases_with_their_own_delta_come_first() -> None:
+    search = charge(WHOLE, ApproxDP("0.1", "1e-7"), SeriesCost(ApproxDP("0.1", "1e-7")))
+    rest = gaussian_charge(gaussian_mu_squared("0.9", "9e-7"))
+    assert is_within_budget(WHOLE, [search, rest])
+    assert not is_within_budget(WHOLE, [rest, search])
+    assert left_of_budget(WHOLE, [search]).delta == Fraction(9, 10**7)
+    assert left_of_budget(WHOLE, [rest]).delta == 0
+    assert not is_within_budget(WHOLE, [search] * 11)
+
+
+AMOUNTS = st.lists(
+    st.one_of(
+        st.fractions(min_value="1/1000", max_value="1/50").map(gaussian_charge),
+        st.fractions(min_value="1/100", max_value="1/4", max_denominator=1000).map(pure_charge),
+        st.just(Charge(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7))),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(AMOUNTS)
+def test_what_is_left_can_be_paid_and_no_more(charges) -> None:
+    if not is_within_budget(WHOLE, charges):
+        return
+    available = left_of_budget(WHOLE, charges)
+    more = Fraction(1001, 1000)
+    if available.mu_squared:
+        assert is_within_budget(WHOLE, [*charges, gaussian_charge(available.mu_squared)])
+    assert not is_within_budget(
+        WHOLE, [*charges, gaussian_charge(available.mu_squared * more + Fraction(1, 10**9))]
+    )
+    if available.epsilon:
+        almost = available.epsilon * (1 - Fraction(1, 10**9))
+        assert is_within_budget(WHOLE, [*charges, pure_charge(almost)])
+    beyond = available.epsilon * more + Fraction(1, 10**9)
+    assert not is_within_budget(WHOLE, [*charges, pure_charge(beyond)])
+    assert spent_epsilon(WHOLE, charges) <= 1
+
+
+def test_sums_decide_in_other_definitions() -> None:
+    for budget in (PureDP(1), ZCDP(1), GDP(1)):
+        third = charge(
+            budget, budget.scaled(Fraction(1, 3)), SeriesCost(budget.scaled(Fraction(1, 3)))
+        )
+        assert is_within_budget(budget, [third] * 3)
+        assert not is_within_budget(budget, [third] * 4)
+        assert left_of_budget(budget, [third] * 2) == third
+
+
+def test_share_limit_covers_its_part() -> None:
+    limit = share_limit(WHOLE, "1/12")
+    part = WHOLE.share("1/12").mu_squared
+    assert (type(limit), limit.delta) == (ApproxDP, WHOLE.delta)
+    assert is_within_budget(limit, [gaussian_charge(part)])
+    assert not is_within_budget(limit, [gaussian_charge(part * Fraction(1001, 1000))])
+    assert share_limit(ZCDP(1), "1/4") == ZCDP("1/4")
+    with pytest.raises(InputError, match="a larger one, as all of this one is within delta"):
+        share_limit(WHOLE, "1e-30")
+    for wrong in (0, 2, "-1/2"):
+        with pytest.raises(
+            InputError, match="the share of the budget must be above 0 and at most 1"
+        ):
+            WHOLE.share(wrong)
