@@ -120,7 +120,7 @@ def test_spec_release_equals_the_command(folder):
         PureDP(4), share="weekly"
     )
     settings = {
-        "plan": 'guard = "1/100"',
+        "plan": 'guard = "1/10"',
         "output": "round = 5\nbelow = 10\nlevel = 0.9",
         "ledger": '[ledger]\nshare = "weekly"',
     }
