@@ -11,4 +11,9 @@ from leastnoise._trusted.kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._trusted.kernel._periods import measured_tables, rows_due
 from leastnoise._trusted.kernel._plane import LeastCost
 from leastnoise._trusted.kernel._seeded import SeededEntropy, simulate
-from leastnoise._trusted.kernel._series import ReleaseContract, Series, UnpaidSeries
+from leastnoise._trusted.kernel._series import (
+    ReleaseContract,
+    Series,
+    UnpaidSeries,
+    row_allowance,
+)
