@@ -214,7 +214,7 @@ def release(
 
 def guard_warnings(spec: Spec, plan: Plan) -> list[str]:
     """Return a warning if the guard is too weak for the public number of rows."""
-    warning = guard_warning(plan.privacy, spec.options)
+    warning = guard_warning(plan, spec.options)
     return [] if warning is None else [warning]
 
 

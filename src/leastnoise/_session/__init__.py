@@ -3,7 +3,12 @@
 No other room calls sources, planning, kernel, estimation and release together.
 """
 
-from leastnoise._session._guard import GuardForecast, forecast_guard, guard_warning
+from leastnoise._session._guard import (
+    GuardForecast,
+    forecast_guard,
+    guard_warning,
+    partial_columns,
+)
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_before_planning,

@@ -52,7 +52,15 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
-from leastnoise._trusted.reading._units import MOST_CUT, Units, key_reader, numbering, usage_table
+from leastnoise._trusted.reading._units import (
+    MOST_CUT,
+    RowUsage,
+    Units,
+    key_reader,
+    lacking_rows,
+    numbering,
+    usage_table,
+)
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
 from leastnoise._trusted.table import RowAllowance, Table
 
@@ -246,6 +254,11 @@ def _read_rows(
     coded = dict(zip(request.rules, columns, strict=False))
     worth = _worth(units, kept_here, coded, counts, request)
     filled_rows = _is_filled(coded, request.filled)
+    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
+    usage = None
+    if request.usage:
+        hidden_cells = _in_hidden_cells(coded, request.hidden, used[kept_here])
+        usage = _row_usage(used, keep, units, malformed_lines, hidden_cells)
     stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
     whole_columns = (_whole_column(parts, stay) for parts in columns)
     cells = {name: next(whole_columns) for name in request.rules}
@@ -253,8 +266,6 @@ def _read_rows(
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
-    usage = _usage_counts(used, keep, units, malformed_lines) if request.usage else None
     return Table(
         domain,
         cells,
@@ -264,7 +275,7 @@ def _read_rows(
         max_per_cell=request.max_per_cell,
         rows=int(np.count_nonzero(stay)),
         counting=counting[stay].astype(np.int64) if counts else None,
-        usage=usage and usage_table(usage, request.unit_column, request.max_rows),
+        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
         use=None if units is None else units.use(_counted_rows(keep, kept_here, worth)),
     )
 
@@ -335,6 +346,19 @@ def _is_filled(
     return filled
 
 
+def _in_hidden_cells(
+    coded: Mapping[str, Sequence[Array]], hidden: Mapping[str, int], used: BoolArray
+) -> list[BoolArray]:
+    """Return for each hidden cell whether each used row is in it.
+
+    Args:
+        coded: the chunks of the cells of the rows inside the domain, by attribute.
+        hidden: the number of the hidden cell of each attribute that has one.
+        used: which of these rows are used.
+    """
+    return [np.concatenate(coded[name])[used] == cell for name, cell in hidden.items()]
+
+
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
     """Tell which rows are inside the domain and in a published table."""
     in_tables = inside.copy()
@@ -351,7 +375,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
-    tables, used = counted
+    tables, usage = counted
     return Table.counted(
         domain,
         list(request.rules),
@@ -360,7 +384,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        usage=used and usage_table(used, request.unit_column, request.max_rows),
+        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
     )
 
 
@@ -373,9 +397,13 @@ def _unreadable(factors: Sequence[Sequence[Measure]], *, usage: bool) -> Encoder
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if usage]
 
 
-def _usage_counts(
-    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
-) -> tuple[int, int, int]:
+def _row_usage(
+    used: BoolArray,
+    counting: BoolArray,
+    units: Units | None,
+    malformed_lines: int,
+    hidden_cells: Sequence[BoolArray],
+) -> RowUsage:
     """Return how many rows are used, not used and cut (E8).
 
     Args:
@@ -383,12 +411,22 @@ def _usage_counts(
         counting: which rows count for their unit.
         units: None where every row is a unit; then a line that is no record is a row not used.
         malformed_lines: how many lines are no record.
+        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+            hidden cell.
     """
-    many = int(np.count_nonzero(used))
-    unused = int(np.count_nonzero(counting)) - many
+    used_rows = int(np.count_nonzero(used))
+    unused_rows = int(np.count_nonzero(counting)) - used_rows
     if units is None:
-        return many, unused + malformed_lines, 0
-    return many, unused, units.cut(counting, MOST_CUT)
+        unused_rows += malformed_lines
+        cut_rows = 0
+    else:
+        cut_rows = units.cut(counting, MOST_CUT)
+    return RowUsage(
+        used=used_rows,
+        unused=unused_rows,
+        cut=cut_rows,
+        lacking=lacking_rows(hidden_cells, urandom),
+    )
 
 
 def _check_bounds(

@@ -4,6 +4,7 @@ The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -405,40 +406,99 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
 
 
 ROWS = "rows"
+ATTRIBUTE = "attribute"
 CUT = "cut"
+LACKING = "lacking"
 MOST_CUT = 3
 """Rows cut for which a row that counts may stand."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowUsage:
+    """How many rows of a source are used; private.
+
+    Attributes:
+        used: rows that count for their unit, and that the domain keeps.
+        unused: the other rows that count for their unit.
+        cut: for each unit its rows that do not count, ``MOST_CUT`` at most for each one that does,
+            added up.
+        lacking: for each attribute that only some tables use, of the used rows that were drawn for
+            it those without a value less those with one.
+    """
+
+    used: int
+    unused: int
+    cut: int
+    lacking: tuple[int, ...] = ()
+
+
 @cache
-def usage_domain() -> Domain:
+def usage_domain(attributes: int = 0) -> Domain:
     """Return the domain of the table of rows used, not used and cut.
 
-    >>> usage_domain().names
-    ('rows',)
+    Args:
+        attributes: the number of attributes that only some tables use.
+
+    >>> usage_domain().names, usage_domain(2).names
+    (('rows',), ('rows', 'attribute'))
     """
-    return Domain({ROWS: ["used", "unused"]}, measures={CUT: Measure(CUT, 0, MOST_CUT)})
+    kinds = {ROWS: ["used", "unused"]}
+    measures = {CUT: Measure(CUT, 0, MOST_CUT)}
+    if attributes:
+        kinds[ATTRIBUTE] = [str(number) for number in range(attributes)]
+        measures[LACKING] = Measure(LACKING, -1, 1)
+    return Domain(kinds, measures=measures)
 
 
-def usage_table(numbers: tuple[int, int, int], unit_column: str | None, max_rows: int) -> Table:
+def usage_table(usage: RowUsage, unit_column: str | None, max_rows: int) -> Table:
     """Return the table of rows used, not used and cut.
 
     Args:
-        numbers: of the rows that count for their unit those that the domain keeps, and the others;
-            and for each unit its rows that do not count, ``MOST_CUT`` at most for each one that
-            does, added up.
+        usage: the numbers of rows.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count.
 
-    Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a
-        unit changes them by ``max_rows`` at most, and stands for at most ``MOST_CUT`` rows that
-        were cut. All its rows may be in one of them, whatever ``max_per_cell`` of the table beside
-        it says: that is about other cells.
+    Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
+        -1 to at most one attribute, so that a unit changes either by ``max_rows`` at most, and
+        stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
+        cells, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
 
-    >>> usage_table((3, 1, 0), None, 1)
+    >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
-    counts = {(None, (ROWS,)): np.array(numbers[:2]), (CUT, ()): np.array(numbers[2:])}
+    domain = usage_domain(len(usage.lacking))
+    counts = {
+        (None, (ROWS,)): np.array([usage.used, usage.unused]),
+        (CUT, ()): np.array([usage.cut]),
+    }
+    if usage.lacking:
+        counts[LACKING, (ATTRIBUTE,)] = np.array(usage.lacking)
     return Table.counted(
-        usage_domain(), [ROWS], [CUT], counts, unit_column=unit_column, max_rows=max_rows
+        domain, domain.names, [*domain.measures], counts, unit_column=unit_column, max_rows=max_rows
     )
+
+
+def lacking_rows(
+    hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
+) -> tuple[int, ...]:
+    """Draw one attribute for every row, and count the rows without a value of theirs (E8).
+
+    Args:
+        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+            hidden cell.
+        entropy_bytes: gives that many random bytes.
+
+    Returns:
+        For each attribute, of the rows drawn for it those in the hidden cell less the others.
+
+    >>> lacking_rows([np.array([True, True, False])], bytes)
+    (1,)
+    """
+    if not hidden_cells:
+        return ()
+    drawn = _random_keys(len(hidden_cells[0]), entropy_bytes) % np.uint64(len(hidden_cells))
+    counts = []
+    for attribute, is_hidden in enumerate(hidden_cells):
+        of_attribute = is_hidden[drawn == attribute]
+        counts.append(2 * int(np.count_nonzero(of_attribute)) - len(of_attribute))
+    return tuple(counts)

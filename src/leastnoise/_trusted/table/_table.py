@@ -239,7 +239,8 @@ class Table(Immutable):
         values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
         if counts is not None:
             values_of[None] = counts
-        keep(self, Columns(codes=columns, values=values_of, rows=lengths.pop(), use=use))
+        content = Columns(codes=columns, values=values_of, rows=lengths.pop(), use=use)  # T7
+        keep(self, content)
 
     @classmethod
     def counted(
