@@ -407,7 +407,7 @@ def rows_to_see_columns(measured: Measurements) -> int:
     It sees that with a chance of about 1 - ``MISSED``.
 
     >>> rows_to_see_columns(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
-    4195
+    4055
     """
     columns = measured.domain.cells(ATTRIBUTE)
     scale = next(float(block.scale) for block in measured.blocks if block.measure == LACKING)
