@@ -556,6 +556,9 @@ def test_series_bounds_rows_of_a_unit_in_all_periods(
     published = office.counts("2024-05")
     assert [published[f"{month:02}F"] for month in (1, 2, 3)] == counts
     assert [published[f"{month:02}M"] for month in (1, 2, 3)] == [1, 1, 1]
+    assert "it counts no more in later periods" in report(office.folder / office.out / "2024-05")
+    (warning,) = [text for text in spec_warnings(office.asked) if "max_rows" in text]
+    assert "A unit that has used its 4 rows counts no more" in warning
     office.publish("2024-07-02")
     assert office.private == []
 

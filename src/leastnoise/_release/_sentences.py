@@ -367,6 +367,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
+    if has_series_limit(release.plan):
+        parts.append(catalogue.say("cut_series", column=repr(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
         names = catalogue.join_names([*cell_limit.attributes])
@@ -375,6 +377,20 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         if release.measurements.noise.norm == 2:
             parts.append(catalogue.say("cut_cell_saves"))
     return " ".join(parts)
+
+
+def has_series_limit(plan: Plan) -> bool:
+    """Tell whether a series bounds a unit's rows in all periods by more than in each.
+
+    Then its rows in later periods count only if it has not used them up.
+    """
+    series = plan.details.series
+    privacy = plan.privacy
+    if series is None or privacy.unit_column is None:
+        return False
+    bound = privacy.max_per_cell
+    periods = series.periods or plan.domain.cells(series.along)
+    return bound is None or bound.rows * periods > privacy.max_rows
 
 
 def describe_guard_counts(
