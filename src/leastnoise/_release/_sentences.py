@@ -24,7 +24,7 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -384,12 +384,11 @@ def has_series_limit(plan: Plan) -> bool:
 
     Then its rows in later periods count only if it has not used them up.
     """
-    series = plan.details.series
     privacy = plan.privacy
-    if series is None or privacy.unit_column is None:
+    if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:
         return False
     bound = privacy.max_per_cell
-    periods = series.periods or plan.domain.cells(series.along)
+    periods = plan.series.periods or plan.domain.cells(plan.series.along)
     return bound is None or bound.rows * periods > privacy.max_rows
 
 
