@@ -594,7 +594,7 @@ def test_types_are_checked_outside_tests() -> None:
 
 
 def test_whole_specs_in_the_documentation_are_accepted() -> None:
-    from leastnoise._spec._spec import parse_spec
+    from leastnoise._spec import parse_spec
 
     blocks = re.findall(
         r"^```toml\n(.*?)^```",

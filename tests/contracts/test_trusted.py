@@ -95,8 +95,7 @@ def test_trusted_dispatch_to_other_files_is_listed():
 
 
 def test_transposes_used_for_costs_are_trusted():
-    from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree
-    from leastnoise._trusted.linop._functions import apply_transpose
+    from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree, apply_transpose
 
     homes = {
         kind: apply_transpose.dispatch(kind).__module__

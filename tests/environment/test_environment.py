@@ -8,7 +8,7 @@ import pytest
 import leastnoise as ln
 from leastnoise import _environment as environment
 from leastnoise._environment import CACHE, CACHE_FOLDER, CHARTS, DEBUG, PROGRESS
-from leastnoise._planning import _plan_cache
+from leastnoise._planning import plan_folder
 
 SWITCHES = (CACHE, CHARTS, DEBUG, PROGRESS)
 WORKLOAD = ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="identity")
@@ -59,11 +59,11 @@ def test_switch_refuses_other_values(monkeypatch, switch: str, value: str) -> No
 def test_cache_folder_must_be_absolute(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv(CACHE, "on")
     monkeypatch.setenv(CACHE_FOLDER, str(tmp_path))
-    assert _plan_cache.plan_folder() == tmp_path
+    assert plan_folder() == tmp_path
     for value in ("on", "plans", "./plans", "../plans", "~/plans"):
         monkeypatch.setenv(CACHE_FOLDER, value)
         with pytest.raises(ln.InputError, match=f"{CACHE_FOLDER} must be an absolute folder"):
-            _plan_cache.plan_folder()
+            plan_folder()
 
 
 @pytest.mark.parametrize(

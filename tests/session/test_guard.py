@@ -9,14 +9,15 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import count
 from leastnoise._plan import with_guard, without_guard
-from leastnoise._release._sentences import describe_guessing_chance, describe_promise
-from leastnoise._session import enter_release
-from leastnoise._session._guard import (
+from leastnoise._release import describe_guessing_chance, describe_promise
+from leastnoise._session import (
     MISSED,
     WRONG,
     WRONG_COLUMN,
     difference_tail,
+    enter_release,
     forecast_guard,
     guard_measurements,
     lacking_bound,
@@ -26,7 +27,6 @@ from leastnoise._session._guard import (
     single_draw_bound,
 )
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
 from leastnoise._trusted.reading._units import lacking_rows
 from session.releasing import manifest, report

@@ -1,6 +1,6 @@
 """Charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG without a network, in a process of its own. It sees only published
+A JavaScript engine draws the SVG without a network, in a separate process. It sees only published
 numbers: it never runs in the process that holds private rows. If it fails or hangs, the report has
 no pictures, and the release is complete.
 """
@@ -41,7 +41,11 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
     """
     import altair as alt
 
-    kind: Any = alt.FacetChart if "facet" in spec else alt.LayerChart
+    kind: Any
+    if "facet" in spec:
+        kind = alt.FacetChart
+    else:
+        kind = alt.LayerChart
 
     class WithPicture(kind):  # type: ignore[misc] # one of two classes of Altair's
         def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:

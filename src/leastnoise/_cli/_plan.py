@@ -3,6 +3,7 @@
 ``plan``, ``compare``, ``audit`` and ``studio``.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -40,8 +41,10 @@ from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
 from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
 from leastnoise._planning import (
+    ComparisonStatus,
     Price,
     TargetStatus,
+    comparison_statuses,
     error_over_complete,
     expected_seconds,
     mean_target_statuses,
@@ -197,6 +200,7 @@ def plan(
         error_over_complete(plan, spec.search()),
         _search_facts(spec),
         *_comparison_plans(plan, spec, **comparisons),
+        comparison_statuses(plan, spec.targets, spec.options.level),
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
@@ -218,6 +222,7 @@ class _Preview(NamedTuple):
     plans_by_max_rows: dict[str, Plan]
     plans_by_budget: dict[str, Plan]
     prices: tuple[Price, ...]
+    targets: tuple[ComparisonStatus, ...] = ()
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
@@ -247,6 +252,7 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
         "max_rows": [_errors_json(plan) for plan in preview.plans_by_max_rows.values()],
         "prices": [asdict(price) for price in preview.prices],
+        "targets": [_comparison_json(status) for status in preview.targets],
     }
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
@@ -254,9 +260,33 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     return {**_plan_json(preview.plan, preview.seconds, preview.level), **present}
 
 
+def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
+    """Return the target of a difference or a ratio; its error is null where it has no bound."""
+    error = status.error if math.isfinite(status.error) else None
+    return {
+        "name": status.name,
+        "target": {status.kind: status.most},
+        status.kind: error,
+        "kept": status.kept,
+    }
+
+
+def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
+    """Print the promised errors of differences and ratios."""
+    if not statuses:
+        return
+    rows = []
+    for status in statuses:
+        error = "no bound" if math.isinf(status.error) else format_number(status.error)
+        remark = "" if status.kept else ", missed"
+        rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
+    print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
+
+
 def _print_preview(preview: _Preview) -> None:
     """Print a plan and its comparisons."""
     print_plan(preview.plan, preview.seconds, preview.level, preview.guard)
+    _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
     _print_periods(preview.plan)
     _print_errors("rmse under other budgets", preview.plans_by_budget)

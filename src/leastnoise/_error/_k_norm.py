@@ -43,7 +43,7 @@ class KNormVariances:
     cells: Mapping[int, float]  # of a cell, by the number of cells of its table
 
     def contrast(self, size: int) -> float:
-        """Return s, the variance of a contrast of norm 1 in a table of ``size`` cells."""
+        """Return s, the variance of a norm-1 contrast in a table of ``size`` cells."""
         return (self.cells[size] - self.total / size**2) / (1 - 1 / size)
 
 
@@ -71,7 +71,10 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
 
 
 def _at(numbers: Sequence[int], scale: Fraction) -> float:
-    """Return the logarithm of a polynomial at exp(-1 / scale), its coefficients at least 0."""
+    """Return the logarithm of a polynomial at exp(-1 / scale).
+
+    Its coefficients are at least 0.
+    """
     logarithms = [
         math.log(number) - place / scale for place, number in enumerate(numbers) if number
     ]
@@ -81,7 +84,10 @@ def _at(numbers: Sequence[int], scale: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
-    """Return the numerators g of t^2, and of a cell's z^2 by the size of its table."""
+    """Return the numerators g of t^2, and of z^2 by table size.
+
+    z is the noise of a cell.
+    """
     degree = dimensions(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
@@ -92,7 +98,10 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
     for negative in range(half // 2 + 1):
         for positive in range(negative, half - negative + 1):
             place = positive + negative
-            often = 1 if positive == negative else 2
+            if positive == negative:
+                often = 1
+            else:
+                often = 2
             of_size = {size: counts[size][positive, negative] for size in number}
             points = often * math.prod(of_size[size] ** times for size, times in number.items())
             total[place] += points * (positive - negative) ** 2
@@ -105,7 +114,10 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
 
 
 def _numerators(shells: Sequence[int], degree: int) -> tuple[int, ...]:
-    """Return the numerators of sums over balls, from those by P + Q up to half the degree."""
+    """Return the numerators of sums over balls from sums over shells.
+
+    The shells are P + Q, up to half the degree.
+    """
     balls = np.array(shells, object)
     balls[1:] += np.array(shells[:-1], object)
     first = divide_out(balls, degree + 1)
@@ -114,7 +126,10 @@ def _numerators(shells: Sequence[int], degree: int) -> tuple[int, ...]:
 
 
 def _square_grid(cells: int, most: int) -> WholeNumbers:
-    """Return the sums of the square of the first cell, for all P and Q as `count_grid` does."""
+    """Return the sums of the squared first cell for all P and Q.
+
+    The grid of P and Q is the grid of `count_grid`.
+    """
     half = most // 2 + 1
     if cells == 1:  # the only cell is the total
         places = np.array(range(most + 1), object)
@@ -155,7 +170,10 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
 
 
 def _law(sizes: Sequence[int], scale: float, most: int) -> FloatArray:
-    """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
+    """Return the probabilities of P and Q.
+
+    Given P and Q, all tables are uniform and independent.
+    """
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
     grids = _log_grids(tuple(sorted(set(sizes))), most)
@@ -206,7 +224,9 @@ _LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
-    """Return how many standard errors and half a step cover a cell's noise at a level.
+    """Return the standard errors that cover a cell's noise at a level.
+
+    The interval also has half a step of the noise at each end.
 
     From the law of a cell; the largest over the tables. None if it takes too long to compute.
 
@@ -231,14 +251,17 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     law = _law(sizes, float(used), most)
     grids = _log_grids(tuple(sorted(set(sizes))), most)
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
-    step = -0.5 if is_exact else 0.5
+    if is_exact:
+        step = -0.5
+    else:
+        step = 0.5
     return max(
         max(0.0, _cell_quantile(law, grids[size], level) + step) / std for size, std in stds.items()
     )
 
 
 def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level: float) -> int:
-    """Return the least c such that a cell is within -c and c with the level's probability."""
+    """Return the least c with P(-c <= cell <= c) of at least the level."""
     tables, fewer = grids
     top = fewer.max()
     beyond = np.cumsum(np.exp(fewer - top), axis=0)  # of P - c and less: the cell is at least c
@@ -260,7 +283,7 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
 
 
 def measured_multiplier(plan: Measurements, level: float) -> float:
-    """Return the half width of an interval in standard errors, for what a plan measures.
+    """Return the half width of a plan's interval in standard errors.
 
     Where all noise is K-norm noise it is the larger of the quantiles of the normal and of a cell:
     totals and differences of cells have shorter tails. To cover small noise, add half a step.

@@ -4,10 +4,19 @@ No other room calls sources, planning, kernel, estimation and release together.
 """
 
 from leastnoise._session._guard import (
+    MISSED,
+    WRONG,
+    WRONG_COLUMN,
     GuardForecast,
+    difference_tail,
     forecast_guard,
+    guard_measurements,
     guard_warning,
+    lacking_bound,
+    noise_difference_bound,
     partial_columns,
+    rows_to_see_columns,
+    single_draw_bound,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -15,9 +24,11 @@ from leastnoise._session._payments import (
     check_writable,
     count_csv_blocks,
     estimate_reading_seconds,
+    estimate_release_memory,
     estimate_resuming_seconds,
     is_published,
     is_resumable,
+    list_csv_sizes,
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,
@@ -25,12 +36,14 @@ from leastnoise._session._payments import (
 from leastnoise._session._periods import (
     PeriodState,
     PublishedPeriods,
+    build_outcome_through,
     is_unfinished,
     period_state,
     publish_due_periods,
 )
 from leastnoise._session._release_job import (
     FinishedRelease,
+    ReleaseRequest,
     enter_release,
     export,
     outcome_from_json,

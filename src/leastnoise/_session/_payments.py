@@ -1,7 +1,7 @@
 """Check data, budget, memory and time before a payment; read its state.
 
 The state of a payment is read from the ledger and never assumed. Every payment of this process is
-made under a run of its own. The run is noted before anything is paid, so that the ledger can be
+made under a separate run. The run is noted before anything is paid, so that the ledger can be
 asked for the outcome.
 """
 

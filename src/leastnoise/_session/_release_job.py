@@ -373,11 +373,14 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     """Read a published release, and compute its answers from its measurements.
 
     Args:
-        directory: the release.
+        directory: the folder of the release.
+
+    Returns:
+        The release, with its answers, standard errors and intervals.
 
     Raises:
-        InputError: no release is there, one of another format, or its measurements are not those of
-            its manifest.
+        InputError: the folder has no release, its format is unknown, or its measurements do not
+            match its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
@@ -454,17 +457,20 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     """Return a published release as a text in another form.
 
     Args:
-        directory: the release.
+        directory: the folder of the release.
         form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked),
             ``registry`` (YAML for the registry of deployments of differential privacy), ``mbi``
             (JSON with the measurements as mbi takes them) or ``notebook`` (for Jupyter; Quarto
             renders it too).
 
-    Raises:
-        InputError: another form, no release, or one without what the form needs.
+    Returns:
+        The text of the export.
 
-    Guarantees: post-processing of what was published; it reads no data and costs nothing. The
-        privacy loss that it states is that of all that was published, a guard's share included.
+    Raises:
+        InputError: the form is unknown, there is no release, or it lacks what the form needs.
+
+    Guarantees: it is post-processing of the published files, reads no data and costs nothing. It
+        states the privacy loss of everything that was published, including the guard.
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise: groups of tables whose noise is drawn together.
+"""One-way tables with K-norm noise, drawn jointly for groups of tables.
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:
@@ -42,13 +42,19 @@ def k_norm(task: PlanningProblem) -> Strategy:
         weight = _group_error(names, sizes, errors) ** (1 / 3)
         for name in names:
             factor = Factor((name,), Identity(sizes[name]))
-            group = None if len(names) == 1 else number
+            if len(names) == 1:
+                group = None
+            else:
+                group = number
             blocks.append((Block((factor,), Fraction(1), k_norm_group=group), weight))
     return Strategy("k_norm", tuple(blocks))
 
 
 def _cell_errors(workload: Workload) -> dict[str, float]:
-    """Return by attribute the importance of the published cells, or raise NotApplicable."""
+    """Return the weight of the published cells of each attribute.
+
+    Raises NotApplicable for a workload that K-norm noise does not support.
+    """
     if workload.statistics:
         raise NotApplicable("it is made for counts alone, and the workload asks for statistics")
     errors: dict[str, float] = {}
@@ -77,7 +83,10 @@ def _group_error(
 
 
 def _best_groups(sizes: Mapping[str, int], errors: Mapping[str, float]) -> list[Names]:
-    """Return the runs of tables, sorted by size, with the least sum of cube roots of errors."""
+    """Return the runs of tables with the least sum of cube roots of errors.
+
+    Tables are sorted by size.
+    """
     ordered = sorted(sizes, key=lambda name: sizes[name])
     ends = _possible_ends([sizes[name] for name in ordered])
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
@@ -103,7 +112,10 @@ def _can_share_noise(sizes: Sequence[int]) -> bool:
 
 
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return the places after which a group may end: between different sizes, and at the end."""
+    """Return the positions after which a group may end.
+
+    They are between different sizes, and at the end.
+    """
     between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
     between.sort(key=lambda place: sizes[place - 1] / sizes[place])
     return [*sorted(between[:_MOST_CUTS]), len(sizes)]
@@ -127,6 +139,7 @@ K_NORM = Planner(
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
     limits=f"one-way tables; groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
+    paper="Hardt and Talwar, arXiv 0907.3754",
     # Audits and statistics of a finished release do not know the law of its noise yet.
     automatic=False,
     seconds=_seconds,

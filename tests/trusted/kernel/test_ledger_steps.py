@@ -12,8 +12,7 @@ from fractions import Fraction
 import pytest
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.kernel import _ledger, _ledger_run
-from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel import Ledger, _ledger, _ledger_run
 from trusted.kernel.ledgers import edit, take
 
 

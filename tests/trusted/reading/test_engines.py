@@ -17,15 +17,13 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
+from behind_the_wall import CountRequest, amount_encoder, count, to_column
+from behind_the_wall import text as text_of
 from leastnoise._cli import main
 from leastnoise._domain import UnitCount, ValueCount, Weighted, rule_of
 from leastnoise._spec import parse_spec
-from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
-from leastnoise._trusted.reading._column import CountRequest, to_column
-from leastnoise._trusted.reading._encode import amount_encoder
 from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepared
-from leastnoise._trusted.reading._values import text as text_of
 from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal

@@ -13,6 +13,7 @@ from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
     binomial_column,
     count_grid,
+    count_tables,
     dimensions,
     divide_out,
     draw_point,

@@ -116,7 +116,7 @@ class Units:
         With an allowance (E14) the rows of closed periods are left out, and a unit keeps its rows
         period after period, up to what it has not yet used.
 
-        Rows without a unit are dropped. Kept as a unit of their own, any number of people would
+        Rows without a unit are dropped. Kept as a separate unit, any number of people would
         share its k rows; kept each as its own unit, one person could have more than k. Dropping
         them lets a change of one affect no other row.
 
