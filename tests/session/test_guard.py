@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from behind_the_wall import count
+from behind_the_wall import count, lacking_rows
 from leastnoise._plan import with_guard, without_guard
 from leastnoise._release import describe_guessing_chance, describe_promise
 from leastnoise._session import (
@@ -28,7 +28,6 @@ from leastnoise._session import (
 )
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
-from leastnoise._trusted.reading._units import lacking_rows
 from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import SAMPLERS, _periods
 from leastnoise._domain import UnitCount
 from leastnoise._trusted.accounting import Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError, InternalError, LedgerError
@@ -21,10 +22,8 @@ from leastnoise._trusted.kernel import (
     SeededEntropy,
     Series,
     UnpaidSeries,
-    _periods,
     row_allowance,
 )
-from leastnoise._trusted.kernel._measure import SAMPLERS
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._trusted.reading import read
