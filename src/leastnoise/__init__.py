@@ -43,15 +43,16 @@ if TYPE_CHECKING:
     from leastnoise._planning import Least, ab_power, compare, plan, target_errors
     from leastnoise._release import Options, Release
     from leastnoise._session import (
+        SpecFile,
         audit,
         export,
         find_categories,
         read_release,
+        read_spec,
         release,
         release_series,
         resume,
     )
-    from leastnoise._spec import read_spec
     from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._trusted.check import (
         BudgetError,
@@ -99,8 +100,9 @@ _HOMES = {
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
     "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
-    "_session": ("audit", "export", "find_categories", "read_release", "release", "release_series", "resume"),
-    "_spec": ("read_spec",),
+    "_session": (
+        "SpecFile", "audit", "export", "find_categories", "read_release", "read_spec", "release", "release_series", "resume",
+    ),
     "_workload": (
         "Workload", "all_ranges", "cdf_queries", "change", "identity", "level", "marginals", "matrix", "mean_queries", "predicates",
         "prefix", "quantile_queries", "queries", "ranges", "sql", "total",
@@ -109,13 +111,16 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable", "Dates", "Decimals", "Domain",
-    "Edges", "GuardError", "InputError", "Integers", "InternalError", "Joined", "Least", "LeastNoiseError", "Ledger",
-    "LedgerError", "Measure", "Options", "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release",
-    "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries", "change", "changes", "check",
-    "compare", "compare_groups", "compare_releases", "export", "find_categories", "identity", "level", "marginals", "matrix",
-    "mean_queries", "means", "plan", "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries",
-    "ranges", "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql", "target_errors", "total",
+    "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable",
+    "Dates", "Decimals", "Domain", "Edges", "GuardError", "InputError", "Integers", "InternalError",
+    "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
+    "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",
+    "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
+    "change", "changes", "check", "compare", "compare_groups", "compare_releases", "export",
+    "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
+    "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries", "ranges",
+    "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql",
+    "target_errors", "total",
 ]  # fmt: skip
 
 

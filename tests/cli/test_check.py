@@ -141,7 +141,7 @@ WARNED = {
     ),
     "margins of rounded answers": (
         "[plan]",
-        "margin = 30000\n[output]\nround = 5\n[plan]",
+        "margin = 300000\n[output]\nround = 5\n[plan]",
         "widens published intervals by 2.5 to each side",
     ),
     "nobody asks": ("", "", "No query uses [domain.unused]"),

@@ -1,5 +1,7 @@
 """Switches and folders that environment variables set."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -88,3 +90,26 @@ def test_switches_make_no_folder(monkeypatch, tmp_path: Path) -> None:
         monkeypatch.setenv(CACHE, value)
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     assert [path.name for path in tmp_path.iterdir()] == ["user"]
+
+
+WITHOUT_POSIX = """
+import pkgutil, sys
+from importlib import import_module
+
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None  # as on Windows
+import leastnoise
+
+for module in pkgutil.walk_packages(leastnoise.__path__, "leastnoise."):
+    import_module(module.name)
+domain = leastnoise.Domain(sex=["F", "M"])
+with import_module("leastnoise._error").memory_limit():
+    leastnoise.plan(leastnoise.marginals(domain, ways=1), leastnoise.PureDP(1))
+"""
+
+
+def test_modules_of_posix_are_not_needed_to_import_and_plan():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

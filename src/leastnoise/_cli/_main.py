@@ -31,6 +31,7 @@ from leastnoise._trusted.check import (
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published
 AFTERWARDS = 4  # paid and published, or entered, and something failed then
+MISSED_TARGET = 5  # planned or published, and an error is above its target
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended

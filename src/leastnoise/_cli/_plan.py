@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 
 from leastnoise._audit import Audit
-from leastnoise._cli._main import FAULT
+from leastnoise._cli._main import FAULT, MISSED_TARGET
 from leastnoise._cli._output import (
     FILE,
     cache_option,
@@ -35,7 +35,6 @@ from leastnoise._cli._output import (
     spec_option,
     write_new_file,
 )
-from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
@@ -48,6 +47,7 @@ from leastnoise._planning import (
     error_over_complete,
     expected_seconds,
     mean_target_statuses,
+    missed_targets,
     period_errors,
     plan_for_workload,
     table_prices,
@@ -71,9 +71,12 @@ from leastnoise._session import (
     forecast_guard,
     partial_columns,
     plan_spec,
+    read_spec,
+    warnings_of_plan,
+    warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
+from leastnoise._spec import Spec, search_plans
 from leastnoise._trusted.accounting import (
     ZCDP,
     Charge,
@@ -177,20 +180,19 @@ def plan(
     Reads only the spec file; the data need not exist. `queries.sql --spec people.toml` plans SQL
     statements on the domain of that spec.
     """
-    spec = read_command_spec(path)
+    spec: Spec = read_command_spec(path)
     check_writable(spec)
     if epsilon is not None:
         spec = _with_epsilon(spec, epsilon)
     if out is not None:
         check_new_file(out, _EXISTS)
-    warn_of_bias(spec)
-    early_warnings = spec_warnings(spec)
+    early_warnings = warnings_of_spec(spec)
     print_warnings(early_warnings)
     plan, seconds = plan_with_progress(spec)
     check_options(plan, spec.options)
     if out is not None:
         write_new_file(out, plan.to_json() + "\n", _EXISTS)
-    late_warnings = [*plan_warnings(spec, plan), *guard_warnings(spec, plan)]
+    late_warnings = warnings_of_plan(spec, plan)
     print_warnings(late_warnings)
     preview = _Preview(
         plan,
@@ -204,10 +206,12 @@ def plan(
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
-        return
-    _print_preview(preview)
-    if out is not None:
-        click.echo(f"The plan is in {display_path(out)}.")
+    else:
+        _print_preview(preview)
+        if out is not None:
+            click.echo(f"The plan is in {display_path(out)}.")
+    if missed_targets(plan, spec.options.level):
+        click.get_current_context().exit(MISSED_TARGET)
 
 
 class _Preview(NamedTuple):

@@ -732,6 +732,25 @@ def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None,
     )
 
 
+def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
+    """Return the names of tables and means whose error is above their target.
+
+    Args:
+        plan: the plan; of one whose error depends on the data, no target is compared.
+        level: of the intervals whose half-width a margin bounds.
+    """
+    if plan.promise is None:
+        return ()
+    table_names = [product.name for product in plan.workload.products]
+    mean_names = [statistic.name for statistic in plan.workload.statistics]
+    statuses = (*target_statuses(plan, level), *mean_target_statuses(plan, level))
+    return tuple(
+        name
+        for name, status in zip(table_names + mean_names, statuses, strict=True)
+        if status is not None and not status.kept
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """What some tables cost, as shares of the budget of a plan."""

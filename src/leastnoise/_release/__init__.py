@@ -15,8 +15,10 @@ from leastnoise._release._directory import (
     open_draft,
     read_categories,
     read_categories_manifest,
+    remove_dead_drafts,
     restore_inert,
     sha256,
+    sync_to_disk,
     write_categories,
 )
 from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW, Publication
@@ -38,7 +40,7 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._records import make_records
-from leastnoise._release._release import Release, build_release, check_options
+from leastnoise._release._release import Release, build_release, check_options, with_table_ids
 from leastnoise._release._report import collect_content, render_report, write_series_page
 from leastnoise._release._sentences import (
     describe_answers,

@@ -32,6 +32,7 @@ from leastnoise._session._payments import (
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,
+    remove_leftovers,
 )
 from leastnoise._session._periods import (
     PeriodState,
@@ -49,6 +50,7 @@ from leastnoise._session._release_job import (
     outcome_from_json,
     read_release,
 )
+from leastnoise._session._schema_check import ColumnCheck, check_schema
 from leastnoise._session._session import (
     audit,
     estimate_planning_seconds,
@@ -58,6 +60,21 @@ from leastnoise._session._session import (
     release,
     release_series,
     resume,
+)
+from leastnoise._session._spec_run import (
+    RunObserver,
+    SpecFile,
+    SpecRun,
+    choose_ledger,
+    find_missing_categories,
+    read_spec,
+    require_known_categories,
+    require_release,
+    run_spec,
+    settle_earlier_releases,
+    warnings_of_plan,
+    warnings_of_spec,
+    with_data,
 )
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._trusted.kernel import Entry, Ledger, Limit

@@ -294,15 +294,20 @@ class Spec:
             comparisons=self.targets,
         )
 
-    def plan(self, search: Search) -> Plan:
+    def plan_with(self, search: Search) -> Plan:
         """Plan a series if the spec has one, else one release."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
         return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
-    def data(self, source: Path | DatabaseTable) -> Any:
-        """Return the data of a source with the layout and join of the spec."""
+    def data(self, source: Any) -> Any:
+        """Return the data of a source with the layout and join of the spec.
+
+        None for None.
+        """
+        if source is None:
+            return None
         data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
         return Joined(data, **self.join) if self.join else data
 
