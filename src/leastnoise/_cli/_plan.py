@@ -69,6 +69,7 @@ from leastnoise._session import (
     check_writable,
     estimate_planning_seconds,
     forecast_guard,
+    partial_columns,
     plan_spec,
     read_spec,
     warnings_of_plan,
@@ -249,7 +250,7 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
     share = guard_share(spec.options.guard)
     if share is None:
         return None
-    return forecast_guard(plan.privacy, share, spec.options.rows)
+    return forecast_guard(plan.privacy, share, spec.options.rows, partial_columns(plan))
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:

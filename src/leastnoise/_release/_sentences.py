@@ -25,7 +25,7 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -379,6 +379,8 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
+    if has_series_limit(release.plan):
+        parts.append(catalogue.say("cut_series", column=repr(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
         names = catalogue.join_names([*cell_limit.attributes])
@@ -387,6 +389,19 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         if release.measurements.noise.norm == 2:
             parts.append(catalogue.say("cut_cell_saves"))
     return " ".join(parts)
+
+
+def has_series_limit(plan: Plan) -> bool:
+    """Tell whether a series bounds a unit's rows in all periods by more than in each.
+
+    Then its rows in later periods count only if it has not used them up.
+    """
+    privacy = plan.privacy
+    if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:
+        return False
+    bound = privacy.max_per_cell
+    periods = plan.series.periods or plan.domain.cells(plan.series.along)
+    return bound is None or bound.rows * periods > privacy.max_rows
 
 
 def describe_guard_counts(

@@ -69,7 +69,7 @@ from leastnoise._trusted.measurements import Observation
 from leastnoise._trusted.measurements import cost as guard_cost
 
 if TYPE_CHECKING:
-    from leastnoise._trusted.table import Table
+    from leastnoise._trusted.table import RowAllowance, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,12 @@ def read_table(
     progress: RowProgress | None = None,
     *,
     usage: bool = False,
+    allowance: "RowAllowance | None" = None,
 ) -> "Table":
     """Encode the rows, or count the keys, that a plan needs.
 
-    With ``usage`` the rows used and not used are counted too.
+    With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
+    of each unit a series may still use.
     """
     unit = plan.privacy
     _log_columns(plan, source)
@@ -223,6 +225,7 @@ def read_table(
         max_rows=unit.max_rows,
         max_per_cell=unit.max_per_cell,
         unit_reading=unit.unit_reading,
+        allowance=allowance,
         progress=progress,
     )
 

@@ -28,6 +28,7 @@ from leastnoise._session._guard import (
     guard_measurements,
     guard_terms,
     judge_counts,
+    partial_columns,
     pay_for_guard,
 )
 from leastnoise._session._payments import (
@@ -302,10 +303,11 @@ def _simulate_release(
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
-            measured = guard_measurements(plan.privacy, share)
+            columns = partial_columns(cast(Plan, plan))
+            measured = guard_measurements(plan.privacy, share, len(columns))
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
-            guard = judge_counts(measured, series.measure(measured), payment, options.rows)
+            guard = judge_counts(measured, series.measure(measured), payment, options.rows, columns)
         request = ReleaseRequest(
             options, None, guard, reading.join_facts(source), find_library(type(source))
         )
@@ -627,7 +629,7 @@ def audit(
     if share is None:
         measured = None
     else:
-        measured = guard_measurements(plan.privacy, share)
+        measured = guard_measurements(plan.privacy, share, len(partial_columns(cast(Plan, plan))))
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

@@ -304,7 +304,7 @@ def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
 
 def warnings_of_plan(spec: Spec, plan: Plan) -> tuple[str, ...]:
     """Return the warnings about a plan, and about a guard that is too weak."""
-    weak_guard = guard_warning(plan.privacy, spec.options)
+    weak_guard = guard_warning(plan, spec.options)
     return (*plan_warnings(spec, plan), *([] if weak_guard is None else [weak_guard]))
 
 

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -488,7 +488,9 @@ def spec_from_table(
             today=settings.today or "",
             joined_on=settings.join or (),
         )
-    privacy = _read_privacy(protected, options.level, workload, key_reading(reading))
+    privacy = _read_privacy(
+        protected, options.level, workload, key_reading(reading), _read_series_rows(parts)
+    )
     whole_privacy = None
     if "share" in protected:
         whole_privacy = _check_shareable(privacy, searches)
@@ -530,6 +532,14 @@ def spec_from_table(
         public=public_from_spec(workload.domain, parts.get("public", []), files),
         targets=_read_targets(parts, workload, series),
     )
+
+
+def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
+    """Return the bound of [series] on a unit's rows in all periods, None without one."""
+    series = parts.get("series", {})
+    if not isinstance(series, Mapping) or "max_rows" not in series:
+        return None
+    return whole("[series] max_rows", series["max_rows"], 1)
 
 
 def _read_targets(
@@ -579,7 +589,7 @@ def _read_series(
     """
     if "series" not in parts:
         return None, privacy
-    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
+    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late", "max_rows"])
     if "along" not in table:
         raise InputError(
             "[series] must have along = the attribute of dates whose periods are published one "
@@ -627,7 +637,8 @@ def _read_series(
             '"drop" where a column names the units',
             "What a unit adds later would have no bound.",
         )
-    return series, series.privacy(privacy, domain)
+    with within("[series] "):
+        return series, series.privacy(privacy, domain)
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
@@ -692,9 +703,16 @@ def key_reading(reading: Mapping[str, Any]) -> Reading:
 
 
 def _read_privacy(
-    table: Mapping[str, Any], level: float, workload: Workload, reading: Reading
+    table: Mapping[str, Any],
+    level: float,
+    workload: Workload,
+    reading: Reading,
+    series_rows: int | None,
 ) -> Privacy | Least:
-    unit_column, max_rows, max_per_cell = _read_unit(table.get("unit", "row"), workload)
+    """Read [privacy]; ``series_rows`` is the max_rows of [series], None without it."""
+    unit_column, max_rows, max_per_cell = _read_unit(
+        table.get("unit", "row"), workload, series_rows
+    )
     protected = (
         table.get("neighbours", "add_remove"),
         unit_column,
@@ -714,7 +732,13 @@ def _read_privacy(
     return Privacy(_BUDGETS[budget_keys](**{key: table[key] for key in budget_keys}), *protected)
 
 
-def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerCellBound | None]:
+def _read_unit(
+    value: object, workload: Workload, series_rows: int | None
+) -> tuple[str | None, Any, PerCellBound | None]:
+    """Return the column of the unit, its max_rows, and its max_per_cell.
+
+    Without a max_rows of its own the unit has that of [series].
+    """
     if value == "row":
         return None, 1, None
     if not isinstance(value, Mapping):
@@ -726,6 +750,8 @@ def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerC
     table: dict[str, Any] = known_keys(
         "[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"]
     )
+    if series_rows is not None:
+        table = {"max_rows": series_rows, **table}
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
         raise InputError(
@@ -984,6 +1010,7 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
-        "[series]": series_of(plan) == spec.series,
+        # its bound on the rows of a unit is a part of the plan's privacy
+        "[series]": series_of(plan) == (spec.series and replace(spec.series, max_rows=None)),
     }
     return [name for name, agrees in agreements.items() if not agrees]

@@ -19,4 +19,11 @@ from leastnoise._trusted.reading._read import (
     read,
     read_keys,
 )
-from leastnoise._trusted.reading._units import CUT, MOST_CUT, ROWS, usage_domain
+from leastnoise._trusted.reading._units import (
+    ATTRIBUTE,
+    CUT,
+    LACKING,
+    MOST_CUT,
+    ROWS,
+    usage_domain,
+)

@@ -52,9 +52,17 @@ from leastnoise._trusted.reading._locations import (
     Joined,
     no_column,
 )
-from leastnoise._trusted.reading._units import MOST_CUT, Units, key_reader, numbering, usage_table
+from leastnoise._trusted.reading._units import (
+    MOST_CUT,
+    RowUsage,
+    Units,
+    key_reader,
+    lacking_rows,
+    numbering,
+    usage_table,
+)
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
-from leastnoise._trusted.table import Table
+from leastnoise._trusted.table import RowAllowance, Table
 
 # In place of the partner of a row, or of its key, where there is none; and of a partner whose key
 # comes more than once.
@@ -94,6 +102,7 @@ def read(
     max_rows: int = 1,
     max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
+    allowance: RowAllowance | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk.
@@ -112,6 +121,8 @@ def read(
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         unit_reading: how the values of the unit's column are read.
+        allowance: the rows that each unit may still use in a series, of which ``max_rows`` is then
+            the bound in all periods (E14). The rows are then read, by an engine too.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -143,6 +154,8 @@ def read(
     shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
     _check_bounds(unit_column, most, max_per_cell)
+    if allowance is not None and (unit_column is None or allowance.most != most):
+        raise refuse("max_rows", most, f"the bound of the series, {allowance.most}, with units")
     wanted = wanted or ReadRequest()
     sizes = {
         name: domain.cells(name)
@@ -152,46 +165,72 @@ def read(
         name: domain.measure(name)
         for name in (domain.measures if wanted.measures is None else wanted.measures)
     }
-    units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
-    counts = {
-        name: summed.attributes for name, summed in sums.items() if isinstance(summed, UnitCount)
-    }
-    _check_counts(counts, sizes, units)
+    if unit_column is None:
+        units = None
+    else:
+        units = Units(max_per_cell, sizes, unit_reading, allowance)
+    _check_counts(_unit_counts(sums), sizes, units)
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
-    rules = {name: domain.rule(name) for name in sizes}
-    if opened.engine is not None and wanted.tables is not None:
-        request = CountRequest(
-            rules=rules,
-            sums=sums,
-            tables=wanted.tables,
-            usage=wanted.usage,
-            unit_column=unit_column,
-            unit_reading=unit_reading,
-            max_rows=most,
-            max_per_cell=max_per_cell,
-            filled=_filled_tables(domain, wanted),
-            hidden=_hidden_cells(domain, [*sizes]),
-        )
+    request = CountRequest(
+        rules={name: domain.rule(name) for name in sizes},
+        sums=sums,
+        tables=wanted.tables or {},
+        usage=wanted.usage,
+        unit_column=unit_column,
+        unit_reading=unit_reading,
+        max_rows=most,
+        max_per_cell=max_per_cell,
+        filled=_filled_tables(domain, wanted),
+        hidden=_hidden_cells(domain, [*sizes]),
+    )
+    # an engine does not know what units have used (E14)
+    if opened.engine is not None and wanted.tables is not None and allowance is None:
         counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
             return counted
-    factors = [factor_measures(measure) for measure in sums.values() if factor_measures(measure)]
+    return _read_rows(opened, names, domain, request, units, shown)
+
+
+def _read_rows(
+    opened: Source,
+    names: Sequence[str],
+    domain: Domain,
+    request: CountRequest,
+    units: Units | None,
+    shown: RowProgress | None,
+) -> Table:
+    """Read the rows of a source chunk by chunk, and encode them (E4).
+
+    Args:
+        opened: the source.
+        names: its columns of the attributes, of the factors of the measures, and of the unit.
+        domain: the public domain.
+        request: what is wanted of each row.
+        units: numbers the units of the rows; None if every row is a unit.
+        shown: shows how far reading is.
+    """
+    counts = _unit_counts(request.sums)
+    factors = [
+        factor_measures(measure) for measure in request.sums.values() if factor_measures(measure)
+    ]
     encoders = [
-        *map(cell_encoder, rules.values()),
+        *map(cell_encoder, request.rules.values()),
         *map(amount_encoder, chain.from_iterable(factors)),
         *([] if units is None else [units.number]),
     ]
-    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, wanted)]
+    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, usage=request.usage)]
     # small codes of the rows that are kept so far, and which rows of the source they were
     types = [
-        *(np.min_scalar_type(size - 1) for size in sizes.values()),
+        *(np.min_scalar_type(rule.size - 1) for rule in request.rules.values()),
         *(np.dtype(np.int64) for _ in factors),
     ]
     columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
     inside = [np.zeros(0, dtype=np.bool_)]
-    readable, malformed_lines = [np.zeros(0, dtype=np.bool_)], 0
+    readable = [np.zeros(0, dtype=np.bool_)]
+    malformed_lines = 0
     for rows, encoded, malformed in opened.encoded(requests):
-        codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        codes = encoded[: len(request.rules)]
+        numbers = iter(encoded[len(request.rules) :])
         malformed_lines += malformed
         amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
         inside.append(
@@ -207,31 +246,56 @@ def read(
         if shown is not None:
             shown.show(sum(map(len, inside)), opened.total)
     kept_here = np.concatenate(inside)
-    keep = np.ones(len(kept_here), dtype=np.bool_) if units is None else units.keep(most, urandom)
+    if units is None:
+        keep = np.ones(len(kept_here), dtype=np.bool_)
+    else:
+        keep = units.keep(request.max_rows, urandom)
     counting = keep[kept_here]
-    coded = dict(zip(sizes, columns, strict=False))
-    worth = _worth(units, kept_here, coded, counts, most, _hidden_cells(domain, [*sizes]))
-    filled_rows = _is_filled(coded, _filled_tables(domain, wanted))
+    coded = dict(zip(request.rules, columns, strict=False))
+    worth = _worth(units, kept_here, coded, counts, request)
+    filled_rows = _is_filled(coded, request.filled)
+    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
+    usage = None
+    if request.usage:
+        hidden_cells = _in_hidden_cells(coded, request.hidden, used[kept_here])
+        usage = _row_usage(used, keep, units, malformed_lines, hidden_cells)
     stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
     whole_columns = (_whole_column(parts, stay) for parts in columns)
-    cells = {name: next(whole_columns) for name in sizes}
-    values = {name: next(whole_columns) for name in sums if name not in counts}
+    cells = {name: next(whole_columns) for name in request.rules}
+    values = {name: next(whole_columns) for name in request.sums if name not in counts}
     if counts:  # a row that only stands for its unit adds nothing to sums (T6)
         values = {name: amounts * counting[stay] for name, amounts in values.items()}
         values |= {name: value[stay] for name, value in worth.items()}
-    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
-    usage = _usage_counts(used, keep, units, malformed_lines) if wanted.usage else None
     return Table(
         domain,
         cells,
         values,
-        unit_column=unit_column,
-        max_rows=most,
-        max_per_cell=max_per_cell,
+        unit_column=request.unit_column,
+        max_rows=request.max_rows,
+        max_per_cell=request.max_per_cell,
         rows=int(np.count_nonzero(stay)),
         counting=counting[stay].astype(np.int64) if counts else None,
-        usage=usage and usage_table(usage, unit_column, most),
+        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
+        use=None if units is None else units.use(_counted_rows(keep, kept_here, worth)),
     )
+
+
+def _unit_counts(sums: Mapping[str, Measure]) -> dict[str, tuple[str, ...]]:
+    """Return the attributes of every count of units."""
+    return {
+        name: measure.attributes for name, measure in sums.items() if isinstance(measure, UnitCount)
+    }
+
+
+def _counted_rows(
+    keep: BoolArray, inside: BoolArray, worth: Mapping[str, IntArray]
+) -> dict[str | None, BoolArray]:
+    """Return which rows of the source count as rows, and in each count of units."""
+    masks: dict[str | None, BoolArray] = {None: keep}
+    for name, values in worth.items():
+        masks[name] = np.zeros(len(inside), dtype=np.bool_)
+        masks[name][inside] = values == 1
+    return masks
 
 
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
@@ -282,6 +346,19 @@ def _is_filled(
     return filled
 
 
+def _in_hidden_cells(
+    coded: Mapping[str, Sequence[Array]], hidden: Mapping[str, int], used: BoolArray
+) -> list[BoolArray]:
+    """Return for each hidden cell whether each used row is in it.
+
+    Args:
+        coded: the chunks of the cells of the rows inside the domain, by attribute.
+        hidden: the number of the hidden cell of each attribute that has one.
+        used: which of these rows are used.
+    """
+    return [np.concatenate(coded[name])[used] == cell for name, cell in hidden.items()]
+
+
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
     """Tell which rows are inside the domain and in a published table."""
     in_tables = inside.copy()
@@ -298,7 +375,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
-    tables, used = counted
+    tables, usage = counted
     return Table.counted(
         domain,
         list(request.rules),
@@ -307,22 +384,26 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        usage=used and usage_table(used, request.unit_column, request.max_rows),
+        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
     )
 
 
-def _unreadable(factors: Sequence[Sequence[Measure]], wanted: ReadRequest) -> Encoders:
+def _unreadable(factors: Sequence[Sequence[Measure]], *, usage: bool) -> Encoders:
     """Return the encoders that find values of measures that are no number.
 
     They are for the table of usage.
     """
     summed = {part.column: part.reading for factor in factors for part in factor}
-    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if wanted.usage]
+    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if usage]
 
 
-def _usage_counts(
-    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
-) -> tuple[int, int, int]:
+def _row_usage(
+    used: BoolArray,
+    counting: BoolArray,
+    units: Units | None,
+    malformed_lines: int,
+    hidden_cells: Sequence[BoolArray],
+) -> RowUsage:
     """Return how many rows are used, not used and cut (E8).
 
     Args:
@@ -330,12 +411,22 @@ def _usage_counts(
         counting: which rows count for their unit.
         units: None where every row is a unit; then a line that is no record is a row not used.
         malformed_lines: how many lines are no record.
+        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+            hidden cell.
     """
-    many = int(np.count_nonzero(used))
-    unused = int(np.count_nonzero(counting)) - many
+    used_rows = int(np.count_nonzero(used))
+    unused_rows = int(np.count_nonzero(counting)) - used_rows
     if units is None:
-        return many, unused + malformed_lines, 0
-    return many, unused, units.cut(counting, MOST_CUT)
+        unused_rows += malformed_lines
+        cut_rows = 0
+    else:
+        cut_rows = units.cut(counting, MOST_CUT)
+    return RowUsage(
+        used=used_rows,
+        unused=unused_rows,
+        cut=cut_rows,
+        lacking=lacking_rows(hidden_cells, urandom),
+    )
 
 
 def _check_bounds(
@@ -354,8 +445,7 @@ def _worth(
     inside: BoolArray,
     coded: Mapping[str, Sequence[Array]],
     counts: Mapping[str, Sequence[str]],
-    most: int,
-    hidden: Mapping[str, int],
+    request: CountRequest,
 ) -> dict[str, IntArray]:
     """Return the rows that stand for their unit in a cell (E12).
 
@@ -365,13 +455,14 @@ def _worth(
         units: the units of all rows.
         inside: which rows are inside the domain.
         coded: the chunks of the cells of these rows, by attribute.
-        counts: of each count of units the attributes whose values together are a cell.
-        most: cells in which a unit counts; without attributes there is one cell.
-        hidden: the number of the hidden cell of each attribute that has one.
+        counts: of each count of units the attributes whose values together are a cell; without
+            attributes there is one cell.
+        request: has the bound on the cells of a unit, and the hidden cells.
     """
     worth: dict[str, IntArray] = {}
     if units is not None:
         rows = int(np.count_nonzero(inside))
+        hidden = request.hidden
         in_hidden = {name: np.concatenate(coded[name]) == cell for name, cell in hidden.items()}
         missing = sum(in_hidden.values(), np.zeros(rows, dtype=np.int64))
         for name, attributes in counts.items():
@@ -379,9 +470,14 @@ def _worth(
             published = np.ones(rows, dtype=np.bool_)
             for attribute in {*attributes} & {*hidden}:
                 published &= ~in_hidden[attribute]
-            cells_of_unit = most if attributes else 1
             worth[name] = units.worth(
-                inside, cells, cells_of_unit, urandom, missing=missing, published=published
+                inside,
+                cells,
+                request.max_rows if attributes else 1,
+                urandom,
+                name=name,
+                missing=missing,
+                published=published,
             )
     return worth
 
