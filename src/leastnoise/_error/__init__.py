@@ -53,7 +53,7 @@ from leastnoise._error._joint import (
 )
 from leastnoise._error._k_norm import (
     KNormVariances,
-    approximate_variances,
+    ApproximateVariances,
     cell_multiplier,
     k_norm_variances,
     measured_multiplier,

@@ -26,12 +26,10 @@ from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._trusted.measurements import (
     Measurements,
     WholeNumbers,
-    binomial_column,
     count_grid,
     dimensions,
     divide_out,
     numerators,
-    subtract_common,
 )
 
 
@@ -86,22 +84,32 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
     half = degree // 2
     number = Counter(sizes)
     counts = {size: count_grid(size, half) for size in number}
-    squares = {size: _square_grid(size, half) for size in number}
-    total = [0] * (half + 1)
-    cells = {size: [0] * (half + 1) for size in number}
+    totals = _by_shell(
+        [counts[size] ** times for size, times in number.items()],
+        np.subtract.outer(np.array(range(half + 1), object), np.array(range(half // 2 + 1), object))
+        ** 2,
+    )
+    cells = {}
+    for size in number:
+        others = [counts[other] ** (number[other] - (other == size)) for other in number]
+        cells[size] = _numerators(_by_shell(others, _square_grid(size, half)), degree)
+    return _numerators(totals, degree), cells
+
+
+def _by_shell(factors: Sequence[WholeNumbers], last: WholeNumbers) -> list[int]:
+    """Return the sums over P + Q = 0 ... of products over tables, for grids as of `count_grid`.
+
+    The product is symmetric in P and Q, so that only P >= Q is looked at.
+    """
+    half = len(last) - 1
+    sums = [0] * (half + 1)
     for negative in range(half // 2 + 1):
-        for positive in range(negative, half - negative + 1):
-            place = positive + negative
-            often = 1 if positive == negative else 2
-            of_size = {size: counts[size][positive, negative] for size in number}
-            points = often * math.prod(of_size[size] ** times for size, times in number.items())
-            total[place] += points * (positive - negative) ** 2
-            for size in number:
-                others = points // of_size[size]
-                cells[size][place] += others * squares[size][positive, negative]
-    return _numerators(total, degree), {
-        size: _numerators(sums, degree) for size, sums in cells.items()
-    }
+        column = last[negative : half + 1 - negative, negative]
+        for factor in factors:
+            column = column * factor[negative : half + 1 - negative, negative]
+        for place, value in enumerate(column.tolist(), 2 * negative):
+            sums[place] += value if place == 2 * negative else 2 * value
+    return sums
 
 
 def _numerators(shells: Sequence[int], degree: int) -> tuple[int, ...]:
@@ -119,15 +127,20 @@ def _square_grid(cells: int, most: int) -> WholeNumbers:
     if cells == 1:  # the only cell is the total
         places = np.array(range(most + 1), object)
         return np.asarray((places[:, None] - places[None, :half]) ** 2)
-    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y, each of the
-    # others (1 - x y) / ((1 - x) (1 - y)).
-    weak = binomial_column(cells - 1, most)
-    long = binomial_column(cells + 2, most)
-    squares = np.zeros(most + 1, object)
-    squares[1:] += long[:-1]
-    squares[2:] += long[:-2]
-    outer = np.multiply.outer
-    return subtract_common(outer(squares, weak[:half]) + outer(weak, squares[:half]), cells - 2)
+    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
+    others = count_grid(cells - 1, most)
+    return _times_squares(others, 0) + _times_squares(others, 1)
+
+
+def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
+    """Multiply a power series by u (1 + u) / (1 - u)^3, with u the variable of an axis."""
+    shifted = np.moveaxis(grid, axis, 0)
+    squares = np.zeros_like(shifted)
+    squares[1:] = shifted[:-1]
+    squares[2:] += shifted[:-2]
+    for _ in range(3):
+        squares = np.add.accumulate(squares, axis=0)
+    return np.moveaxis(squares, 0, axis)
 
 
 @lru_cache(maxsize=16)
@@ -154,12 +167,14 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
     return grids
 
 
-def _law(sizes: Sequence[int], scale: float, most: int) -> FloatArray:
+Grids = Mapping[int, tuple[FloatArray, FloatArray]]
+
+
+def _law(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
     """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
-    grids = _log_grids(tuple(sorted(set(sizes))), most)
-    steps = np.arange(most + 1.0)
+    steps = np.arange(float(len(grids[sizes[0]][0])))
     logarithms = -np.add.outer(steps, steps) / scale
     for size, number in Counter(sizes).items():
         logarithms = logarithms + number * grids[size][0]
@@ -176,26 +191,36 @@ def _grid_reach(sizes: Sequence[int]) -> float:
 _COARSE = 128  # P and Q for comparing groups
 
 
-def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
-    """Return about the variance of a cell at scale 1, by the size of its table.
+class ApproximateVariances:
+    """The variances of K-norm noise at scale 1, nearly, for groups of tables of some sizes.
 
-    That of a large scale, where the noise is nearly continuous: good enough to choose groups.
+    Those of a large scale, where the noise is nearly continuous: good enough to choose groups.
+
+    Args:
+        sizes: the numbers of cells of all tables that a group may have.
     """
-    grids = _log_grids(tuple(sorted(set(sizes))), _COARSE)
-    scale = _COARSE / _grid_reach(sizes)
-    law = _law(sizes, scale, _COARSE)
-    steps = np.arange(_COARSE + 1.0)
-    squares = np.maximum(np.subtract.outer(steps, steps), 0.0) ** 2
-    variances = {}
-    for size in set(sizes):
-        tables, fewer = grids[size]
-        top = fewer.max()
-        others = np.exp(fewer - top)
-        sums = squares @ others + others @ squares.T
-        with np.errstate(invalid="ignore"):
-            mean = np.where(law > 0, np.exp(top - tables) * sums, 0.0)
-        variances[size] = float((law * mean).sum()) / scale**2
-    return variances
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._steps = np.arange(_COARSE + 1.0)
+        self._squares: dict[int, FloatArray] = {}  # of a cell, given P and Q
+        positive = np.maximum(np.subtract.outer(self._steps, self._steps), 0.0) ** 2
+        self._grids = _log_grids(tuple(sorted(set(sizes))), _COARSE)
+        for size, (tables, fewer) in self._grids.items():
+            top = fewer.max()
+            others = np.exp(fewer - top)
+            sums = positive @ others + others @ positive.T
+            is_possible = np.isfinite(tables)  # else too rare for doubles
+            self._squares[size] = np.exp(np.where(is_possible, top - tables, -np.inf)) * sums
+
+    def of(self, sizes: Sequence[int]) -> KNormVariances:
+        """Return the variances for a group of tables."""
+        scale = _COARSE / _grid_reach(sizes)
+        law = _law(self._grids, sizes, scale)
+        differences = np.subtract.outer(self._steps, self._steps)
+        cells = {
+            size: float((law * self._squares[size]).sum()) / scale**2 for size in set(sizes)
+        }
+        return KNormVariances(float((law * differences**2).sum()) / scale**2, cells)
 
 
 # P and Q for quantiles; fewer where tables are long
@@ -228,8 +253,8 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     }
     if not is_exact and min(stds.values()) < _LEAST_STD:
         return None
-    law = _law(sizes, float(used), most)
     grids = _log_grids(tuple(sorted(set(sizes))), most)
+    law = _law(grids, sizes, float(used))
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
     step = -0.5 if is_exact else 0.5
     return max(

@@ -6,6 +6,7 @@ from leastnoise._trusted.linop._functions import (
     apply,
     column_sums,
     dense,
+    is_partition,
     largest_entry,
     last_cells,
     non_negative,

@@ -11,13 +11,11 @@ from leastnoise._trusted.measurements._json import (
 )
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
-    binomial_column,
     count_grid,
     dimensions,
     divide_out,
     draw_point,
     numerators,
-    subtract_common,
 )
 from leastnoise._trusted.measurements._measurements import (
     MOST_K_NORM_CELLS,
