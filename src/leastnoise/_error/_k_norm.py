@@ -84,38 +84,29 @@ def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tupl
     half = degree // 2
     number = Counter(sizes)
     counts = {size: count_grid(size, half) for size in number}
-    totals = _by_shell(
-        [counts[size] ** times for size, times in number.items()],
-        np.subtract.outer(np.array(range(half + 1), object), np.array(range(half // 2 + 1), object))
-        ** 2,
-    )
-    cells = {}
-    for size in number:
-        others = [counts[other] ** (number[other] - (other == size)) for other in number]
-        cells[size] = _numerators(_by_shell(others, _square_grid(size, half)), degree)
-    return _numerators(totals, degree), cells
-
-
-def _by_shell(factors: Sequence[WholeNumbers], last: WholeNumbers) -> list[int]:
-    """Return the sums over P + Q = 0 ... of products over tables, for grids as of `count_grid`.
-
-    The product is symmetric in P and Q, so that only P >= Q is looked at.
-    """
-    half = len(last) - 1
-    sums = [0] * (half + 1)
+    squares = {size: _square_grid(size, half) for size in number}
+    # By P + Q. All is symmetric in P and Q, so that only P >= Q is looked at.
+    totals = np.zeros(half + 1, object)
+    cells = {size: np.zeros(half + 1, object) for size in number}
     for negative in range(half // 2 + 1):
-        column = last[negative : half + 1 - negative, negative]
-        for factor in factors:
-            column = column * factor[negative : half + 1 - negative, negative]
-        for place, value in enumerate(column.tolist(), 2 * negative):
-            sums[place] += value if place == 2 * negative else 2 * value
-    return sums
+        positive = slice(negative, half + 1 - negative)
+        shells = slice(2 * negative, half + 1)
+        differences = np.array(range(half + 1 - 2 * negative), object)
+        often = np.where(differences == 0, 1, 2).astype(object)
+        tables = {size: counts[size][positive, negative] for size in number}
+        points = often * math.prod(tables[size] ** times for size, times in number.items())
+        totals[shells] += points * differences**2
+        for size in number:
+            cells[size][shells] += points // tables[size] * squares[size][positive, negative]
+    return _numerators(totals, degree), {
+        size: _numerators(sums, degree) for size, sums in cells.items()
+    }
 
 
-def _numerators(shells: Sequence[int], degree: int) -> tuple[int, ...]:
+def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
     """Return the numerators of sums over balls, from those by P + Q up to half the degree."""
-    balls = np.array(shells, object)
-    balls[1:] += np.array(shells[:-1], object)
+    balls = shells.copy()
+    balls[1:] += shells[:-1]
     first = divide_out(balls, degree + 1)
     mirrored = first[: (degree + 1) // 2][::-1]
     return tuple(int(number) for number in (*first, *mirrored))

@@ -57,6 +57,7 @@ _LAPLACE_VARIANCE = 2.0  # at scale 1
 _SHARED_NOISE = (
     "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"
 )
+_BEST_APART = "its tables are best measured apart, which other strategies do"
 
 Names = tuple[str, ...]
 
@@ -87,7 +88,7 @@ def k_norm(task: PlanningProblem) -> Strategy:
     variances = ApproximateVariances([table.size for table in tables.values()])
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
-        raise NotApplicable("its tables are best measured apart, which other strategies do")
+        raise NotApplicable(_BEST_APART)
     return _weighted_groups(task, tables, groups, variances)
 
 
@@ -230,6 +231,8 @@ def _weighted_groups(
         for block, weight in part.blocks
         if theta > 0
     ]
+    if all(block.k_norm_group is None for block, _ in blocks):
+        raise NotApplicable(_BEST_APART)
     return Strategy("k_norm", tuple(blocks), error=weights.error)
 
 
