@@ -13,7 +13,7 @@ Source: the exact law on whole numbers; PROOFS-shared-total.md counts its points
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,6 +23,7 @@ import numpy as np
 
 from leastnoise._error._intervals import interval_multiplier
 from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Operator, dense
 from leastnoise._trusted.measurements import (
     Measurements,
     WholeNumbers,
@@ -31,6 +32,9 @@ from leastnoise._trusted.measurements import (
     divide_out,
     numerators,
 )
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +212,7 @@ class ApproximateVariances:
         scale = _COARSE / _grid_reach(sizes)
         law = _law(self._grids, sizes, scale)
         differences = np.subtract.outer(self._steps, self._steps)
-        cells = {
-            size: float((law * self._squares[size]).sum()) / scale**2 for size in set(sizes)
-        }
+        cells = {size: float((law * self._squares[size]).sum()) / scale**2 for size in set(sizes)}
         return KNormVariances(float((law * differences**2).sum()) / scale**2, cells)
 
 
@@ -275,15 +277,20 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
     return low
 
 
-def measured_multiplier(plan: Measurements, level: float) -> float:
-    """Return the half width of an interval in standard errors, for what a plan measures.
+def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
+    """Return the half width of intervals of some products' answers, in standard errors.
 
-    Where all noise is K-norm noise it is the larger of the quantiles of the normal and of a cell:
-    totals and differences of cells have shorter tails. To cover small noise, add half a step.
+    Cells of tables with K-norm noise have the larger of the quantiles of the normal and of a cell.
+    All other answers have the quantile for independent noise. To cover small noise, add half a step.
+
+    Args:
+        plan: what is measured.
+        level: the probability with which an answer's noise is covered.
+        products: whose answers the intervals are of.
     """
     general = interval_multiplier(plan.noise, level)
     groups = plan.k_norm_groups()
-    if sum(map(len, groups.values())) < len(plan.blocks):
+    if not groups or not _are_measured_cells(plan, products):
         return general
     multipliers = [NormalDist().inv_cdf(0.5 + level / 2)]
     for group in groups.values():
@@ -291,6 +298,31 @@ def measured_multiplier(plan: Measurements, level: float) -> float:
         multiplier = cell_multiplier(sizes, plan.blocks[group[0]].scale, level)
         multipliers.append(general if multiplier is None else min(multiplier, general))
     return max(multipliers)
+
+
+def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
+    """Return whether all noise is K-norm noise, and the products ask for measured cells or groups."""
+    operators: dict[Names, Operator] = {}
+    for block in plan.blocks:
+        if block.k_norm_group is None or block.attributes in operators:
+            return False
+        operators[block.attributes] = block.factors[0].operator
+    return all(
+        product.measure is None
+        and product.attributes in operators
+        and _has_rows_of(product.operators[0], operators[product.attributes])
+        for product in products
+    )
+
+
+def _has_rows_of(asked: Operator, measured: Operator) -> bool:
+    """Return whether all rows of an operator are rows of another one, a partition."""
+    if asked == measured:
+        return True
+    if asked.rows > measured.rows:
+        return False
+    rows = {row.tobytes() for row in dense(measured)}
+    return all(row.tobytes() in rows for row in dense(asked))
 
 
 def noise_name(plan: Measurements) -> str:

@@ -314,9 +314,7 @@ def _error_function(
     factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
     closure, coefficients = residual_coefficients(workload.of(None), factors)
     positions = {name: at for at, name in enumerate(workload.domain.names)}
-    columns = [
-        _group_precisions(names, tables, variances, closure, positions) for names in shared
-    ]
+    columns = [_group_precisions(names, tables, variances, closure, positions) for names in shared]
     if counts:
         sets = [tuple(positions[name] for name in block.attributes) for block, _ in counts]
         of_tables = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
@@ -397,4 +395,5 @@ K_NORM = Planner(
     limits=f"groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
     seconds=_seconds,
     likely=lambda _: 2.0,
+    has_independent_noise=False,
 )
