@@ -313,8 +313,7 @@ def _rehearse_one_by_one(
     )
     table = synthetic_table(measurements.domain, measurements.privacy, codes, values)
     trials = [
-        series_on_table(contract, table, entropy).measure(measurements).values
-        for _ in range(count)
+        series_on_table(contract, table, entropy).measure(measurements).values for _ in range(count)
     ]
     return tuple(np.stack(blocks, axis=1) for blocks in zip(*trials, strict=True))
 

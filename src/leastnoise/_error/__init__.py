@@ -52,8 +52,8 @@ from leastnoise._error._joint import (
     conjugate_gradients,
 )
 from leastnoise._error._k_norm import (
-    ApproximateVariances,
     KNormVariances,
+    LargeScaleVariances,
     cell_multiplier,
     k_norm_variances,
     measured_multiplier,

@@ -183,37 +183,74 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-_COARSE = 128  # P and Q for comparing groups
+_NODES = 256  # of the quadrature: more change the variances by less than 1e-9
 
 
-class ApproximateVariances:
-    """The variances of K-norm noise at scale 1, nearly, for groups of tables of some sizes.
+class LargeScaleVariances:
+    """The variances of K-norm noise of scale b over b^2, in the limit of large scales.
 
-    Those of a large scale, where the noise is nearly continuous: good enough to choose groups.
+    With P = s (1 + r) / 2 and Q = s (1 - r) / 2 the number of tables of n cells tends to s^(n - 1)
+    v_n(r), from the leading terms of the power series of J2. So s has a gamma law, and r has a
+    density in proportion to the product of the v_n(r).
 
     Args:
         sizes: the numbers of cells of all tables that a group may have.
     """
 
     def __init__(self, sizes: Sequence[int]) -> None:
-        self._steps = np.arange(_COARSE + 1.0)
-        self._squares: dict[int, FloatArray] = {}  # of a cell, given P and Q
-        positive = np.maximum(np.subtract.outer(self._steps, self._steps), 0.0) ** 2
-        self._grids = _log_grids(tuple(sorted(set(sizes))), _COARSE)
-        for size, (tables, fewer) in self._grids.items():
-            top = fewer.max()
-            others = np.exp(fewer - top)
-            sums = positive @ others + others @ positive.T
-            is_possible = np.isfinite(tables)  # else too rare for doubles
-            self._squares[size] = np.exp(np.where(is_possible, top - tables, -np.inf)) * sums
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        self._shares = nodes  # r
+        self._log_weights = np.log(weights)
+        self._log_tables = {size: _log_volume(size, nodes) for size in set(sizes)}
+        self._squares = {
+            size: np.exp(_log_square(size, nodes) - self._log_tables[size]) for size in set(sizes)
+        }
 
     def of(self, sizes: Sequence[int]) -> KNormVariances:
         """Return the variances for a group of tables."""
-        scale = _COARSE / _grid_reach(sizes)
-        law = _law(self._grids, sizes, scale)
-        differences = np.subtract.outer(self._steps, self._steps)
-        cells = {size: float((law * self._squares[size]).sum()) / scale**2 for size in set(sizes)}
-        return KNormVariances(float((law * differences**2).sum()) / scale**2, cells)
+        logarithms = self._log_weights.copy()
+        for size, number in Counter(sizes).items():
+            logarithms += number * self._log_tables[size]
+        law = np.exp(logarithms - logarithms.max())
+        law /= law.sum()
+        degrees = dimensions(sizes) + 1
+        square = degrees * (degrees + 1.0)  # the mean of s^2
+        return KNormVariances(
+            square * float(law @ self._shares**2),
+            {size: square * float(law @ self._squares[size]) for size in set(sizes)},
+        )
+
+
+def _log_volume(size: int, shares: FloatArray) -> FloatArray:
+    """Return log v_n(r): of the sum of C(n-1, i) p^(n-1-i) q^i / ((n-1-i)! i!), p + q = 1."""
+    return _log_sum(size - 1, 0, shares)
+
+
+def _log_square(size: int, shares: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of a cell's squares, as `_log_volume` that of tables."""
+    if size == 1:  # the only cell is the total
+        return np.log(shares**2)
+    # A cell's squares have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
+    both = np.logaddexp(_log_sum(size - 2, 3, shares), _log_sum(size - 2, 3, -shares))
+    return np.asarray(math.log(2) + both)
+
+
+def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
+    from scipy.special import gammaln, logsumexp
+
+    places = np.arange(degree + 1.0)[:, None]
+    powers = degree - places + raised
+    terms = (
+        gammaln(degree + 1)
+        - gammaln(places + 1)
+        - gammaln(degree - places + 1)
+        - gammaln(powers + 1)
+        - gammaln(places + 1)
+        + powers * np.log((1 + shares) / 2)
+        + places * np.log((1 - shares) / 2)
+    )
+    return np.asarray(logsumexp(terms, axis=0))
 
 
 # P and Q for quantiles; fewer where tables are long

@@ -20,12 +20,13 @@ Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this projec
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from leastnoise._error import ApproximateVariances
+from leastnoise._error import LargeScaleVariances
 from leastnoise._families import MOST_DENSE, NotApplicable, invert_gram, partition_groups
 from leastnoise._strategies._covering import design_seconds, designed_strategy
 from leastnoise._strategies._kronecker import P_IDENTITY, P_IDENTITY_BLOCKS
@@ -85,7 +86,28 @@ def k_norm(task: PlanningProblem) -> Strategy:
     tables = _one_way_tables(task.workload)
     if len(tables) < 2:
         raise NotApplicable(_SHARED_NOISE)
-    variances = ApproximateVariances([table.size for table in tables.values()])
+    variances = LargeScaleVariances([table.size for table in tables.values()])
+    in_larger_tables = {
+        name
+        for product in task.workload
+        if product.measure is None and len(product.attributes) > 1
+        for name in product.attributes
+    }
+    # The tables of an attribute that a larger table has may be left to that table.
+    others = {name: table for name, table in tables.items() if name not in in_larger_tables}
+    strategies = []
+    for shared in [tables, others] if len(others) < len(tables) else [tables]:
+        with suppress(NotApplicable):
+            strategies.append(_shared_strategy(task, shared, variances))
+    if not strategies:
+        raise NotApplicable(_BEST_APART)
+    return min(strategies, key=lambda strategy: strategy.error)
+
+
+def _shared_strategy(
+    task: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
+) -> Strategy:
+    """Return the strategy in which these one-way tables may share noise."""
     groups = _best_groups(tables, variances)
     if all(len(names) == 1 for names in groups):
         raise NotApplicable(_BEST_APART)
@@ -155,7 +177,7 @@ def _error_of_cells(factor: Factor, products: Sequence[Product]) -> float:
 
 
 def _group_error(
-    names: Sequence[str], tables: Mapping[str, _OneWayTable], variances: ApproximateVariances
+    names: Sequence[str], tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> float:
     """Return the squared error of a group at epsilon 1."""
     if len(names) == 1:
@@ -164,9 +186,7 @@ def _group_error(
     return sum(tables[name].error * of_group.cells[tables[name].size] for name in names)
 
 
-def _best_groups(
-    tables: Mapping[str, _OneWayTable], variances: ApproximateVariances
-) -> list[Names]:
+def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
     """Return the runs of tables, sorted by size, with the least sum of cube roots of errors."""
     ordered = sorted(tables, key=lambda name: tables[name].size)
     sizes = [tables[name].size for name in ordered]
@@ -211,7 +231,7 @@ def _weighted_groups(
     task: PlanningProblem,
     tables: Mapping[str, _OneWayTable],
     groups: Sequence[Names],
-    variances: ApproximateVariances,
+    variances: LargeScaleVariances,
 ) -> Strategy:
     """Return groups and the tables beside them, with the weights of least error."""
     shared = [names for names in groups if len(names) > 1]
@@ -255,7 +275,7 @@ def _group(
     number: int,
     names: Names,
     tables: Mapping[str, _OneWayTable],
-    variances: ApproximateVariances,
+    variances: LargeScaleVariances,
 ) -> _Part:
     """Return the blocks of a group, which cost together what one of them costs."""
     blocks = [Block((tables[name].factor,), Fraction(1), k_norm_group=number) for name in names]
@@ -305,7 +325,7 @@ def _error_function(
     workload: Workload,
     tables: Mapping[str, _OneWayTable],
     shared: Sequence[Names],
-    variances: ApproximateVariances,
+    variances: LargeScaleVariances,
     beside: Strategy,
 ) -> Errors:
     """Return the total squared error after recovery, by the squared factors of all parts."""
@@ -357,7 +377,7 @@ def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
 def _group_precisions(
     names: Names,
     tables: Mapping[str, _OneWayTable],
-    variances: ApproximateVariances,
+    variances: LargeScaleVariances,
     closure: DownwardClosure,
     positions: Mapping[str, int],
 ) -> FloatArray:
