@@ -377,7 +377,7 @@ def largest_entry(operator: Operator) -> int:
 
 
 def is_partition(operator: Operator) -> bool:
-    """Tell whether every cell is counted in exactly one row, once.
+    """Tell whether every cell is counted in exactly one row, once (J1).
 
     >>> is_partition(Identity(3)), is_partition(Prefix(3)), is_partition(Dense([[1, 0, 1], [0, 1, 0]]))
     (True, False, True)
