@@ -170,7 +170,9 @@ def test_intervals_are_at_most_those_for_laplace_noise():
     total = ln.queries(plan.domain, {}).products
     assert measured_multiplier(plan.measured(), 0.95, total) == pytest.approx(2.118, abs=1e-3)
     alone = plan_of("marginals", one_way((2,) * 16), PURE)
-    assert measured_multiplier(alone.measured(), 0.95, alone.workload) == pytest.approx(2.118, abs=1e-3)
+    assert measured_multiplier(alone.measured(), 0.95, alone.workload) == pytest.approx(
+        2.118, abs=1e-3
+    )
 
 
 def test_a_series_along_periods_has_independent_noise():
