@@ -263,7 +263,7 @@ class _Contrasts(NamedTuple):
 
 def _contrasts(names: Names, operator: Operator) -> _Contrasts:
     """Return the contrasts of a block of cells, or of groups of cells."""
-    if isinstance(operator, Identity):
+    if type(operator) is Identity:
         each = Contrasts(operator.size)
         return _Contrasts(Factor(names, each), each, 1.0)
     groups = group_contrasts(operator)
