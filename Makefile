@@ -104,7 +104,7 @@ pytest: env  ## tests and doctests only
 oldest: env  ## the tests with the oldest dependencies that pyproject.toml allows
 	@mkdir -p build
 	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-	  print("\n".join(d.replace(">=", "==") + ".*" for d in p["dependencies"] + p["optional-dependencies"]["frames"]))' >build/oldest.txt
+	  print("\n".join(d.replace(">=", "==") + ".*" for d in p["dependencies"] + p["optional-dependencies"]["charts"] + p["optional-dependencies"]["frames"]))' >build/oldest.txt
 	@$(PYTHON) -m venv --clear build/oldest
 	@build/oldest/bin/python -m pip install -qq '$(PIP)'
 	@build/oldest/bin/python -m pip install -qq -c build/oldest.txt -e '.[all]' --group test

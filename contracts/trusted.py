@@ -21,6 +21,8 @@ TRUSTED = tuple(
     if (folder / "__init__.py").is_file()
 )
 READERS = "_trusted/reading/"
+LOCKS = "_trusted/check/locks.py"
+LOCKING_LIBRARIES = {"portalocker"}
 READING_LIBRARIES = {"adbc_driver_postgresql", "duckdb", "narwhals", "pyarrow", "sqlglot"}
 
 # Files of the folder that need not be right for a release to be private, each with the reason.
@@ -28,6 +30,7 @@ HELPERS = {
     "_trusted/accounting/_alpha.py": "the order of a bound that holds at every order",
     "_trusted/accounting/_json.py": "JSON values, which the ledger writes again and compares",
     "_trusted/check/_texts.py": "public values as text for people",
+    LOCKS: "which process waits; the rows of the ledger prevent a second draw",
     "_trusted/domain/_column_types.py": "refusals by declared types; what they let pass is read as ever",
     "_trusted/domain/_kind.py": "public kinds of attributes; `Rule` refuses a cell that is not among theirs",
     "_trusted/domain/_labels.py": "names of cells in public queries; no row is read by them",
@@ -42,6 +45,7 @@ HELPERS = {
     "_trusted/measurements/_headroom.py": "bounds within which answers are exact; beyond them they are wrong and leak nothing",
     "_trusted/measurements/_json.py": "measurements and observations as text; a recorded step has its charge beside it",
     "_trusted/reading/_column_types.py": "what columns hold by their declared types; no value is read by it",
+    "_trusted/reading/_connections.py": "which sentence explains a failed connection",
     "_trusted/reading/_locations.py": "the files that a path means, which `_files` checks; messages",
     "_trusted/table/_share.py": "which tables are counted in one pass; the kernel refuses a table without an attribute",
 }

@@ -52,7 +52,7 @@ def _one_meaning(names: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exported(module: Any) -> dict[str, Any]:
-    """Return what a package exports: what its ``__init__`` imports, now or when it is needed."""
+    """Return the names that a package's ``__init__`` imports, now or lazily."""
     if not hasattr(module, "__path__"):
         return {}
     names = [*getattr(module, "__all__", vars(module)), *getattr(module, "_HOME_OF", ())]

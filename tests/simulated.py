@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from behind_the_wall import verify
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import Plan
 from leastnoise._release import Options, Release, build_release
 from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries, _measure
-from leastnoise._trusted.kernel._measure import verify
 from leastnoise._trusted.measurements import Measurements, Observation
 from leastnoise._trusted.table import Table
 

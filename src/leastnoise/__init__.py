@@ -1,4 +1,6 @@
-"""Differentially private answers to a batch of linear queries, with the least error known to be possible.
+"""Answer batches of linear queries under differential privacy.
+
+The error is the least that is known to be possible.
 
     domain, workload, budget -> plan (public) -> release of a table -> answers with error bars
 
@@ -26,21 +28,31 @@ if TYPE_CHECKING:
         Reading,
         Unknown,
     )
-    from leastnoise._estimation import cdf, changes, means, quantiles
+    from leastnoise._estimation import (
+        ab_test,
+        cdf,
+        changes,
+        compare_groups,
+        compare_releases,
+        means,
+        quantiles,
+        shares,
+    )
     from leastnoise._holder import check
     from leastnoise._plan import Plan, plan_categories
-    from leastnoise._planning import Least, compare, plan
+    from leastnoise._planning import Least, ab_power, compare, plan, target_errors
     from leastnoise._release import Options, Release
     from leastnoise._session import (
+        SpecFile,
         audit,
         export,
         find_categories,
         read_release,
+        read_spec,
         release,
         release_series,
         resume,
     )
-    from leastnoise._spec import read_spec
     from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureDP
     from leastnoise._trusted.check import (
         BudgetError,
@@ -82,14 +94,15 @@ _HOMES = {
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
         "Unknown",
     ),
-    "_estimation": ("cdf", "changes", "means", "quantiles"),
+    "_estimation": ("ab_test", "cdf", "changes", "compare_groups", "compare_releases", "means", "quantiles", "shares"),
     "_holder": ("check",),
     "_trusted.kernel": ("Ledger",),
     "_plan": ("Plan", "plan_categories"),
     "_release": ("Options", "Release"),
-    "_planning": ("Least", "compare", "plan"),
-    "_session": ("audit", "export", "find_categories", "read_release", "release", "release_series", "resume"),
-    "_spec": ("read_spec",),
+    "_planning": ("Least", "ab_power", "compare", "plan", "target_errors"),
+    "_session": (
+        "SpecFile", "audit", "export", "find_categories", "read_release", "read_spec", "release", "release_series", "resume",
+    ),
     "_workload": (
         "Workload", "all_ranges", "cdf_queries", "change", "identity", "level", "marginals", "matrix", "mean_queries", "predicates",
         "prefix", "quantile_queries", "queries", "ranges", "sql", "total",
@@ -98,12 +111,16 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable", "Dates", "Decimals", "Domain", "Edges",
-    "GuardError", "InputError", "Integers", "InternalError", "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure",
-    "Options", "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "Unknown", "Workload", "all_ranges", "audit",
-    "cdf", "cdf_queries", "change", "changes", "check", "compare", "export", "find_categories", "identity", "level", "marginals",
-    "matrix", "mean_queries", "means", "plan", "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries",
-    "ranges", "read_release", "read_spec", "release", "release_series", "resume", "sql", "total",
+    "CSV", "ZCDP", "ApproxDP", "Bins", "BudgetError", "Categories", "Coded", "DatabaseTable",
+    "Dates", "Decimals", "Domain", "Edges", "GuardError", "InputError", "Integers", "InternalError",
+    "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
+    "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",
+    "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
+    "change", "changes", "check", "compare", "compare_groups", "compare_releases", "export",
+    "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
+    "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries", "ranges",
+    "read_release", "read_spec", "release", "release_series", "resume", "shares", "sql",
+    "target_errors", "total",
 ]  # fmt: skip
 
 

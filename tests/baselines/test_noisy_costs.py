@@ -9,9 +9,9 @@ import pytest
 from baselines._noisy_costs import cheapest_of_powers, costs_of_length, noisy_costs
 
 from baselines import _noisy_costs as costs
+from behind_the_wall import cut_counts
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.kernel import SeededEntropy
-from leastnoise._trusted.kernel._plane import GRID, cut_counts
+from leastnoise._trusted.kernel import GRID, SeededEntropy
 
 EPSILON = Fraction(3, 13)  # no scale is a multiple of the step to which it is rounded up
 BASES = [(3, 0, 15, 15), (4, 4, 6, 6), (3, 15, 0, 15)]

@@ -45,7 +45,7 @@ def test_studio_saves_spec_by_keyboard_on_a_phone(found_by, kind, tmp_path, monk
     pd.DataFrame(made).to_parquet("people.parquet")
     found = used(found_by, kind, tmp_path, "begin")
     assert (found["english"], found["german"]) == (
-        "Begin with your data",
+        "Choose your data",
         "Eine Spezifikation f\u00fcr people.parquet",
     )
     assert found["axe_begin"] == []

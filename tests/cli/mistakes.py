@@ -73,10 +73,10 @@ MISTAKES = {
         "retail",
         (f"{_PAID}ignore_case = true", '["card", "cash", "Cash"]'),
         "plan",
-        "differ by case",
+        "differ only in case",
     ),
     "cents for amounts": Mistake(
-        "retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "nearly all whole numbers"
+        "retail", (_AMOUNTS, '["0", "0.5", "1"]'), "plan", "almost all whole numbers"
     ),
     "a list from the data": Mistake(
         "retail", (_STORES, '{ file = "retail.csv", column = "store" }'), "plan", "nobody paid"
@@ -88,7 +88,7 @@ MISTAKES = {
         "survey", ("[domain.height]", "[domain.heigth]"), "refused", "Did you mean 'height'?"
     ),
     "whole heights": Mistake(
-        "survey", (_HEIGHTS, "integers = [140, 200]"), "plan", "whole numbers alone"
+        "survey", (_HEIGHTS, "integers = [140, 200]"), "plan", "has whole numbers only"
     ),
     "metres for centimetres": Mistake(
         "survey", (_SIX, 'low = "1.4", high = "2", step = "0.005"'), "plan", "between 1.4"

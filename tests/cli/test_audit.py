@@ -2,9 +2,9 @@
 
 import json
 
+from behind_the_wall import SAMPLERS
 from cli.conftest import files, lacking
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel import _measure
 
 
 def test_claim_bound_confidence_and_trials_are_told(folder, run):
@@ -24,9 +24,9 @@ def test_claim_bound_confidence_and_trials_are_told(folder, run):
 
 
 def test_audit_json_is_one_object_and_failure_exits_70(folder, run, monkeypatch):
-    sampler = _measure.SAMPLERS[Noise.DISCRETE_LAPLACE]
+    sampler = SAMPLERS[Noise.DISCRETE_LAPLACE]
     monkeypatch.setitem(
-        _measure.SAMPLERS,
+        SAMPLERS,
         Noise.DISCRETE_LAPLACE,
         lambda top, bottom, *rest: sampler(top, bottom * 2, *rest),
     )

@@ -127,7 +127,7 @@ WARNED = {
     "a Boolean that is text": (
         'categories = ["F", "M"]',
         "categories = [true, false]",
-        "TRUE, yes and 1 match nothing",
+        "TRUE, yes and 1 do not",
     ),
     "one period": (
         'to = "2024-12-31", by = "month"',
@@ -137,14 +137,14 @@ WARNED = {
     "a measure that is clipped away": (
         "clip = [0, 1000]",
         "clip = [0, 1]",
-        "of whole numbers nearly nothing is left",
+        "leaves almost no whole number unchanged",
     ),
     "margins of rounded answers": (
         "[plan]",
-        "margin = 30000\n[output]\nround = 5\n[plan]",
-        "intervals 2.5 wider to either side than",
+        "margin = 300000\n[output]\nround = 5\n[plan]",
+        "widens published intervals by 2.5 to each side",
     ),
-    "nobody asks": ("", "", "[domain.unused] is asked about by no query"),
+    "nobody asks": ("", "", "No query uses [domain.unused]"),
 }
 
 
@@ -156,7 +156,7 @@ def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
     (folder / "pay.toml").write_text(
         spec + '[[workload]]\nqueries = { sex = "identity" }\nsum = "wages"\n', encoding="utf-8"
     )
-    assert ("[domain.pay] is asked about by no query" in run("plan", "pay.toml").err) is not read
+    assert ("No query uses [domain.pay]" in run("plan", "pay.toml").err) is not read
     assert ("PRIVATE  pay: " in run.done("check", "pay.toml").out) is read
 
 
@@ -169,8 +169,8 @@ def test_check_reads_number_of_the_strategy(folder, run, strategy, read):
         ("share_of_rent", "[0, 1]", "", 'unit = "0.01"'),
         ("share_of_rent", "[0, 1]", 'unit = "0.01"', ""),
         ("acidity", "[6, 7]", 'unit = "0.1"', ""),
-        ("score", "[6, 7]", "", "of whole numbers nearly nothing is left"),
-        ("amount", "[0, 1]", "", "of whole numbers nearly nothing is left"),
+        ("score", "[6, 7]", "", "leaves almost no whole number unchanged"),
+        ("amount", "[0, 1]", "", "leaves almost no whole number unchanged"),
     ],
 )
 def test_check_warns_of_doubtful_measure_bounds(folder, run, name, clip, unit, warned):

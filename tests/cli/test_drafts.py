@@ -12,18 +12,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from behind_the_wall import arrow_fields, to_column
 from cli.conftest import lacking
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._spec import source_columns
 from leastnoise._trusted.reading import _files
-from leastnoise._trusted.reading._column import (
-    FileKind,
-    Source,
-    arrow_fields,
-    by_columns,
-    chunk_batches,
-    to_column,
-)
+from leastnoise._trusted.reading._column import FileKind, Source, by_columns, chunk_batches
 from trusted.reading.encoders import refused
 
 # Columns of public files, with the one of the person; or with those that are candidates.

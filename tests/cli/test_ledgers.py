@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import hash_row
 from cli.conftest import disk_is_full, edit, files, lacking
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._session import Ledger
 from leastnoise._spec import read_spec
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Privacy, PureCost, PureDP
 from leastnoise._trusted.check import InputError, InternalError, PaidError
-from leastnoise._trusted.kernel._ledger_file import hash_row
 
 
 @pytest.fixture

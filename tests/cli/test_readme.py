@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from leastnoise._cli import _demo as demo_module
-from leastnoise._cli import _main
+from leastnoise._cli import load_command, program
 from leastnoise._session import Ledger
 from leastnoise._trusted.accounting import Privacy, PureDP
 
@@ -76,11 +76,9 @@ def test_the_example_spec_can_be_planned(folder, run):
 
 def test_commands_page_lists_every_command_and_option():
     page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    commands = {name: _main.load_command(name) for name in _main.program.commands}
+    commands = {name: load_command(name) for name in program.commands}
     for name, command in commands.items():
-        assert command.get_short_help_str(100) == _main.program.commands[name].get_short_help_str(
-            100
-        )
+        assert command.get_short_help_str(100) == program.commands[name].get_short_help_str(100)
     commands |= commands["ledger"].commands
     assert {"plan", "release", "synthesize"} <= commands.keys()
     for name, command in commands.items():

@@ -16,8 +16,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import _texts
-from leastnoise._release._report import collect_content, render_report
+from leastnoise._release import collect_content, load_catalogue, render_report
 from leastnoise._release._writing import _make_entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
@@ -294,13 +293,13 @@ ELSEWHERE = re.compile(
 def test_catalogue_sentences_state_their_condition():
     unknown = {
         key
-        for key in _texts.load_catalogue("en").sentences
+        for key in load_catalogue("en").sentences
         if key not in FACTS and key not in ALWAYS and not ELSEWHERE.fullmatch(key)
     }
     assert unknown == set(), (
         "say in FACTS when they are said, or in ELSEWHERE that they are labels or of other pages"
     )
-    assert set(FACTS) | ALWAYS <= set(_texts.load_catalogue("en").sentences)
+    assert set(FACTS) | ALWAYS <= set(load_catalogue("en").sentences)
 
 
 def found_in(page: str, sentence: str) -> bool:
@@ -339,7 +338,7 @@ def test_report_states_only_true_sentences(run, place):
     own = case.get("language", "en")
     release = ln.read_release("out")
     for language in ("en", "de"):
-        said = _texts.load_catalogue(language)
+        said = load_catalogue(language)
         again = replace(release, options=replace(release.options, language=language))
         written = ((table, _make_entry(again, table, table.id)) for table in again.tables)
         text = (

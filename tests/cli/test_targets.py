@@ -36,7 +36,7 @@ def test_plan_shows_mean_targets_and_tables_without_any(folder, run):
     assert (
         lacking(
             shown.err,
-            "keeps the targets, and total has none: their errors are whatever that leaves.",
+            "meets the targets, and total has no target, so nothing limits its errors.",
         )
         == []
     )

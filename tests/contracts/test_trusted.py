@@ -11,6 +11,8 @@ from contracts.sources import code_lines
 from contracts.trusted import (
     FOLDER,
     HELPERS,
+    LOCKING_LIBRARIES,
+    LOCKS,
     READERS,
     READING_LIBRARIES,
     TRUSTED,
@@ -34,6 +36,8 @@ def foreign_libraries(file: str, text: str) -> list[str]:
     libraries = {"leastnoise", "numpy", *sys.stdlib_module_names}
     if file.startswith(READERS):
         libraries |= READING_LIBRARIES
+    if file == LOCKS:
+        libraries |= LOCKING_LIBRARIES
     return sorted(roots(text) - libraries)
 
 
@@ -48,6 +52,7 @@ def test_trusted_file_imports_few_libraries(file: str) -> None:
         ("_trusted/reading/_new.py", "import polars", ["polars"]),
         ("_trusted/linop/_new.py", "def f():\n    import scipy.linalg", ["scipy"]),
         ("_trusted/kernel/_new.py", "import pyarrow", ["pyarrow"]),
+        ("_trusted/kernel/_new.py", "import portalocker", ["portalocker"]),
         ("_trusted/kernel/_new.py", "import numpy\nfrom leastnoise._trusted import check", []),
         ("_trusted/reading/_new.py", "import pyarrow.feather", []),
     ],
@@ -95,8 +100,7 @@ def test_trusted_dispatch_to_other_files_is_listed():
 
 
 def test_transposes_used_for_costs_are_trusted():
-    from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree
-    from leastnoise._trusted.linop._functions import apply_transpose
+    from leastnoise._trusted.linop import AllRanges, Prefix, Ranges, Total, Tree, apply_transpose
 
     homes = {
         kind: apply_transpose.dispatch(kind).__module__

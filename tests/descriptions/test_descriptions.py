@@ -8,8 +8,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from leastnoise._cli import program
 from leastnoise._cli._draft import draft_from_description
-from leastnoise._cli._main import program
 from leastnoise._descriptions import READERS, read_description
 from leastnoise._spec import BLANK, parse_spec
 from leastnoise._trusted.check import InputError

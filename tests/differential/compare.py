@@ -22,9 +22,8 @@ from differential.statements import (
     random_setting,
     random_statement,
 )
-from leastnoise._release._sql_answers import answer_statement
-from leastnoise._workload import SqlSettings, Statement, read_statements
-from leastnoise._workload._sql_values import UNDECIDED
+from leastnoise._release import answer_statement
+from leastnoise._workload import UNDECIDED, SqlSettings, Statement, read_statements
 
 OUTSIDE = "__outside__"
 _MOST = 8  # statements that are planned together

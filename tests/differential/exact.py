@@ -8,10 +8,9 @@ import pandas as pd
 import pyarrow as pa
 
 import leastnoise as ln
+from behind_the_wall import Column, amount_encoder, cell_encoder, to_column
 from leastnoise._domain import UnitCount, Weighted
 from leastnoise._trusted.linop import dense
-from leastnoise._trusted.reading._column import Column, to_column
-from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder
 from leastnoise._workload import Product, Workload
 
 Answers = tuple[np.ndarray, np.ndarray, np.ndarray]

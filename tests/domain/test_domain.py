@@ -25,7 +25,7 @@ from leastnoise._domain import (
     Rule,
     Steps,
 )
-from leastnoise._spec._domain import domain_from_spec
+from leastnoise._spec import domain_from_spec
 from leastnoise._trusted.check import InputError, InternalError
 
 PEOPLE = Domain(

@@ -20,8 +20,8 @@ from leastnoise._domain import (
     Reading,
     Unknown,
 )
-from leastnoise._trusted.check import InputError
-from leastnoise._trusted.domain._kind import Kind, number_text
+from leastnoise._trusted.check import InputError, number_text
+from leastnoise._trusted.domain import Kind
 
 
 def test_sizes_and_labels():

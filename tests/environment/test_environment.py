@@ -1,5 +1,7 @@
 """Switches and folders that environment variables set."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -8,7 +10,7 @@ import pytest
 import leastnoise as ln
 from leastnoise import _environment as environment
 from leastnoise._environment import CACHE, CACHE_FOLDER, CHARTS, DEBUG, PROGRESS
-from leastnoise._planning import _plan_cache
+from leastnoise._planning import plan_folder
 
 SWITCHES = (CACHE, CHARTS, DEBUG, PROGRESS)
 WORKLOAD = ln.queries(ln.Domain(age=ln.Integers(0, 7)), age="identity")
@@ -59,11 +61,11 @@ def test_switch_refuses_other_values(monkeypatch, switch: str, value: str) -> No
 def test_cache_folder_must_be_absolute(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv(CACHE, "on")
     monkeypatch.setenv(CACHE_FOLDER, str(tmp_path))
-    assert _plan_cache.plan_folder() == tmp_path
+    assert plan_folder() == tmp_path
     for value in ("on", "plans", "./plans", "../plans", "~/plans"):
         monkeypatch.setenv(CACHE_FOLDER, value)
         with pytest.raises(ln.InputError, match=f"{CACHE_FOLDER} must be an absolute folder"):
-            _plan_cache.plan_folder()
+            plan_folder()
 
 
 @pytest.mark.parametrize(
@@ -88,3 +90,26 @@ def test_switches_make_no_folder(monkeypatch, tmp_path: Path) -> None:
         monkeypatch.setenv(CACHE, value)
         ln.plan(WORKLOAD, ln.PureDP(1), strategy="identity")
     assert [path.name for path in tmp_path.iterdir()] == ["user"]
+
+
+WITHOUT_POSIX = """
+import pkgutil, sys
+from importlib import import_module
+
+for name in ("fcntl", "grp", "pwd", "resource", "termios"):
+    sys.modules[name] = None  # as on Windows
+import leastnoise
+
+for module in pkgutil.walk_packages(leastnoise.__path__, "leastnoise."):
+    import_module(module.name)
+domain = leastnoise.Domain(sex=["F", "M"])
+with import_module("leastnoise._error").memory_limit():
+    leastnoise.plan(leastnoise.marginals(domain, ways=1), leastnoise.PureDP(1))
+"""
+
+
+def test_modules_of_posix_are_not_needed_to_import_and_plan():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr

@@ -7,9 +7,13 @@ import pytest
 
 from error.plans import IN_ORDER, SHUFFLED, dense_nuclear, dense_rows, level_tables, leveled
 from leastnoise._domain import Coded, Domain
-from leastnoise._error import evaluate_plan, nuclear_norm, quantity_structure
-from leastnoise._error._product import ProductStructure
-from leastnoise._error._undetermined import UnsupportedQuery
+from leastnoise._error import (
+    ProductStructure,
+    UnsupportedQuery,
+    evaluate_plan,
+    nuclear_norm,
+    quantity_structure,
+)
 from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._plan import Plan

@@ -13,16 +13,15 @@ import pytest
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._error import (
     Terms,
+    UnsupportedQuery,
     block_rows,
     covariance_by_measure,
     evaluate_plan,
     quantity_structure,
     subset_sums,
 )
-from leastnoise._error._undetermined import UnsupportedQuery
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms import Search
-from leastnoise._mechanisms._choice import choose_plan, try_strategies
+from leastnoise._mechanisms import Search, choose_plan, try_strategies
 from leastnoise._strategies import PLANNERS, PlanningProblem
 from leastnoise._trusted.accounting import ZCDP, Budget, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import Identity, Prefix

@@ -23,7 +23,7 @@ from leastnoise._error import (
     quantity_structure,
 )
 from leastnoise._estimation import Estimate
-from leastnoise._families._queries import row_space
+from leastnoise._families import row_space
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Dense, Identity, Prefix

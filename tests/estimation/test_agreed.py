@@ -6,8 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
-from leastnoise._estimation import Estimate, finest_table, make_consistent, onto_simplex
-from leastnoise._estimation._non_negative import project_to_parent_sums
+from leastnoise._estimation import (
+    Estimate,
+    finest_table,
+    make_consistent,
+    onto_simplex,
+    project_to_parent_sums,
+)
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.table import Table
 

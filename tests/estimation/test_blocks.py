@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._error import noise_variance
-from leastnoise._estimation._plane_expansion import (
+from leastnoise._estimation import (
     block_counts,
     bounded_cells,
     kept_shares,

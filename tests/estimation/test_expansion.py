@@ -15,8 +15,8 @@ from leastnoise._estimation import (
     Outcome,
     Posterior,
     join_observations,
+    shrunk_levels,
 )
-from leastnoise._estimation._expansion import shrunk_levels
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import mechanism_for
 from leastnoise._plan import AdaptiveDetails, AdaptivePlan

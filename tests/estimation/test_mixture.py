@@ -3,14 +3,8 @@
 import numpy as np
 import pytest
 
-from leastnoise._estimation._mixture import (
-    RESIDUAL,
-    NoisyTable,
-    _Fit,
-    fit_mixture,
-    refit_mixture,
-    smoothed_shares,
-)
+from leastnoise._estimation import RESIDUAL, NoisyTable, fit_mixture, refit_mixture, smoothed_shares
+from leastnoise._estimation._mixture import _Fit
 
 SIZES = (5, 4, 3)
 

@@ -8,8 +8,7 @@ import pytest
 
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import JointBlocks, block_rows, block_variance, equations
-from leastnoise._estimation import Estimate, nnls
-from leastnoise._estimation._non_negative import non_negative_cells, simulate_noise
+from leastnoise._estimation import Estimate, nnls, non_negative_cells, simulate_noise
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._mechanisms import Search, choose_plan
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP

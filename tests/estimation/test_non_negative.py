@@ -11,11 +11,11 @@ from leastnoise._estimation import (
     monotone,
     non_negative,
     onto_simplex,
+    onto_simplices,
     projection_method,
     public_counts,
     whole_numbers,
 )
-from leastnoise._estimation._non_negative import onto_simplices
 from leastnoise._workload import marginals, queries
 
 DOMAIN = Domain(

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from leastnoise._estimation import HalvingTree, cheapest_blocks, shrink
-from leastnoise._estimation._shrinkage import checked_errors
+from leastnoise._estimation import HalvingTree, cheapest_blocks, checked_errors, shrink
 
 
 def least_squares(size, widths, variances):

@@ -7,9 +7,18 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._error import block_variance
-from leastnoise._estimation import Estimate, HalvingTree, SmoothedEstimate, can_be_smoothed, shrink
-from leastnoise._estimation._expansion import level_prior, posterior_means, runs_of
-from leastnoise._estimation._least_squares import Answer, OneSidedBounds
+from leastnoise._estimation import (
+    Answer,
+    Estimate,
+    HalvingTree,
+    OneSidedBounds,
+    SmoothedEstimate,
+    can_be_smoothed,
+    level_prior,
+    posterior_means,
+    runs_of,
+    shrink,
+)
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError

@@ -11,18 +11,26 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._error import evaluate_plan, interval_multiplier, noise_variance, ratio_interval
-from leastnoise._estimation import Estimate, cdf, means, minimal_draws, quantiles, simulated_noise
-from leastnoise._estimation._cdf import cumulative_counts, cumulative_query, quantile_difference
+from leastnoise._estimation import (
+    Estimate,
+    cdf,
+    cumulative_counts,
+    cumulative_query,
+    means,
+    minimal_draws,
+    quantile_difference,
+    quantiles,
+    simulated_noise,
+)
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._plan import Plan
-from leastnoise._session._release_job import read_table
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy, simulate
 from leastnoise._trusted.linop import Tree
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import queries
-from simulated import simulations
+from simulated import read_table, simulations
 
 REGION = {"a": "north", "b": "south", "c": "north", "d": "south", "e": "west"}
 DOMAIN = ln.Domain(

@@ -8,8 +8,7 @@ import pytest
 from estimation.agreement import disagreement
 from leastnoise._domain import Coded, Domain
 from leastnoise._error import _product
-from leastnoise._estimation import Estimate, estimate_products
-from leastnoise._estimation._least_squares import Answer
+from leastnoise._estimation import Answer, Estimate, estimate_products
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy
 from leastnoise._trusted.linop import Contrasts, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation

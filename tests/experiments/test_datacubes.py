@@ -8,7 +8,7 @@ import pytest
 from estimation.agreement import disagreement
 from experiments import datacube_strategies as cubes
 from experiments import datacubes
-from leastnoise._strategies._residual_algebra import table_sizes
+from leastnoise._strategies import table_sizes
 from leastnoise._trusted.check import InputError
 
 SHAPES = {"NLTCS": (2,) * 16, "Adult": (9, 16, 7, 15, 6, 5, 2, 2)}

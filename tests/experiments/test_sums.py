@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from experiments import sums as experiment
 from experiments import sums_mechanisms as mechanisms
-from leastnoise._cli import _demo as command
+from leastnoise._cli import load_command
 from leastnoise._trusted.kernel import SeededEntropy
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -107,7 +107,7 @@ def test_the_command_writes_tables_and_figures(
         monkeypatch.setattr(experiment, search, lambda *_: 100_000)
     monkeypatch.setattr(experiment, "OWN", dict.fromkeys(experiment.OWN, lambda *_: 100_000))
     done = CliRunner().invoke(
-        command.experiments,
+        load_command("experiments"),
         ["sums", "--quick", "--out", str(tmp_path / "out")],
         catch_exceptions=False,
     )

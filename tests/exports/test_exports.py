@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import leastnoise as ln
-from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW
+from leastnoise._release import EXPORTS, FILL_IN, REVIEW
 from leastnoise._trusted.accounting import PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import dense

@@ -7,8 +7,20 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, prefix_gram, width_gram
-from leastnoise._families import Gram, _blocks, dense_gram, gram_of, invert_gram, weighted_sum
-from leastnoise._families._p_identity import Support, p_identity
+from leastnoise._families import (
+    Gram,
+    Support,
+    block_gram,
+    block_width,
+    blocks_objective,
+    dense_gram,
+    fit_blocks,
+    gram_of,
+    invert_gram,
+    p_identity,
+    p_identity_blocks,
+    weighted_sum,
+)
 from leastnoise._strategies import NotApplicable
 from leastnoise._trusted.linop import (
     DiagonalAndRows,
@@ -37,8 +49,8 @@ GRAMS: dict[str, Gram] = {
 def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> None:
     rng, support = np.random.default_rng(5), Support(12, [(0, 12), (2, 9)])
     values, above = rng.random(19), np.vstack([np.full(4, own), rng.random((2, 4))])
-    asked = _blocks.block_gram(GRAMS[name], 12, 4)
-    error, by_values, by_above = _blocks.blocks_objective(asked, support, values, above)
+    asked = block_gram(GRAMS[name], 12, 4)
+    error, by_values, by_above = blocks_objective(asked, support, values, above)
     theta = support.to_matrix(values)
     within, divisors = (
         np.vstack([np.eye(12), theta]) / (1 + theta.sum(axis=0)),
@@ -48,13 +60,11 @@ def test_error_and_gradient_are_those_of_the_matrix(name: str, own: float) -> No
     matrix = np.vstack([np.kron(np.diag(1 / divisors), within), np.kron(sums, np.ones(12))])
     np.testing.assert_allclose(np.abs(matrix).sum(axis=0), 1)
     assert error == pytest.approx(np.trace(GRAMS[name].dense() @ np.linalg.inv(matrix.T @ matrix)))
-    slopes = approx_fprime(
-        values, lambda x: _blocks.blocks_objective(asked, support, x, above)[0], 1e-6
-    )
+    slopes = approx_fprime(values, lambda x: blocks_objective(asked, support, x, above)[0], 1e-6)
     np.testing.assert_allclose(by_values, slopes, rtol=1e-3, atol=1e-6 * error)
     slopes = approx_fprime(
         above.ravel(),
-        lambda x: _blocks.blocks_objective(asked, support, values, x.reshape(above.shape))[0],
+        lambda x: blocks_objective(asked, support, values, x.reshape(above.shape))[0],
         1e-6,
     )
     first = 0 if own else 1  # without rows of their own, blocks get none
@@ -70,18 +80,13 @@ def unit_error(factor: Factor, asked: Operator) -> float:
 
 @pytest.mark.parametrize(("size", "most"), [(2, 1.3), (7, 2.2), (1000, 7.5), (16384, 10.56)])
 def test_its_error(size: int, most: float) -> None:
-    assert (
-        unit_error(_blocks.p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
-    )
+    assert unit_error(p_identity_blocks(prefix_gram(size), 1).factor("a"), Prefix(size)) < most
 
 
 def test_single_total_is_measured_almost_exactly() -> None:
     for size in (3, 8, 40):  # the coefficients of cells are hundreds of times smaller
         assert (
-            unit_error(
-                _blocks.p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)
-            )
-            < 1.1
+            unit_error(p_identity_blocks(width_gram(size, size), 1).factor("a"), Total(size)) < 1.1
         )
 
 
@@ -89,7 +94,7 @@ def test_ranges_fit_as_well_as_by_full_descent() -> None:
     ends = np.sort(np.random.default_rng(2).integers(0, 512, (2, 300)), axis=0)
     asked = Ranges(512, ends[0], ends[1])
     gram = gram_of(asked)
-    found = unit_error(_blocks.p_identity_blocks(gram, 1).factor("a"), asked)
+    found = unit_error(p_identity_blocks(gram, 1).factor("a"), asked)
     assert found < 1.15 * unit_error(p_identity(gram, 1, effort=0.01).factor("a"), asked)
     assert found < 0.6 * math.sqrt(
         float((ends[1] - ends[0] + 1).mean())
@@ -102,8 +107,8 @@ def test_block_sums_are_measured_separately_where_many(
     monkeypatch.setattr("leastnoise._families._blocks._FEW", 4)
     monkeypatch.setattr("leastnoise._families._blocks._STEPS", 20)
     fitted, factor = (
-        _blocks.fit_blocks(prefix_gram(5000)),
-        _blocks.p_identity_blocks(prefix_gram(5000), 1).factor("a"),
+        fit_blocks(prefix_gram(5000)),
+        p_identity_blocks(prefix_gram(5000), 1).factor("a"),
     )
     assert isinstance(factor.operator.above, DiagonalAndRows)
     assert unit_error(factor, Prefix(5000)) == pytest.approx(
@@ -113,7 +118,7 @@ def test_block_sums_are_measured_separately_where_many(
 
 def test_widths_keep_the_blocks_even() -> None:
     for size in (2, 3, 9, 100, 129, 16385, 40_000, 2**20 + 1, 2**22):
-        width = _blocks.block_width(size)
+        width = block_width(size)
         blocks = -(-size // width)
         assert blocks >= 2
         assert (blocks - 1) * width < size
@@ -126,4 +131,4 @@ def test_blocks_refuse_unsuited_workloads() -> None:
         (prefix_gram(2**22 + 1), "made for 2 to 4194304 cells"),
     ):
         with pytest.raises(NotApplicable, match=reason):
-            _blocks.fit_blocks(gram)
+            fit_blocks(gram)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from leastnoise._families._search import _line_search, minimize_lbfgs
+from leastnoise._families import minimize_lbfgs
+from leastnoise._families._search import _line_search
 from leastnoise._trusted.check.arrays import FloatArray
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,19 @@ from baselines._linear import strategy_rmse
 
 from families.grams import all_ranges_gram, permuted, prefix_gram, width_gram
 from leastnoise._domain import Domain, Integers
-from leastnoise._families import Gram, dense_gram, gram_of, merge_equal_cells, weighted_sum
-from leastnoise._families._dense import column_norm, fill_columns, singular_value_bound, to_dyadic
-from leastnoise._families._gram import order_cells, seriate_cells
+from leastnoise._families import (
+    Gram,
+    column_norm,
+    dense_gram,
+    fill_columns,
+    gram_of,
+    merge_equal_cells,
+    order_cells,
+    seriate_cells,
+    singular_value_bound,
+    to_dyadic,
+    weighted_sum,
+)
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import (
     AllRanges,

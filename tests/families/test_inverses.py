@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
-from leastnoise._families import GramInverse, invert_gram
-from leastnoise._families._blocks import NestedInverse
-from leastnoise._families._toeplitz import ToeplitzInverse
-from leastnoise._families._tree import TreeInverse
+from leastnoise._families import (
+    GramInverse,
+    NestedInverse,
+    ToeplitzInverse,
+    TreeInverse,
+    invert_gram,
+)
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import (
     AllRanges,

@@ -9,9 +9,20 @@ from baselines._linear import strategy_rmse
 from scipy.optimize import approx_fprime
 
 from families.grams import all_ranges_gram, cells_and_total, permuted, prefix_gram, width_gram
-from leastnoise._families import Deadline, Gram, dense_gram, time_limit, weighted_sum
-from leastnoise._families import _p_identity as p_identity
-from leastnoise._families._tree import fit_level_tree
+from leastnoise._families import (
+    Deadline,
+    Gram,
+    PIdentity,
+    Support,
+    dense_gram,
+    fit_level_tree,
+    fit_p_identity,
+    p_identity_objective,
+    p_identity_rmse,
+    positive_inverse,
+    time_limit,
+    weighted_sum,
+)
 from leastnoise._trusted.check import InputError, InternalError
 
 GRAMS = [
@@ -30,12 +41,10 @@ GRAMS = [
 def test_the_gradient_is_that_of_finite_differences(
     gram: Gram, windows: list[tuple[int, int]]
 ) -> None:
-    support = p_identity.Support(24, windows)
+    support = Support(24, windows)
     values = np.random.default_rng(1).random(int(support.offsets[-1])) * 2
-    error, gradient = p_identity.p_identity_objective(gram, support, values)
-    slopes = approx_fprime(
-        values, lambda x: p_identity.p_identity_objective(gram, support, x)[0], 1e-7
-    )
+    error, gradient = p_identity_objective(gram, support, values)
+    slopes = approx_fprime(values, lambda x: p_identity_objective(gram, support, x)[0], 1e-7)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-5 * error)
     theta = support.to_matrix(values)
     matrix = np.vstack([np.eye(24), theta]) / (1 + theta.sum(axis=0))
@@ -62,10 +71,10 @@ def test_many_narrow_windows_take_the_structured_step(gram: Gram) -> None:
         (20, 45),
         (20, 45),
     ]
-    support = p_identity.Support(60, windows)
+    support = Support(60, windows)
     values = np.random.default_rng(2).random(len(support.cells))
-    named = p_identity.p_identity_objective(gram, support, values)
-    given = p_identity.p_identity_objective(dense_gram(gram.dense(), gram.queries), support, values)
+    named = p_identity_objective(gram, support, values)
+    given = p_identity_objective(dense_gram(gram.dense(), gram.queries), support, values)
     assert named[0] == pytest.approx(given[0], rel=1e-11)
     np.testing.assert_allclose(named[1], given[1], rtol=1e-9, atol=1e-9 * named[0])
 
@@ -85,12 +94,12 @@ REFERENCE = {
 
 @pytest.mark.parametrize(("gram", "published"), REFERENCE.values(), ids=REFERENCE)
 def test_at_or_below_every_published_figure(gram: Gram, published: float) -> None:
-    found = p_identity.fit_p_identity(gram, effort=0.25)  # of all steps
+    found = fit_p_identity(gram, effort=0.25)  # of all steps
     assert found.rmse <= published + 0.0005
     assert strategy_rmse(gram, found.matrix(), 1) == pytest.approx(found.rmse, rel=1e-8)
     np.testing.assert_allclose(found.matrix().sum(axis=0), 1, rtol=1e-12)
     own, rows = found.dyadic()
-    assert p_identity.p_identity_rmse(gram, own, rows) == pytest.approx(found.rmse, rel=2e-4)
+    assert p_identity_rmse(gram, own, rows) == pytest.approx(found.rmse, rel=2e-4)
 
 
 def test_never_worse_than_cells_or_cells_and_total() -> None:
@@ -103,7 +112,7 @@ def test_never_worse_than_cells_or_cells_and_total() -> None:
         np.eye(9)[:1],
     ):
         gram = dense_gram(workload.T @ workload, len(workload))
-        found = p_identity.fit_p_identity(gram, effort=0.2)
+        found = fit_p_identity(gram, effort=0.2)
         assert found.rmse <= strategy_rmse(gram, np.eye(9), 1) * (1 + 1e-12)
         pairs = [
             strategy_rmse(gram, np.vstack([np.eye(9), np.full((1, 9), c)]), 1)
@@ -124,38 +133,32 @@ def test_never_above_a_tree_with_a_weight_a_level() -> None:
         dense_gram(some.T @ some, 20),
     ]
     for gram in [*grams, dense_gram(4 * blocks.T @ blocks + np.eye(24), 27)]:
-        assert p_identity.fit_p_identity(gram, effort=0.3).rmse <= fit_level_tree(gram, 1).rmse * (
-            1 + 1e-6
-        )
+        assert fit_p_identity(gram, effort=0.3).rmse <= fit_level_tree(gram, 1).rmse * (1 + 1e-6)
 
 
 def test_the_inverse_of_a_banded_matrix() -> None:
     size = 400
     band = np.eye(size) + np.eye(size, k=1) * 0.6 + np.eye(size, k=-1) * 0.6
     matrix = band @ band.T + np.eye(size)
-    np.testing.assert_allclose(
-        matrix @ p_identity.positive_inverse(matrix), np.eye(size), atol=1e-12
-    )
+    np.testing.assert_allclose(matrix @ positive_inverse(matrix), np.eye(size), atol=1e-12)
     with pytest.raises(InternalError, match="positive definite"):
-        p_identity.positive_inverse(-np.eye(2))
+        positive_inverse(-np.eye(2))
 
 
 def test_one_cell_and_the_same_plan_twice() -> None:
-    assert p_identity.fit_p_identity(prefix_gram(1)).rmse == pytest.approx(1.0)
-    first = p_identity.fit_p_identity(all_ranges_gram(20), effort=0.3)
-    assert (
-        p_identity.fit_p_identity(all_ranges_gram(20), effort=0.3) is first
-    )  # it is not searched for again
+    assert fit_p_identity(prefix_gram(1)).rmse == pytest.approx(1.0)
+    first = fit_p_identity(all_ranges_gram(20), effort=0.3)
+    assert fit_p_identity(all_ranges_gram(20), effort=0.3) is first  # it is not searched for again
     np.testing.assert_array_equal(
         first.matrix(),
-        p_identity.fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix(),
+        fit_p_identity.__wrapped__(all_ranges_gram(20), effort=0.3).matrix(),
     )
 
 
 @pytest.mark.parametrize(
     "fit",
     [
-        lambda gram: p_identity.fit_p_identity(gram, effort=0.1),
+        lambda gram: fit_p_identity(gram, effort=0.1),
         lambda gram: fit_level_tree(gram, 1),
     ],
 )
@@ -174,22 +177,20 @@ def test_queries_with_one_matrix_share_a_fit() -> None:
         (14, array, False),
         (15, 2 * array, False),
     ):
-        found = p_identity.fit_p_identity(dense_gram(matrix, queries), effort=0.1)
-        assert (found is p_identity.fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
+        found = fit_p_identity(dense_gram(matrix, queries), effort=0.1)
+        assert (found is fit_p_identity(dense_gram(array, 15), effort=0.1)) == same
         assert found.rmse == pytest.approx(
-            p_identity.p_identity_rmse(dense_gram(matrix, queries), found.diagonal, found.rows)
+            p_identity_rmse(dense_gram(matrix, queries), found.diagonal, found.rows)
         )
     with pytest.raises(ValueError, match="read-only"):
         found.rows[0] = 0
 
 
 def test_guards() -> None:
-    weak = p_identity.PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)), rmse=1.0)
+    weak = PIdentity(diagonal=np.array([1e-9, 1.0]), rows=np.zeros((0, 2)), rmse=1.0)
     with pytest.raises(InputError, match="own query rounds to zero"):
         weak.dyadic()
-    own, rows = p_identity.PIdentity(
-        diagonal=np.ones(2), rows=np.full((1, 2), 1e-9), rmse=1.0
-    ).dyadic()
+    own, rows = PIdentity(diagonal=np.ones(2), rows=np.full((1, 2), 1e-9), rmse=1.0).dyadic()
     assert own.tolist() == [2**20] * 2
     assert rows.shape == (0, 2)
 
@@ -197,7 +198,7 @@ def test_guards() -> None:
 def test_short_attribute_tries_one_row_more_or_less() -> None:
     # With 6 rows, a cell in 16, the descents end at 4.211 or above; 4.2062 is what the published
     # CPS prefix sums need.
-    assert p_identity.fit_p_identity(prefix_gram(100), effort=0.25).rmse < 4.2062
+    assert fit_p_identity(prefix_gram(100), effort=0.25).rmse < 4.2062
 
 
 def test_bell_starts_reach_the_error_of_all_starts() -> None:
@@ -206,5 +207,5 @@ def test_bell_starts_reach_the_error_of_all_starts() -> None:
         (dense_gram(prefix_gram(300).dense()[::-1, ::-1], 300), 5.3591),
     ):
         assert (
-            p_identity.fit_p_identity(gram, effort=0.1).rmse <= 1.002 * earlier
+            fit_p_identity(gram, effort=0.1).rmse <= 1.002 * earlier
         )  # what starts of all kinds together found, with all their steps

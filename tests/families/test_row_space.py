@@ -16,9 +16,7 @@ from leastnoise._error import (
 )
 from leastnoise._error._joint import _weighted_diagonal
 from leastnoise._estimation import Estimate
-from leastnoise._families import IdentityInverse, row_space
-from leastnoise._families._inverse import invert_gram
-from leastnoise._families._queries import gram_diagonal, triangle
+from leastnoise._families import IdentityInverse, gram_diagonal, invert_gram, row_space, triangle
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.linop import (

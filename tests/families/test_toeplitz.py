@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from leastnoise._domain import Domain, Integers
-from leastnoise._families import invert_gram
-from leastnoise._families._toeplitz import convolve, inverse_series, toeplitz_root
+from leastnoise._families import convolve, inverse_series, invert_gram, toeplitz_root
 from leastnoise._planning import plan
 from leastnoise._strategies import PLANNERS, PlanningProblem
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy

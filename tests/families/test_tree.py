@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from leastnoise._domain import Coded, Domain
-from leastnoise._error import measure_covariance
-from leastnoise._error._joint import joint_rows_in_parts, joint_variances
+from leastnoise._error import joint_rows_in_parts, joint_variances, measure_covariance
 from leastnoise._families import invert_gram
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.linop import (

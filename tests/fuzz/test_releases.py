@@ -19,7 +19,7 @@ import leastnoise as ln
 from fuzz.cases import or_refused, trials
 from fuzz.values import WEIRD, damaged
 from leastnoise._session import enter_release, export, read_release
-from leastnoise._studio._explore_page import exploring_page
+from leastnoise._studio import exploring_page
 from leastnoise._trusted.ledgers import find_other_ledgers, find_unrecorded_releases
 
 DOMAIN = ln.Domain(

@@ -5,11 +5,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from behind_the_wall import SAMPLERS, discrete_laplace
 from leastnoise._mechanisms import Search, _dawa, mechanism_for
 from leastnoise._plan import Plan
 from leastnoise._trusted.accounting import Noise, Privacy
-from leastnoise._trusted.kernel import Entropy, _measure
-from leastnoise._trusted.kernel._noise import discrete_laplace
+from leastnoise._trusted.kernel import Entropy
 from leastnoise._workload import Workload
 
 NUMBERS = 4096  # drawn together, of one scale
@@ -43,6 +43,6 @@ def draw_ahead(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
             waiting[key] = [*discrete_laplace(*many, calls * count, entropy).reshape(calls, count)]
         return waiting[key].pop()
 
-    monkeypatch.setitem(_measure.SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)
+    monkeypatch.setitem(SAMPLERS, Noise.DISCRETE_LAPLACE, ahead)
     for module in modules:
         monkeypatch.setattr(module, "discrete_laplace", ahead)

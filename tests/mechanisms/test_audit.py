@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leastnoise._audit import audit_plan
-from leastnoise._audit._audit import audit_choice, distinct_steps, enumerate_mechanism_runs
-from leastnoise._audit._measurement_tests import Effort, audit_measurements
+from leastnoise._audit import (
+    Effort,
+    audit_choice,
+    audit_measurements,
+    audit_plan,
+    distinct_steps,
+    enumerate_mechanism_runs,
+)
 from leastnoise._domain import Coded, Domain, Measure
 from leastnoise._mechanisms import Search, mechanism_for
 from leastnoise._plan import LinearPlan, Plan

@@ -379,7 +379,7 @@ def test_impossible_combinations_are_exact_zeros(number: int) -> None:
 
 
 def test_impossible_pairs_keep_sums_of_three_way_tables() -> None:
-    from leastnoise._estimation._public_facts import apply_public_facts
+    from leastnoise._estimation import apply_public_facts
 
     cube = np.random.default_rng(1).random((4, 3, 5)) + 0.1
     names = ("a", "b", "c")

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._planning._targets import (
+from leastnoise._planning import (
     mean_goals,
     mean_target_statuses,
     plan_for_workload,
@@ -194,8 +194,12 @@ def test_least_budget_names_tables_without_target() -> None:
         (SPEC.replace('"least"', "1"), False),
     ):
         what = parse_spec(text, Path())
-        said = [one for one in plan_warnings(what, plan_spec(what)) if "none: their errors" in one]
-        start = "The budget is the least that keeps the targets, and sex has none: their errors are whatever that leaves."
+        said = [
+            one
+            for one in plan_warnings(what, plan_spec(what))
+            if "no target, so nothing limits" in one
+        ]
+        start = "The budget is the smallest that meets the targets, and sex has no target, so nothing limits its errors."
         assert [one.startswith(start) for one in said] == [True] * named
 
 

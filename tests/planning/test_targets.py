@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._mechanisms import Search
-from leastnoise._mechanisms._choice import reweight_plan
+from leastnoise._mechanisms import Search, reweight_plan
 from leastnoise._planning import _targets as targets
 from leastnoise._planning import expected_seconds, plan_workload
 from leastnoise._strategies import Planner

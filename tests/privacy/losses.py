@@ -23,7 +23,7 @@ from leastnoise._domain import Bins, Coded, Domain, Integers, Measure, PerCellBo
 from leastnoise._fitting import fit_noise_scales, gaussian_mu_squared
 from leastnoise._mechanisms import BY_NAME, Search, mechanism_for, mechanism_of, release_contract
 from leastnoise._plan import without_guard
-from leastnoise._session._guard import guard_measurements
+from leastnoise._session import guard_measurements
 from leastnoise._strategies import PLANNERS, NotApplicable, PlanningProblem
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError

@@ -5,8 +5,12 @@ import pandas as pd
 import leastnoise as ln
 from leastnoise import _progress
 from leastnoise._release import finishing_seconds
-from leastnoise._session import _payments
-from leastnoise._session._payments import count_csv_blocks, estimate_reading_seconds, list_csv_sizes
+from leastnoise._session import (
+    _payments,
+    count_csv_blocks,
+    estimate_reading_seconds,
+    list_csv_sizes,
+)
 
 DOMAIN = ln.Domain(sex=["F", "M"])
 

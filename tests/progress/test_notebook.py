@@ -9,8 +9,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _progress
-from leastnoise._session._release_job import read_table
 from leastnoise._trusted.reading import read
+from simulated import read_table
 
 DOMAIN = ln.Domain(age=ln.Integers(0, 15))
 ASKED = ln.queries(DOMAIN, age="prefix")

@@ -5,17 +5,22 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import rounded_gaussian
 from error.plans import LeastSquares
 from leastnoise import _frames
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import interval_multiplier
 from leastnoise._mechanisms import _dawa
-from leastnoise._release import Options, _release, _tables, build_release
-from leastnoise._release._sentences import describe_answers
+from leastnoise._release import (
+    Options,
+    _release,
+    build_release,
+    convert_to_amounts,
+    describe_answers,
+)
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.kernel import SeededEntropy
-from leastnoise._trusted.kernel._noise import rounded_gaussian
 from leastnoise._workload import queries
 from release.conftest import example_cells, example_plan, made
 
@@ -60,13 +65,11 @@ def test_non_binary_units_are_divided_exactly():
         },
     ).as_complete()
     assert (
-        str(_tables.convert_to_amounts(queries(domain, sum="pay").products[0], np.array(35.0)))
+        str(convert_to_amounts(queries(domain, sum="pay").products[0], np.array(35.0)))
         == "0.35"
         != str(35 * 0.01)
     )
-    assert (
-        _tables.convert_to_amounts(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
-    )
+    assert convert_to_amounts(queries(domain, sum="mass").products[0], np.array(2.5)) == 2500
 
 
 def test_tables_are_taken_by_place_id_name_and_slice(release):

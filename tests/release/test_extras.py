@@ -10,7 +10,7 @@ import leastnoise as ln
 from leastnoise._domain import Domain, Integers, Measure
 from leastnoise._error import evaluate_plan
 from leastnoise._estimation import Estimate, Outcome, locally_non_negative, nnls
-from leastnoise._release import Options, _options, build_release, check_options
+from leastnoise._release import Options, build_release, check_options, find_table_position
 from leastnoise._trusted.accounting import Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Identity, Ranges, Tree
@@ -94,7 +94,7 @@ def test_covariances_that_need_a_solver_are_refused():
 def test_ids_win_over_names():
     domain = Domain(q2=["F", "M"], age=Integers(0, 7)).as_complete()
     products = (*marginals(domain, ways=1), *marginals(domain, ways=1, of=["age"]))
-    assert [_options.find_table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
+    assert [find_table_position(products, key) for key in ("q1", "q2", "q3")] == [0, 1, 2]
 
 
 def test_local_columns_are_those_of_the_function(cells):

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import stat
+import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -305,9 +306,9 @@ def test_parent_directories_are_created_readable(rich, tmp_path):
 
 
 def test_files_are_synced_before_the_rename(rich, tmp_path, monkeypatch):
-    order, real_sync, real_rename = [], _directory._sync_to_disk, _directory._rename_draft
+    order, real_sync, real_rename = [], _directory.sync_to_disk, _directory._rename_draft
     monkeypatch.setattr(
-        _directory, "_sync_to_disk", lambda path: (order.append(path), real_sync(path))
+        _directory, "sync_to_disk", lambda path: (order.append(path), real_sync(path))
     )
     monkeypatch.setattr(
         _directory,
@@ -345,27 +346,54 @@ def test_target_created_meanwhile_is_not_replaced(rich, tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_draft_of_dead_process_is_reused_for_its_target(rich, tmp_path):
-    with _directory.open_draft(tmp_path / "out") as place:
-        left = place.partial
-    left.mkdir()
-    (left / "answers.csv").write_text("1")
+def leave_draft(target):
+    """Leave the lock file and the draft of a target as a killed process does."""
+    with _directory.open_draft(target) as draft:
+        partial = draft.partial
+    lock_file = partial.with_name(f"{partial.name}.lock")
+    lock_file.touch()
+    (partial / "answers").mkdir(parents=True)
+    (partial / "answers" / "q1.csv").write_text("x")
+    return partial, lock_file
+
+
+def test_draft_of_dead_process_is_replaced_for_its_target(rich, tmp_path):
+    leave_draft(tmp_path / "out")
     target = write(rich, check_target(tmp_path / "out"), "csv")
     assert list(tmp_path.iterdir()) == [target]
-    assert not (target / "answers.csv").exists()
+    assert not (target / "answers" / "q1.csv").exists()
 
 
-def test_drafts_of_dead_processes_are_removed(tmp_path):
-    left, new, link = (tmp_path / f".leastnoise-{name}" for name in ("left", "new", "link"))
-    (left / "answers").mkdir(parents=True)
-    (left / "answers" / "q1.csv").write_text("x")
-    new.mkdir()
+def test_drafts_of_dead_processes_are_removed_at_once(tmp_path):
+    leave_draft(tmp_path / "left")
+    link = tmp_path / ".leastnoise-link"
     link.symlink_to(tmp_path)
+    link.with_name(".leastnoise-link.lock").symlink_to(tmp_path / "secret")
+    (tmp_path / "secret").touch()
     with _directory.open_draft(tmp_path / "living") as living:
-        for path in (left, link, living.partial):
-            os.utime(path, (0, 0), follow_symlinks=False)
+        (living.path / "answers.csv").touch()
+        lock_files = {path for path in tmp_path.iterdir() if path.name.endswith(".lock")}
         with _directory.open_draft(tmp_path / "out") as draft:
-            assert {*tmp_path.iterdir()} == {new, link, living.partial, draft.partial}
+            assert living.path.is_dir()
+            assert not draft.partial.exists()
+            assert len(lock_files & {*tmp_path.iterdir()}) == 2  # the living one, and the link
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".leastnoise-link",
+        ".leastnoise-link.lock",
+        "secret",
+    ]
+
+
+def test_draft_waits_for_a_cleaning_process(tmp_path):
+    _, lock_file = leave_draft(tmp_path / "out")
+    handle = os.open(lock_file, os.O_RDWR)
+    assert _directory.try_lock(handle)
+    cleaner = threading.Timer(0.2, lambda: (lock_file.unlink(), os.close(handle)))
+    cleaner.start()
+    with _directory.open_draft(tmp_path / "out") as draft:
+        assert not draft.partial.exists()
+    cleaner.join()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
@@ -374,7 +402,8 @@ def test_directory_in_use_is_refused_and_kept(rich, tmp_path):
         with pytest.raises(InputError, match="is being written by another process"):
             write(rich, tmp_path / "out", "csv")
         other = write(rich, tmp_path / "other", "csv")
-        assert sorted(tmp_path.iterdir()) == [living.partial, other]
+        lock_file = living.partial.with_name(f"{living.partial.name}.lock")
+        assert sorted(tmp_path.iterdir()) == [living.partial, lock_file, other]
         assert [path.name for path in living.partial.iterdir()] == ["answers.csv"]
 
 

@@ -14,9 +14,7 @@ import pytest
 from pysdmx import io as pysdmx
 
 import leastnoise as ln
-from leastnoise._release import check_options
-from leastnoise._release._options import _MOST_TABLES, FORMATS
-from leastnoise._release._writing import WRITERS
+from leastnoise._release import FORMATS, MOST_TABLES, WRITERS, check_options
 from leastnoise._trusted.check import InputError
 
 MEAN = ["=1+1", "-2", "<= 5", "a\x07b", "x: y", "\u00fc"]
@@ -291,7 +289,7 @@ def test_other_program_reads_sdmx_messages(published):
 @pytest.mark.parametrize("name", WRITERS)
 def test_unsupported_format_content_is_refused(name):
     domain = ln.Domain(
-        {f"a{number}": ln.Coded(2) for number in range(_MOST_TABLES + 1)}
+        {f"a{number}": ln.Coded(2) for number in range(MOST_TABLES + 1)}
     ).as_complete()
     plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1), strategy="workload")
     with pytest.raises(

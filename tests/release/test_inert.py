@@ -23,11 +23,9 @@ from openpyxl.utils.escape import unescape
 
 import leastnoise as ln
 from leastnoise._charts import render_svg
-from leastnoise._cli._main import program
+from leastnoise._cli import program
 from leastnoise._frames import escape_controls
-from leastnoise._release import read_categories
-from leastnoise._release._directory import make_inert, restore_inert
-from leastnoise._release._texts import TEMPLATES
+from leastnoise._release import TEMPLATES, make_inert, read_categories, restore_inert
 from release.page import Page
 from waiting import HANGS
 

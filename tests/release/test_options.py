@@ -10,7 +10,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import Options, build_release
-from leastnoise._session._release_job import ReleaseRequest
+from leastnoise._session import ReleaseRequest
 from release.conftest import write
 
 ROOT = Path(__file__).parents[2]

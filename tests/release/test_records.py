@@ -9,9 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import leastnoise as ln
-from leastnoise._cli._main import program
-from leastnoise._estimation._mixture import Mixture
-from leastnoise._estimation._model import _systematic, draw_records
+from leastnoise._cli import program
+from leastnoise._estimation import Mixture, draw_records, round_systematically
 from leastnoise._release import Table, make_records, write_records
 
 ROWS = 3000
@@ -77,7 +76,10 @@ def allowed(table: Table) -> float:
 def test_systematic_rounding_moves_no_number_by_one(whole: int, shares: list[float]) -> None:
     exact = whole * np.array(shares) / sum(shares)
     draws = np.array(
-        [_systematic(np.array(shares), whole, np.random.default_rng(seed)) for seed in range(400)]
+        [
+            round_systematically(np.array(shares), whole, np.random.default_rng(seed))
+            for seed in range(400)
+        ]
     )
     assert (draws.sum(axis=1) == whole).all()
     assert (np.abs(draws - exact) < 1).all()

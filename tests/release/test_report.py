@@ -15,8 +15,27 @@ import pytest
 import leastnoise as ln
 from leastnoise._charts import choose_chart
 from leastnoise._domain import Bins, Domain, Integers, Measure
-from leastnoise._release import Options, _report, _sentences, _texts, _writing, build_release
-from leastnoise._release._texts import ENGLISH, load_catalogue
+from leastnoise._release import (
+    ENGLISH,
+    LANGUAGES,
+    Options,
+    _report,
+    _writing,
+    build_release,
+    describe_attribute,
+    describe_cut_rows,
+    describe_definition,
+    describe_guard_counts,
+    describe_measure,
+    describe_promise,
+    describe_row_limit,
+    error_over_bound,
+    estimate_cut_share,
+    format_budget,
+    guessing_chance,
+    list_clipped_values,
+    load_catalogue,
+)
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from release.conftest import example_plan, made, write
 from release.page import Page
@@ -124,7 +143,7 @@ def test_report_states_promise_and_exclusions(page, observation):
     ratio = math.sqrt(
         promise.total_squared_error / promise.lower_bound
     )  # of errors, not of their squares
-    assert _sentences.error_over_bound(observation.plan) == pytest.approx(ratio)
+    assert error_over_bound(observation.plan) == pytest.approx(ratio)
     for words in (
         f"{ratio:.2f} times",
         "no result of this release becomes more than exp(epsilon) = 1.28 times as likely",
@@ -306,7 +325,7 @@ def test_catalogues_have_the_same_keys_and_fields():
             key: sorted(set(re.findall(r"%\((\w+)\)s", text)))
             for key, text in load_catalogue(one).sentences.items()
         }
-        for one in _texts.LANGUAGES
+        for one in LANGUAGES
     )
     assert others == [english] * len(others)
 
@@ -323,7 +342,7 @@ def test_stated_guess_rate_bounds_the_best_guess(privacy, exact):
     # randomised response, its (epsilon, delta) kin, and the Gaussian with sigma 2, rho = 1/8
     assert (
         exact - 1e-12
-        <= _sentences.guessing_chance(privacy)
+        <= guessing_chance(privacy)
         <= exact + (1e-9 if not isinstance(privacy.budget, ZCDP) else 0.05)
     )
 
@@ -347,7 +366,7 @@ def test_the_guards_numbers_stand_in_the_headline(observation):
     ],
 )
 def test_unused_rows_are_reported_from_one_percent(observation, used, std, said):
-    words = _sentences.describe_guard_counts(
+    words = describe_guard_counts(
         build_release(
             observation, receipt={"guard_kept": 1000, "guard_used": used, "guard_noise_std": std}
         )
@@ -394,46 +413,40 @@ def test_index_states_values_a_table_omits():
 
 def test_sentences_for_every_definition_and_unit():
     approximate = Privacy(ApproxDP("1/2", "1e-9"), "replace", unit_column="id", max_rows=1)
-    assert _sentences.describe_promise(approximate) == (
+    assert describe_promise(approximate) == (
         "Whatever else anybody knows, no result of this release becomes more than exp(epsilon) = "
         "1.65 times as likely, or as unlikely, "
         "except with a probability of at most delta = 1e-9, when all rows of one value of the "
         "column 'id' (of which at most one is used) "
         "are replaced by others."
     )
-    assert _sentences.describe_definition(approximate) == (
+    assert describe_definition(approximate) == (
         "approximate differential privacy",
         {"epsilon": "1/2", "delta": "1/1000000000"},
     )
     concentrated = Privacy(ZCDP("1/2"), "replace")
-    assert "hardly tell whether one row is replaced by another" in _sentences.describe_promise(
-        concentrated
-    )
-    assert "implies epsilon = 6.47 at delta = 1e-9" in _sentences.describe_promise(concentrated)
-    assert _sentences.format_budget(concentrated) == "rho = 0.5"
-    assert "exp(epsilon) = more than 10^300 times" in _sentences.describe_promise(
-        Privacy(PureDP(1000))
-    )
+    assert "hardly tell whether one row is replaced by another" in describe_promise(concentrated)
+    assert "implies epsilon = 6.47 at delta = 1e-9" in describe_promise(concentrated)
+    assert format_budget(concentrated) == "rho = 0.5"
+    assert "exp(epsilon) = more than 10^300 times" in describe_promise(Privacy(PureDP(1000)))
 
 
 def test_report_states_values_behind_cells_and_sums():
-    assert _sentences.describe_attribute(
+    assert describe_attribute(
         "pay", Bins(0, "0.5", 5, closed="right", null="other", outside="clip")
     ) == (
         "pay: 5 bins of equal width from 0 to 0.5, closed on the right; rows with other values go "
         "to the nearest cell; rows with a null "
         "are counted in the cell 'other'."
     )
-    assert _sentences.describe_measure("pay", Measure("x", -1, 2, unit="0.5")).startswith(
+    assert describe_measure("pay", Measure("x", -1, 2, unit="0.5")).startswith(
         "pay: the column 'x', clipped to -1 .. 2"
     )
     domain = ln.Domain(
         {"pay": ln.Bins(0, 9, 3, outside="clip")}, measures={"pay": ln.Measure("pay", 0, 9)}
     )
     plan = ln.plan(ln.marginals(domain, ways=1) + ln.queries(domain, sum="pay"), ln.PureDP(1))
-    assert _sentences.list_clipped_values(
-        ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)
-    ) == [
+    assert list_clipped_values(ln.release(plan, pd.DataFrame({"pay": [1, 20]}), seed=1)) == [
         "Values beyond the public bounds were counted at the nearest bound: pay.",
         (
             "In sums of pay a value below 0 counts as 0 and one above 9 as 9; a row without a value "
@@ -469,7 +482,7 @@ def guarded(release, cut, kept, cut_std, std):
 
 
 def share_of(release, *counts):
-    return _texts.estimate_cut_share(guarded(release, *counts).receipt, release.level)
+    return estimate_cut_share(guarded(release, *counts).receipt, release.level)
 
 
 @pytest.mark.parametrize(
@@ -505,23 +518,21 @@ def test_negative_cut_count_does_not_claim_zero(limited):
 def test_report_claims_nothing_hidden_by_noise(limited):
     for counts in [(400, 500, 900, 300), (0, -20, 30, 10), (10, 0, 30, 10)]:
         assert share_of(limited, *counts) is None
-        assert "cannot be told from the noise" in _sentences.describe_cut_rows(
+        assert "cannot be told from the noise" in describe_cut_rows(
             guarded(limited, *counts), ENGLISH
         )
         assert (
-            _sentences.describe_row_limit(guarded(limited, *counts), ENGLISH)
+            describe_row_limit(guarded(limited, *counts), ENGLISH)
             == "of at most 20 rows of every value of 'customer'"
         )
-    assert _texts.estimate_cut_share(limited.receipt, limited.level) is None
-    assert "How many rows were cut is not published." in _sentences.describe_cut_rows(
-        limited, ENGLISH
-    )
+    assert estimate_cut_share(limited.receipt, limited.level) is None
+    assert "How many rows were cut is not published." in describe_cut_rows(limited, ENGLISH)
 
 
 def test_cut_share_is_stated_in_both_languages(limited):
     found = guarded(limited, 86_667, 133_333, 1500, 500)
     english, german = (
-        _sentences.describe_row_limit(found, load_catalogue(language)) for language in ("en", "de")
+        describe_row_limit(found, load_catalogue(language)) for language in ("en", "de")
     )
     assert (
         english
@@ -533,16 +544,15 @@ def test_cut_share_is_stated_in_both_languages(limited):
         == "höchstens 20 Zeilen je Wert von 'customer'; mindestens etwa 39\u00a0% der Zeilen sind "
         "abgeschnitten"
     )
-    assert (
-        "At least about 39% of the rows were cut (38% to 40%; for each"
-        in _sentences.describe_cut_rows(found, ENGLISH)
+    assert "At least about 39% of the rows were cut (38% to 40%; for each" in describe_cut_rows(
+        found, ENGLISH
     )
 
 
 def test_report_without_units_mentions_no_cut_rows(release):
     assert (
-        _sentences.describe_row_limit(release, ENGLISH),
-        _sentences.describe_cut_rows(release, ENGLISH),
+        describe_row_limit(release, ENGLISH),
+        describe_cut_rows(release, ENGLISH),
     ) == (
         "",
         None,

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import leastnoise as ln
-from leastnoise._cli._main import program
+from leastnoise._cli import program
 from leastnoise._trusted.check import InputError
 
 COUNTS = np.array([0, 3, 9, 12, 40, 200])

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
-from leastnoise._audit import Audit, AuditResult, _measurement_tests
-from leastnoise._audit._measurement_tests import Pairs
+from behind_the_wall import SAMPLERS
+from leastnoise._audit import Audit, AuditResult, Pairs, _measurement_tests
 from leastnoise._plan import _categories
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _keys, _measure
+from leastnoise._trusted.kernel import KeySearch, SeededEntropy, _keys
 
 DOMAIN = ln.Domain(
     sex=["F", "M"], age=ln.Integers(0, 15), measures={"pay": ln.Measure("pay", 0, 100)}
@@ -70,7 +70,7 @@ def test_kernel_audit_bound_is_close_below_the_claim(case: str) -> None:
 )
 def test_noise_too_small_by_a_quarter_is_seen(monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     plan = planned(case)
-    make_smaller(monkeypatch, _measure.SAMPLERS, plan.measured().noise)
+    make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     found = ln.audit(plan, trials=TRIALS, confidence=SURE, entropy=SeededEntropy(6))
     assert not found.held
     assert not query(found).held
@@ -116,7 +116,7 @@ def test_a_guard_with_too_little_noise_is_seen(
     asked = ln.queries(DOMAIN, age="prefix")
     plan = ln.plan(asked, budget, strategy="identity", guard="1/10")
     assert ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9)).held
-    make_smaller(monkeypatch, _measure.SAMPLERS, plan.measured().noise)
+    make_smaller(monkeypatch, SAMPLERS, plan.measured().noise)
     seen = ln.audit(plan, guard="1/10", trials=TRIALS, entropy=SeededEntropy(9))
     assert not {part.name: part.held for part in seen.parts}["the guard: the query that tells most"]
 

@@ -12,8 +12,7 @@ import leastnoise as ln
 from leastnoise._plan import CategoryPlan
 from leastnoise._release import read_categories
 from leastnoise._session import _release_job, enter_release
-from leastnoise._trusted.kernel import KeySearch, Series
-from leastnoise._trusted.kernel._outcome import outcome_from_text
+from leastnoise._trusted.kernel import KeySearch, Series, outcome_from_text
 from session.releasing import manifest, stopped
 
 WHOLE = ln.Privacy(ln.ApproxDP(1, "1e-6"))

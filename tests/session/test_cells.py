@@ -11,11 +11,11 @@ from leastnoise import Coded, Domain, InputError, PerCellBound, Privacy
 from leastnoise._error import lower_bound
 from leastnoise._mechanisms import release_contract, try_strategies
 from leastnoise._session import plan_spec
-from leastnoise._session._release_job import read_table
 from leastnoise._spec import parse_spec, plan_warnings
 from leastnoise._trusted.accounting import Noise
 from leastnoise._trusted.kernel import SeededEntropy, UnpaidSeries
 from session.releasing import manifest, report
+from simulated import read_table
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import leastnoise as ln
-from leastnoise._cli._main import program
+from leastnoise._cli import program
 from leastnoise._release import list_answer_notices
 from session.releasing import manifest, report
 from trusted.reading.postgres import fill, server

@@ -9,19 +9,19 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import count
 from leastnoise._plan import with_guard, without_guard
-from leastnoise._release._sentences import describe_guessing_chance, describe_promise
-from leastnoise._session import enter_release
-from leastnoise._session._guard import (
+from leastnoise._release import describe_guessing_chance, describe_promise
+from leastnoise._session import (
     MISSED,
     WRONG,
     difference_tail,
+    enter_release,
     guard_measurements,
     noise_difference_bound,
     single_draw_bound,
 )
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
 from session.releasing import manifest, report
 

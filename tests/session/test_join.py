@@ -253,11 +253,11 @@ def test_public_second_table_may_hold_lists_with_warning(tmp_path, files: ln.Joi
     private = SPEC.replace('epsilon = "100"', 'epsilon = "1"')
     public = private.replace('on = "patient_id"', 'on = "patient_id"\npublic = true')
     (warned,) = spec_warnings(parse_spec(public, tmp_path))
-    assert "gives up the second table's protection for nothing" in warned
+    assert "removes the protection of the second table and gains nothing" in warned
     (warned,) = spec_warnings(
         parse_spec(public.replace('unit = { column = "patient_id", max_rows = 4 }', ""), tmp_path)
     )
-    assert "nobody's row in the second table is protected" in warned
+    assert "removes the protection of all rows in the second table" in warned
     assert spec_warnings(parse_spec(private, tmp_path)) == ()
 
 

@@ -15,7 +15,7 @@ import leastnoise as ln
 from leastnoise._error import _memory, available_memory, pair_structure, require_memory
 from leastnoise._families import invert_gram
 from leastnoise._mechanisms import mechanism_of, try_strategies
-from leastnoise._session._payments import estimate_release_memory
+from leastnoise._session import estimate_release_memory
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.linop import AllRanges, Identity, Prefix

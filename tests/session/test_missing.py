@@ -12,7 +12,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.reading import ReadRequest, read
-from leastnoise._trusted.table._table import columns_of
+from leastnoise._trusted.table import columns_of
 from leastnoise._workload import with_hidden_cells
 
 NOISELESS = ln.PureDP(200)

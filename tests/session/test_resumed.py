@@ -12,8 +12,7 @@ from leastnoise._plan import AdaptiveDetails
 from leastnoise._release import _writing
 from leastnoise._session import _release_job
 from leastnoise._trusted.accounting import Noise
-from leastnoise._trusted.kernel import Series, _ledger
-from leastnoise._trusted.kernel._outcome import outcome_to_text
+from leastnoise._trusted.kernel import Series, _ledger, outcome_to_text
 from session.releasing import full, stopped
 
 PLAN = ln.plan(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1))

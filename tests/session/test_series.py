@@ -13,13 +13,18 @@ import leastnoise as ln
 from leastnoise._mechanisms import Search, release_contract
 from leastnoise._planning import SeriesOptions, period_errors, series_plan, truncate_plan
 from leastnoise._release import build_release
-from leastnoise._session import _periods, _release_job, plan_spec, publish_due_periods
-from leastnoise._session._periods import build_outcome_through
-from leastnoise._session._release_job import read_table
+from leastnoise._session import (
+    _periods,
+    _release_job,
+    build_outcome_through,
+    plan_spec,
+    publish_due_periods,
+)
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
 from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger
 from session.releasing import manifest, report, stopped
+from simulated import read_table
 
 SPEC = """
 [source]
@@ -135,8 +140,7 @@ def rows_of(month: int, women: int, men: int) -> list[tuple[str, str]]:
 def test_series_without_unit_column_is_warned_about(office: Office) -> None:
     (warning,) = [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]
     assert (
-        "a row whose date is moved after its period was closed counts once more each time"
-        in warning
+        "A row whose date changes after its period was closed is counted again each time" in warning
     )
     office.spec(unit='unit = { column = "person", max_rows = 1 }')
     assert not [sentence for sentence in spec_warnings(office.asked) if "series" in sentence]

@@ -22,10 +22,10 @@ from leastnoise._estimation import (
     DroppedBucketsEstimate,
     Estimate,
     GroupedBucketSumsEstimate,
+    TruncatedSumsEstimate,
+    answers_of,
     measured_by_group,
 )
-from leastnoise._estimation._expansion import answers_of
-from leastnoise._estimation._truncated import TruncatedSumsEstimate
 from leastnoise._mechanisms import BY_NAME, mechanism_of, release_contract
 from leastnoise._mechanisms import _sums as sums
 from leastnoise._plan import Plan

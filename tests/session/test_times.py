@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import leastnoise as ln
-from leastnoise._cli._main import program
-from leastnoise._release._exports import EXPORTS
+from leastnoise._cli import program
+from leastnoise._release import EXPORTS
 from leastnoise._session import _release_job
 from leastnoise._trusted.kernel import Series, _keys, _series
 from session.releasing import stopped

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from leastnoise._session._session import plan_spec
+from leastnoise._session import plan_spec
 from leastnoise._spec import Spec, parse_spec
 from leastnoise._trusted.check import InputError
 

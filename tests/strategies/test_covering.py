@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from experiments.residuals import coefficients, eigenvalues, optimal_weights, total_squared_error
 
-from leastnoise._strategies import _covering
-from leastnoise._strategies._covering import cover_errors, covering_design, greedy_cover
-from leastnoise._strategies._residual_algebra import (
+from leastnoise._strategies import (
+    _covering,
     attribute_sets,
+    cover_errors,
+    covering_design,
     downward_closure,
+    greedy_cover,
     incidence,
     table_sizes,
 )

@@ -8,8 +8,7 @@ import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
 from leastnoise._mechanisms import try_strategies
-from leastnoise._strategies import PLANNERS
-from leastnoise._strategies._datacube_baselines import bits_of, walsh_functions
+from leastnoise._strategies import PLANNERS, bits_of, walsh_functions
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
 from leastnoise._trusted.linop import Dense
 from leastnoise._workload import Workload, marginals, queries, ranges

@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from leastnoise._strategies import GroupBuckets, candidate_cells, choose_group_threshold
-from leastnoise._strategies._sums import TailLaw, falling_counts
+from leastnoise._strategies import (
+    GroupBuckets,
+    TailLaw,
+    candidate_cells,
+    choose_group_threshold,
+    falling_counts,
+)
 from leastnoise._trusted.linop import dense
 
 EDGES = np.array(sorted({int(8000 * 1000 ** (cell / 49) / 1000) for cell in range(50)}))

@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from leastnoise._domain import Coded, Domain, Integers, Measure
-from leastnoise._families import gram_of
-from leastnoise._families._dense import gaussian_optimum
-from leastnoise._families._tree import haar
+from leastnoise._families import gaussian_optimum, gram_of, haar
 from leastnoise._strategies import (
     PLANNERS,
     Deadline,

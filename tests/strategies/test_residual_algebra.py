@@ -14,8 +14,7 @@ from experiments.residuals import (
 )
 from scipy.optimize import minimize
 
-from leastnoise._strategies._datacube_baselines import residual_noise_max, walsh_functions
-from leastnoise._strategies._residual_algebra import (
+from leastnoise._strategies import (
     at_cost_one,
     attribute_sets,
     diagonal_errors,
@@ -26,10 +25,12 @@ from leastnoise._strategies._residual_algebra import (
     incidence,
     least_error,
     locate,
+    optimal_budgets,
+    residual_noise_max,
     scaled_error,
     table_sizes,
+    walsh_functions,
 )
-from leastnoise._strategies._tables import optimal_budgets
 from leastnoise._trusted.accounting import ZCDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import AllRanges, Operator, Prefix, Tree, dense

@@ -12,7 +12,19 @@ from families.grams import prefix_gram
 from leastnoise._domain import Bins, Domain, Integers, Measure
 from leastnoise._families import dense_gram, fit_gaussian_optimum
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._strategies import _sums
+from leastnoise._strategies import (
+    TailLaw,
+    candidate_cells,
+    choose_threshold,
+    estimated_rmse,
+    estimated_rmse_along,
+    falling_counts,
+    gram_matrices_along,
+    isotonic_falling,
+    limited_strategy,
+    weighted_gram,
+    whole_rows,
+)
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import dense
@@ -28,7 +40,7 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
 
     def noise(limits: np.ndarray) -> float:
         if limits.tobytes() not in known:
-            known[limits.tobytes()] = _sums.estimated_rmse(gram, limits, 1)
+            known[limits.tobytes()] = estimated_rmse(gram, limits, 1)
         return known[limits.tobytes()]
 
     return noise
@@ -37,7 +49,7 @@ def noise_of(gram: prefix_gram) -> Callable[[np.ndarray], float]:
 def optimum(sums: PrefixSums, limits: np.ndarray, norm: int) -> float:
     """Unit RMSE of the best strategy for sums under limits."""
     if norm == 2:
-        asked = _sums.weighted_gram(sums.gram(), limits)
+        asked = weighted_gram(sums.gram(), limits)
         return strategy_rmse(asked, fit_gaussian_optimum(asked).factor, 2)
     return sum_strategy("optimum", sums.matrix(), sums.gram(), limits, effort=0.3).rmse(1.0)
 
@@ -48,9 +60,7 @@ def test_quick_noise_follows_the_optimum() -> None:
         ratios = []
         for threshold in (500, 2_000, 12_000):
             limits = sums.limits(threshold)
-            ratios.append(
-                _sums.estimated_rmse(sums.gram(), limits, norm) / optimum(sums, limits, norm)
-            )
+            ratios.append(estimated_rmse(sums.gram(), limits, norm) / optimum(sums, limits, norm))
         assert max(ratios) / min(ratios) < 1.12
         assert min(ratios) > 0.85
         assert max(ratios) < 1.35
@@ -62,15 +72,15 @@ def test_merged_cells_have_the_noise_of_one(power: int) -> None:
     few = queries(fine, pay={"ranges": [[1, 20 * end] for end in range(1, 11)]}, sum="wages")
     for threshold in (30, 90, 200):
         limits = np.minimum(np.arange(1, 201), threshold)
-        wanted = _sums.estimated_rmse(prefix_gram(10), limits[19::20], power) / 200
-        assert _sums.estimated_rmse_along(few, "pay", power)(limits) == pytest.approx(wanted)
+        wanted = estimated_rmse(prefix_gram(10), limits[19::20], power) / 200
+        assert estimated_rmse_along(few, "pay", power)(limits) == pytest.approx(wanted)
 
 
 def test_falling_counts_fit_a_falling_density() -> None:
     rng = np.random.default_rng(1)
     counts, edges = rng.normal(20, 15, 9), np.cumsum(rng.uniform(0.5, 4, 10))
     spans = -np.diff(1 / edges)
-    fitted = _sums.isotonic_falling(counts, spans)
+    fitted = isotonic_falling(counts, spans)
     assert (np.diff(fitted / spans) <= 1e-9).all()
     assert (fitted >= 0).all()
     for _ in range(400):
@@ -82,21 +92,19 @@ def test_falling_counts_fit_a_falling_density() -> None:
 def test_pareto_tail_with_mean_is_kept(index: float) -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-index)
-    assert _sums.falling_counts(counts, edges) == pytest.approx(counts)
+    assert falling_counts(counts, edges) == pytest.approx(counts)
 
 
 def test_tail_without_mean_is_made_lighter() -> None:
     edges = 100 * 1.2 ** np.arange(20)
     counts = -1e6 * np.diff(edges**-0.5)
-    assert _sums.falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
-    assert (
-        _sums.falling_counts(counts, edges, _sums.TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
-    )
+    assert falling_counts(counts, edges)[-1] < 0.9 * counts[-1]
+    assert falling_counts(counts, edges, TailLaw(sure=0.99 * counts[-1]))[-1] == counts[-1]
 
 
 def test_large_noise_is_not_taken_for_rich_records() -> None:
     edges = 20_000 * np.arange(1, 401)
-    places = _sums.candidate_cells(edges)
+    places = candidate_cells(edges)
     rng = np.random.default_rng(2)
     amounts = rng.lognormal(10.6, 0.8, 50_000)
     counts = np.histogram(amounts, edges[places])[0] + rng.laplace(
@@ -105,8 +113,7 @@ def test_large_noise_is_not_taken_for_rich_records() -> None:
     gram = prefix_gram(400)
     noise = noise_of(gram)
     chosen = [
-        _sums.choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold
-        for one in counts
+        choose_threshold(gram, edges, places, one, noise, 2**0.5 / 0.09).threshold for one in counts
     ]
     # The public maximum is 8 million, the largest amount about one; the least error is at about 300
     # 000.
@@ -116,7 +123,7 @@ def test_large_noise_is_not_taken_for_rich_records() -> None:
 
 def test_threshold_follows_noise_and_tail() -> None:
     edges = 100 * np.arange(1, 101)
-    places = _sums.candidate_cells(edges)
+    places = candidate_cells(edges)
     assert places[-1] == 99
     widths = np.diff(edges[places])
     tail = 4000 * np.exp(-edges[places][1:] / 1500) * widths / widths.sum()
@@ -124,7 +131,7 @@ def test_threshold_follows_noise_and_tail() -> None:
     known = noise_of(gram)
 
     def chosen(counts: np.ndarray, noise: float) -> int:
-        return _sums.choose_threshold(gram, edges, places, counts, known, noise).threshold
+        return choose_threshold(gram, edges, places, counts, known, noise).threshold
 
     by_noise = [chosen(tail, noise) for noise in (0.1, 3.0, 30.0, 300.0)]
     assert by_noise == sorted(by_noise, reverse=True)
@@ -137,7 +144,7 @@ def test_predicted_bias_is_exact_at_bucket_centres() -> None:
     edges = 10 * np.arange(1, 21)
     places = np.arange(20)
     counts = -1e6 * np.diff(edges**-2.0)
-    found = _sums.choose_threshold(
+    found = choose_threshold(
         prefix_gram(20), edges, places, counts, lambda limits: float(limits.max()), 2.0
     )
     centres = edges[1:] - 5.0
@@ -154,29 +161,29 @@ def test_groups_and_merged_cells_are_planned() -> None:
     domain = Domain(sex=["F", "M"], pay=Integers(1, 40), measures={"wages": Measure("pay", 0, 40)})
     limits = np.minimum(np.arange(1, 41), 12)
     grouped = queries(domain, sex="identity", pay="prefix", sum="wages")
-    noise, loss = _sums.gram_matrices_along(grouped, "pay")
+    noise, loss = gram_matrices_along(grouped, "pay")
     assert noise.dense() == pytest.approx(2 * prefix_gram(40).dense() / 40**2)
     assert loss.dense() == pytest.approx(prefix_gram(40).dense() / 2 / 40**2)
-    assert _sums.limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == (
+    assert limited_strategy(grouped, "pay", limits, 1).blocks[0][0].attributes == (
         "sex",
         "pay",
     )
     few = queries(domain, pay={"ranges": [[1, 10], [11, 40]]}, sum="wages")
-    (block, _), *_ = _sums.limited_strategy(few, "pay", limits, 1).blocks
+    (block, _), *_ = limited_strategy(few, "pay", limits, 1).blocks
     assert len({tuple(column) for column in dense(block.factors[0].operator).T}) == 2
     alone = queries(domain, sex="identity", sum="wages")
-    assert _sums.limited_strategy(alone, "pay", limits, 2).blocks[0][0].attributes == ("sex",)
+    assert limited_strategy(alone, "pay", limits, 2).blocks[0][0].attributes == ("sex",)
 
 
 def test_weights_of_a_gram_matrix_without_a_short_form() -> None:
     full = dense_gram(np.array([[2.0, 1.0], [1.0, 3.0]]), 2)
-    assert _sums.weighted_gram(full, np.array([2, 5])).dense().tolist() == [
+    assert weighted_gram(full, np.array([2, 5])).dense().tolist() == [
         [8.0, 10.0],
         [10.0, 75.0],
     ]
-    assert strategy_rmse(
-        _sums.weighted_gram(full, np.array([2, 5])), np.eye(2), 1
-    ) == pytest.approx(math.sqrt(83 / 2))
+    assert strategy_rmse(weighted_gram(full, np.array([2, 5])), np.eye(2), 1) == pytest.approx(
+        math.sqrt(83 / 2)
+    )
 
 
 def test_refusals_are_read() -> None:
@@ -184,11 +191,11 @@ def test_refusals_are_read() -> None:
         InputError,
         match="The public bounds are too large for whole coefficients: up to 1099511627776 units",
     ):
-        _sums.whole_rows(np.eye(1), np.array([2**40]), 1)
+        whole_rows(np.eye(1), np.array([2**40]), 1)
     with pytest.raises(
         InputError, match="There must be one count for each interval between 3 candidates; got 3"
     ):
-        _sums.choose_threshold(
+        choose_threshold(
             prefix_gram(8), np.arange(1, 9), np.arange(3), np.zeros(3), lambda _: 1.0, 1.0
         )
 
@@ -202,7 +209,7 @@ def test_the_optimum_is_as_good_in_whole_coefficients(power: int) -> None:
     mechanism = Noise.DISCRETE_LAPLACE if power == 1 else Noise.DISCRETE_GAUSSIAN
 
     plan = fit_noise_scales(
-        domain, privacy, mechanism, _sums.limited_strategy(asked, "pay", limits, power).blocks
+        domain, privacy, mechanism, limited_strategy(asked, "pay", limits, power).blocks
     )
     assert plan.blocks[0].limits is not None
     least = total_squared_error(asked, plan)

@@ -8,8 +8,8 @@ import pytest
 from families.grams import all_ranges_gram, prefix_gram
 from leastnoise._domain import Coded, Domain, Integers, Measure
 from leastnoise._estimation import Estimate
-from leastnoise._families import Gram
-from leastnoise._families._contrasts import (
+from leastnoise._families import (
+    Gram,
     balanced_rounding,
     best_tilt,
     contrast_variances,

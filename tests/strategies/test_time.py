@@ -8,32 +8,40 @@ from typing import Any
 import pytest
 
 from leastnoise._domain import Coded, Domain, Integers
-from leastnoise._families import deadline_passed, invert_gram
-from leastnoise._families._dense import eigen_design, gaussian_optimum
-from leastnoise._families._gram import Fit, gram_of
-from leastnoise._families._p_identity import p_identity
-from leastnoise._mechanisms import SECONDS, Candidate, Search, _choice
-from leastnoise._mechanisms._choice import (
-    _allocate_time,
-    _search_deadline,
+from leastnoise._families import (
+    Fit,
+    deadline_passed,
+    eigen_design,
+    gaussian_optimum,
+    gram_of,
+    invert_gram,
+    p_identity,
+)
+from leastnoise._mechanisms import (
+    SECONDS,
+    Candidate,
+    Search,
+    _choice,
+    allocate_time,
     choose_plan,
     tables_with_high_error,
     try_strategies,
 )
+from leastnoise._mechanisms._choice import _search_deadline
 from leastnoise._plan import Plan
-from leastnoise._planning._plan_cache import cached_choice
-from leastnoise._spec._warnings import crowded_warnings, early_warnings
+from leastnoise._planning import cached_choice
+from leastnoise._spec import crowded_warnings, early_warnings
 from leastnoise._strategies import (
     PLANNERS,
     Deadline,
     Planner,
     PlanningProblem,
     Strategy,
+    attribute_costs,
+    design_seconds,
+    identity,
     time_limit,
 )
-from leastnoise._strategies._covering import design_seconds
-from leastnoise._strategies._planning_problem import attribute_costs
-from leastnoise._strategies._tables import identity
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import AllRanges, column_sums
@@ -63,7 +71,7 @@ def test_time_allocation_fits_and_favours_gains() -> None:
             for budget in (PureDP(1), ApproxDP(1, "1e-6")):
                 shares = [
                     task.seconds
-                    for _, task in _allocate_time(prefix(size), Privacy(budget), seconds)
+                    for _, task in allocate_time(prefix(size), Privacy(budget), seconds)
                     if task.seconds > 0
                 ]
                 assert sum(shares) <= seconds + 1e-6
@@ -136,7 +144,7 @@ LAPLACE, ROUNDED = Noise.DISCRETE_LAPLACE, Noise.ROUNDED_GAUSSIAN
 def test_time_goes_to_likely_best_strategies(asked, budget, seconds, tried, left_out) -> None:  # type: ignore[no-untyped-def]
     given = {
         (planner.name, task.noise): task.seconds
-        for planner, task in _allocate_time(asked, Privacy(budget), seconds)
+        for planner, task in allocate_time(asked, Privacy(budget), seconds)
     }
     assert all(given[key] > 1e-9 for key in tried)
     assert all(given[key] < 1e-9 for key in left_out)
@@ -147,7 +155,7 @@ def test_strategies_without_share_use_leftover_time(step: float, tried_too: bool
     asked, privacy = prefix(300), Privacy(PureDP(1))
     left = [
         planner.name
-        for planner, task in _allocate_time(asked, privacy, 1.0)
+        for planner, task in allocate_time(asked, privacy, 1.0)
         if task.norm in planner.norms and not task.seconds > 0
     ]
     tried = by_name(asked, privacy, seconds=1.0, now=Ticking(step))
@@ -205,7 +213,7 @@ def test_candidate_states_useful_extra_seconds() -> None:
     assert known.more == 0
     (short,) = [
         task.seconds
-        for planner, task in _allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
+        for planner, task in allocate_time(prefix(16384), Privacy(PureDP(1)), 20)
         if planner.name == "p_identity"
     ]
     assert (
@@ -325,8 +333,7 @@ def test_ended_search_is_reported_with_its_best(
     assert "p_identity" in found.details.ended_early
     (said,) = early_warnings(found)
     assert said.startswith(
-        "The time for planning was over before the search of "
-        f"{', '.join(found.details.ended_early)} ended"
+        f"Planning time ran out before the search of {', '.join(found.details.ended_early)} ended"
     )
     assert Plan.from_json(found.to_json()).details.ended_early == found.details.ended_early
     assert not [*early_warnings(cached_choice(other, privacy, Search(now=Ticking(0.0))))]
@@ -374,7 +381,7 @@ def test_long_search_never_delays_short_ones(
     assert (
         next(
             task.seconds > 0
-            for one, task in _allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
+            for one, task in allocate_time(prefix(48), Privacy(PureDP(1)), 5.0)
             if one.name == "long"
         )
         is has_share
@@ -386,7 +393,7 @@ def test_search_keeps_share_if_estimate_is_too_low() -> None:
     asked, privacy, seconds = prefix(1024), Privacy(ZCDP(1)), 20.0
     tasks = [
         (planner, task)
-        for planner, task in _allocate_time(asked, privacy, seconds)
+        for planner, task in allocate_time(asked, privacy, seconds)
         if task.seconds > 0
     ]
     for place, (planner, task) in enumerate(tasks):
@@ -413,7 +420,9 @@ def test_a_table_that_others_crowd_out_is_named(
         assert dict(made.details.high_errors) == (
             pytest.approx({"a": ratio}, rel=0.05) if is_crowded else {}
         )
-        assert ["alone: a (" in said for said in crowded_warnings(made)] == [True] * is_crowded
+        assert ["share of the budget: a (" in said for said in crowded_warnings(made)] == [
+            True
+        ] * is_crowded
         assert (
             cached_choice(asked, privacy, Search(seconds=5.0, now=Ticking(0.0))).details
             == made.details

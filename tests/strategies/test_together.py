@@ -7,8 +7,7 @@ import pytest
 
 from leastnoise._domain import Categories, Coded, Domain, Integers, Measure
 from leastnoise._fitting import fit_noise_scales
-from leastnoise._mechanisms import Search, choose_plan
-from leastnoise._mechanisms._choice import _allocate_time
+from leastnoise._mechanisms import Search, allocate_time, choose_plan
 from leastnoise._plan import Plan
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, covers
@@ -133,7 +132,7 @@ def test_the_time_of_a_plan_counts_both_ways() -> None:
     for workload, ways in ((WORKLOADS["two measures"], 2), (marginals(domain(), ways=1), 1)):
         shares = {
             planner.name: task.seconds
-            for planner, task in _allocate_time(workload, Privacy(ZCDP(1)), 10.0)
+            for planner, task in allocate_time(workload, Privacy(ZCDP(1)), 10.0)
         }
         assert 0 < ways * sum(shares.values()) <= 10.0
         assert shares["identity"] == pytest.approx(PLANNERS["identity"].seconds(workload))

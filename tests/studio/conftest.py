@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from leastnoise._studio import Studio
-from leastnoise._studio._draft import handle_request
-from leastnoise._studio._planning import Background
+from leastnoise._studio import Background, Studio, handle_request
 from waiting import HANGS, wait_until
 
 SPEC = """\

@@ -13,8 +13,7 @@ from docs import site
 import leastnoise as ln
 from leastnoise._release import list_sum_contributions, load_catalogue
 from leastnoise._spec import parse_spec, read_spec, spec_warnings
-from leastnoise._studio._begin_page import list_commands, read_columns, spec_from_form
-from leastnoise._studio._pages import ASSETS
+from leastnoise._studio import ASSETS, list_commands, read_columns, spec_from_form
 from leastnoise._trusted.check import InputError, message
 from studio.conftest import serving
 from studio.test_guard import nothing
@@ -557,7 +556,7 @@ def test_person_must_be_chosen_without_a_matching_name(tmp_path, monkeypatch):
         client.enter()
         assert client.json("/choose", {"form": {"path": "visits.csv"}}) == {}
         page = client.ask("/")[2].decode()
-    assert "the person may be in ward_id and encounter_id" in page
+    assert "columns that may identify a person: ward_id and encounter_id" in page
     form = fields("c2.kind=whole c2.low=0 c2.high=99 epsilon=1 a0.what=counts a0.by.2.cells=on")
     with pytest.raises(InputError, match="The protected unit must be each row, or each value"):
         spec_from_form(data, {**form, "unit": "choose"}, "en")

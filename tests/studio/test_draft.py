@@ -10,8 +10,16 @@ from leastnoise._planning import mean_target_statuses
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
-from leastnoise._studio._draft import change_draft, draft_from_text, format_spec, save_spec
-from leastnoise._studio._planning import PlanningState, rescale_plan, state_json, table_margins
+from leastnoise._studio import (
+    PlanningState,
+    change_draft,
+    draft_from_text,
+    format_spec,
+    rescale_plan,
+    save_spec,
+    state_json,
+    table_margins,
+)
 from leastnoise._trusted.check import InputError
 from studio.conftest import SPEC
 
@@ -215,14 +223,14 @@ def test_statistic_row_states_its_promise(tmp_path):
         verdicts(draft, plan),
         load_catalogue().format_percent(times * statistic_errors(plan)[3].std_error, 2),
     )
-    assert words[:3] == ["", "", "give a public size to see its margin"]
-    assert words[5] == f"shares ± {share}, of that size"
+    assert words[:3] == ["", "", "state a public size to see its margin"]
+    assert words[5] == f"shares: ± {share}, for this size"
     sized = change_draft(draft, {"size_of": "300"}, [2])
     plan = plan_spec(sized.spec)
     mean = times * statistic_errors(plan)[0].std_error
     assert (
         verdicts(sized, plan)[2]
-        == f"pay ± {load_catalogue().format_error(mean)} at most, at that size"
+        == f"pay: at most ± {load_catalogue().format_error(mean)}, for this size"
     )
     less = change_draft(change_draft(draft, {"on": False}, [2]), {"weight": "3"}, [5])
     assert [one.kind for one in less.spec.workload.statistics] == ["quantiles", "quantiles", "cdf"]
@@ -238,7 +246,8 @@ def test_statistic_row_states_its_promise(tmp_path):
     row = state_json(PlanningState(1, strict, plan))["rows"][2]
     (wide, *_) = mean_target_statuses(plan, 0.95)
     assert (
-        row["verdict"] == f"pay ± {load_catalogue().format_error(wide.error)} at most, at that size"
+        row["verdict"]
+        == f"pay: at most ± {load_catalogue().format_error(wide.error)}, for this size"
     )
     assert wide.error > times * statistic_errors(plan)[0].std_error
     assert (row["missed"], row["set"][2:4]) == (True, ["margin", str(mean / 2)])

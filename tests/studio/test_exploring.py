@@ -10,8 +10,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import describe_rounding, load_catalogue
-from leastnoise._session._session import plan_spec
-from leastnoise._studio._explore_page import ReleaseExplorer
+from leastnoise._session import plan_spec
+from leastnoise._studio import ReleaseExplorer
 from leastnoise._trusted.check import InputError
 from simulated import releases
 from spec.test_public import BOTH, ROWS_OF, spec_of

@@ -12,13 +12,12 @@ import pytest
 
 import leastnoise as ln
 from leastnoise import _studio
-from leastnoise._cli._main import program as command
+from leastnoise._cli import program as command
 from leastnoise._planning import joint_price
 from leastnoise._release import load_catalogue
 from leastnoise._session import plan_spec
 from leastnoise._spec import read_spec
-from leastnoise._studio import _planning
-from leastnoise._studio._planning import Background, Planning, state_json, table_margins
+from leastnoise._studio import Background, Planning, _planning, state_json, table_margins
 from studio.conftest import SERIES, SPEC, Client, nobody_reads, serving
 from waiting import HANGS, wait_until
 
@@ -50,7 +49,7 @@ def test_shown_plan_is_that_of_the_saved_spec(client, spec):
     first = client.planned()
     assert typical(first) == promised(plan_spec(read_spec(spec)))
     assert (
-        first["rows"][7]["verdict"] in {"kept", f"missed: {SAID.format_error(0)}"}
+        first["rows"][7]["verdict"] in {"met", f"missed: {SAID.format_error(0)}"}
         or first["rows"][7]["missed"]
     )
     half = client.act("/change", changes={"size": "1/2"})
@@ -115,7 +114,7 @@ def test_two_plans_compare_with_table_prices(client, spec):
     opened = read_spec(spec)
     found = joint_price(plan_spec(opened), [7], opened.search())
     assert prices == [""] * 7 + [
-        f"alone {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
+        f"separately {SAID.format_percent(found.alone, 2)}, saves {SAID.format_percent(found.saved, 2)}"
     ]
     client.act("/change", changes={"size": "3"})
     assert "wait for it" in client.act("/price", rows=[1])["refused"]
@@ -168,14 +167,13 @@ def test_a_page_that_plans_in_vain_says_so(client):
     client.planned()
     client.act("/change", changes={"target": "", "most": ""}, rows=[7])
     assert client.act("/change", changes={"size": "least"})["status"].endswith(
-        "The plan for these settings is being made."
+        "Planning for these settings."
     )
     seen = client.idle()
     assert "No table has a target" in seen["error"]
     assert (
         seen["status"]
-        == "The margins are exact for the strategy found before. There is no plan for these "
-        "settings."
+        == "The margins are exact for the previous strategy. No plan exists for these settings."
     )
 
 
@@ -196,9 +194,10 @@ def test_an_error_that_depends_on_the_data_is_said(spec, planned_here):
         seen = client.planned()
         assert (
             seen["status"]
-            == "The error of the strategy dawa depends on the data; no margin can be promised."
+            == "The error of the strategy dawa depends on the data, so no margin can be stated "
+            "beforehand."
         )
-        assert typical(seen) == ["not known yet"]
+        assert typical(seen) == ["not computed yet"]
 
 
 def test_data_that_were_opened_would_be_seen(tmp_path):

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import leastnoise as ln
 from leastnoise._progress import RowProgress
-from leastnoise._studio._draft import handle_request
+from leastnoise._studio import handle_request
 from leastnoise._threads import THREAD_VARIABLES
 from waiting import HANGS
 

@@ -12,7 +12,7 @@ import pytest
 
 import leastnoise as ln
 from differential.exact import ExactNumbers
-from leastnoise._release._sql_answers import answer_statement
+from leastnoise._release import answer_statement
 from leastnoise._workload import SqlSettings, over_common_domain, read_statements
 
 TODAY = "2024-12-31"

@@ -3,5 +3,12 @@
 The installed kernel measures synthetic rows.
 """
 
-from leastnoise._audit._audit import Audit, audit_plan
-from leastnoise._audit._measurement_tests import AuditResult
+from leastnoise._audit._audit import (
+    Audit,
+    audit_choice,
+    audit_plan,
+    distinct_steps,
+    enumerate_mechanism_runs,
+)
+from leastnoise._audit._measurement_tests import AuditResult, Effort, Pairs, audit_measurements
+from leastnoise._audit._synthetic_tables import series_on_rows

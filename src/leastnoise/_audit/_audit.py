@@ -102,7 +102,7 @@ class LeastCostDistribution:
     def cost(self, units: int) -> float:
         """Return the exact least cost of a partition.
 
-        The partition has one bucket, or it has the cell as a bucket of its own and one bucket for
+        The partition has one bucket, or it has the cell as a separate bucket and one bucket for
         each subtree off the path to the cell.
         """
         return self._penalty + min(units * self._rows, self._penalty * self._off_path_subtrees)

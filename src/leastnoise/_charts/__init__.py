@@ -18,4 +18,10 @@ from leastnoise._charts._picture import (
     has_marks,
 )
 from leastnoise._charts._registry import CHARTS, Chart, choose_chart, draw_chart
-from leastnoise._charts._render import is_drawing, make_altair_chart, render_svg, set_locale
+from leastnoise._charts._render import (
+    is_drawing,
+    make_altair_chart,
+    missing_charts_notice,
+    render_svg,
+    set_locale,
+)

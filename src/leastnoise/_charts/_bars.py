@@ -98,7 +98,10 @@ def _draw_bars_with_digits(picture: Picture, cells: Sequence[int], heading: str,
                 "text": text,
             }
         )
-    limit = 170 if heading else 230
+    if heading:
+        limit = 170
+    else:
+        limit = 230
     key = key_encoding(heading or None, limit)
     digits = {
         "mark": {"type": "text", "align": "left", "dx": 6, "color": MUTED, "fontSize": 11.5},

@@ -207,8 +207,14 @@ def step_records(
 
     Each cell has a record at its lower end, and the last one another at its upper end.
     """
-    starts = [] if axis.low is None else axis.low.tolist()
-    ends = [] if axis.high is None else axis.high.tolist()
+    if axis.low is None:
+        starts = []
+    else:
+        starts = axis.low.tolist()
+    if axis.high is None:
+        ends = []
+    else:
+        ends = axis.high.tolist()
     has_next = [not math.isnan(value) for value in answer[1:]] + [False]
     rows = []
     for start, end, label, a, b, c, is_continued in zip(

@@ -47,7 +47,10 @@ class Axis:
     @property
     def is_numbered(self) -> bool:
         """Whether every key has a position on a scale of numbers or dates."""
-        ends = self.high if self.low is None else self.low
+        if self.low is None:
+            ends = self.high
+        else:
+            ends = self.low
         return self.kind == "times" or (
             self.kind in ("cells", "up_to") and ends is not None and bool(np.isfinite(ends).all())
         )
@@ -95,15 +98,14 @@ class Picture:
             strict=True,
         )
         keys = product(*(axis.labels for axis in self.axes))
-        return [
-            {
-                **{f"k{number}": label for number, label in enumerate(labels)},
-                "answer": round_to_six_digits(a),
-                "low": round_to_six_digits(b),
-                "high": round_to_six_digits(c),
-            }
-            for labels, (a, b, c) in zip(keys, numbers, strict=True)
-        ]
+        rows = []
+        for labels, (answer, low, high) in zip(keys, numbers, strict=True):
+            row: dict[str, Any] = {f"k{number}": label for number, label in enumerate(labels)}
+            row["answer"] = round_to_six_digits(answer)
+            row["low"] = round_to_six_digits(low)
+            row["high"] = round_to_six_digits(high)
+            rows.append(row)
+        return rows
 
     def axis_title(self, axis: Axis) -> str:
         """Return the title of an axis."""
@@ -138,8 +140,11 @@ def format_digits(value: float) -> str:
     if value != value or 0 < abs(value) < 1e-4 or abs(value) >= 1e15:  # noqa: PLR0124 - NaN
         return f"{value:.6g}"
     text = f"{value:,.{max(2, 5 - math.floor(math.log10(abs(value)))) if value else 0}f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    if text == "-0":
+        return "0"
+    return text
 
 
 def round_to_six_digits(value: float) -> float:
@@ -171,7 +176,9 @@ def count_certain_largest(low: FloatArray, high: FloatArray, order: IntArray) ->
     ends = np.append(high[order], high.max(initial=-np.inf, where=is_other))
     highest = np.maximum.accumulate(ends[::-1])[::-1][1:]
     certain = np.flatnonzero((np.minimum.accumulate(low[order]) > highest)[: len(high) - 1])
-    return int(certain[-1]) + 1 if len(certain) else 0
+    if len(certain):
+        return int(certain[-1]) + 1
+    return 0
 
 
 WIDTH = 450  # about that of a whole chart with its labels; a phone shows it at about two thirds

@@ -1,6 +1,6 @@
 """Charts as Altair objects for notebooks, and as SVG by vl-convert.
 
-A JavaScript engine draws the SVG without a network, in a process of its own. It sees only published
+A JavaScript engine draws the SVG without a network, in a separate process. It sees only published
 numbers: it never runs in the process that holds private rows. If it fails or hangs, the report has
 no pictures, and the release is complete.
 """
@@ -11,15 +11,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from html import escape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 from zlib import crc32
 
 from leastnoise._charts._picture import Spec
 from leastnoise._environment import CHARTS, is_on
+from leastnoise._trusted.check import InputError
 
 if TYPE_CHECKING:
     import altair as alt
 
+_LIBRARIES = ("altair", "vl_convert")
+_EXTRA = "need the extra 'charts': pip install 'leastnoise[charts]'"
 START_SECONDS = 60.0  # for the engine to start
 CHART_SECONDS = 5.0
 _LOCALES: dict[str, Any] = {"en": "en-US", "de": "de-DE"}
@@ -39,9 +43,15 @@ def make_altair_chart(spec: Spec, title: str) -> "alt.TopLevelMixin":
     verbatim into scripts of HTML, where a label could end the script. So an invisible mark (a word
     joiner) follows each sign of a label that could begin a tag.
     """
+    if not has_chart_libraries():
+        raise InputError(f"Charts {_EXTRA}.")
     import altair as alt
 
-    kind: Any = alt.FacetChart if "facet" in spec else alt.LayerChart
+    kind: Any
+    if "facet" in spec:
+        kind = alt.FacetChart
+    else:
+        kind = alt.LayerChart
 
     class WithPicture(kind):  # type: ignore[misc] # one of two classes of Altair's
         def _repr_mimebundle_(self, *args: Any, **kwds: Any) -> Any:
@@ -80,8 +90,23 @@ def set_locale(spec: Spec, language: str) -> Spec:
 
 
 def is_drawing() -> bool:
-    """Return whether pictures are drawn; LEASTNOISE_CHARTS=off turns them off."""
-    return is_on(CHARTS)
+    """Return whether pictures are drawn.
+
+    They need the extra ``charts``, and LEASTNOISE_CHARTS=off turns them off.
+    """
+    return is_on(CHARTS) and has_chart_libraries()
+
+
+def has_chart_libraries() -> bool:
+    """Return whether the libraries of the extra ``charts`` are installed."""
+    return all(find_spec(name) is not None for name in _LIBRARIES)
+
+
+def missing_charts_notice() -> str | None:
+    """Return why reports have no charts; None if they have, or shall have none."""
+    if is_on(CHARTS) and not has_chart_libraries():
+        return f"The report has no charts: they {_EXTRA}."
+    return None
 
 
 def render_svg(

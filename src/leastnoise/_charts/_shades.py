@@ -48,11 +48,12 @@ def draw_heat(picture: Picture) -> Spec:
     """
     small, large = sorted(picture.axes, key=lambda axis: axis.size)
     # Digits need few columns; every other chart is wider than it is high.
-    down, across = (
-        (large, small)
-        if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS
-        else (small, large)
-    )
+    if small.size <= _MOST_COLUMNS_WITH_DIGITS and large.size <= _MOST_NAMED_ROWS:
+        down = large
+        across = small
+    else:
+        down = small
+        across = large
     rows, colour, largest_answer, encoding = _shade_cells(picture, down, across)
     grey = {"condition": {"test": "datum.zero", "value": RULE}}
     layer: list[Spec] = [
@@ -61,7 +62,10 @@ def draw_heat(picture: Picture) -> Spec:
     width = max(
         3, (WIDTH - 30 - estimate_width(down.labels, 120)) // across.size
     )  # whole pixels, or seams are seen between the cells
-    height = 15 if down.size <= _MOST_NAMED_ROWS else width
+    if down.size <= _MOST_NAMED_ROWS:
+        height = 15
+    else:
+        height = width
     if across.size <= _MOST_COLUMNS_WITH_DIGITS:
         height = 26
         for row, answer, high in zip(

@@ -1,3 +1,3 @@
 """The commands."""
 
-from leastnoise._cli._main import main
+from leastnoise._cli._main import load_command, main, program

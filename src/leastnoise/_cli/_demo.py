@@ -23,10 +23,10 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._cli._plan import expected_tables, print_plan
-from leastnoise._cli._release import print_release, release_with_progress
+from leastnoise._cli._release import CommandObserver, print_run
 from leastnoise._progress import Progress
 from leastnoise._release import Release
-from leastnoise._spec import read_spec
+from leastnoise._session import read_spec, require_release, run_spec
 from leastnoise._trusted.check import InputError, one_of
 from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.linop import along, apply
@@ -121,9 +121,16 @@ def demo(out: Path | None) -> None:
     spec = read_spec(spec_path)
     plan, seconds = plan_with_progress(spec)
     print_plan(plan, seconds, spec.options.level)
-    release = release_with_progress(spec, plan, folder / "release", ledger=folder / "people.ledger")
+    run = run_spec(
+        spec,
+        folder / "release",
+        ledger=folder / "people.ledger",
+        plan=plan,
+        observer=CommandObserver(),
+    )
     click.echo()
-    print_release(release, folder / "release", folder / "people.ledger", is_new_ledger=True)
+    print_run(run, folder / "release")
+    release = require_release(run)
     click.echo()
     with Progress("computing the true answers", about=_TRUTH_SECONDS):
         rows = compare_errors(release, people)

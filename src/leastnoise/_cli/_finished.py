@@ -25,7 +25,7 @@ from leastnoise._cli._output import (
     write_new_file,
 )
 from leastnoise._domain import Dates, Domain
-from leastnoise._estimation import cdf, means, quantiles
+from leastnoise._estimation import cdf, means, quantiles, shares
 from leastnoise._frames import pluralize
 from leastnoise._progress import Progress
 from leastnoise._release import (
@@ -69,7 +69,7 @@ _SECONDS_PER_TABLE = 0.01
 _SECONDS_PER_MODEL = 10.0
 _OPTIONS_NEEDED = (
     "Choose one: --cells NAME, --ranges NAME=LOW..HIGH, --cdf NAME, --quantiles NAME=0.25,0.5,0.75, "
-    "--means MEASURE or --covariances TABLE."
+    "--means MEASURE, --shares NAME or --covariances TABLE."
 )
 _NOT_ROUNDED = (
     "Unlike the files of this release, these answers are not rounded, and none is left out. Add up "
@@ -82,7 +82,7 @@ _NO_MEASURES = (
 _ADVICE = "Choose another file with --out."
 
 
-def _read_with_progress(directory: Path) -> Release:
+def read_with_progress(directory: Path) -> Release:
     """Read a release, with a progress line because large ones take seconds."""
     files = [file for file in (directory / "measurements").glob("*.json") if file.is_file()]
     with Progress(
@@ -101,7 +101,7 @@ def show(directory: Path, table_name: str | None) -> None:
     RELEASE is the directory that `leastnoise release` wrote. TABLE is the id or name of a table,
     such as q7 or "sex x age", or of a mean, quantiles or a distribution function, such as s1.
     """
-    release = _read_with_progress(directory)
+    release = read_with_progress(directory)
     if table_name is None:
         _print_overview(release, directory)
         return
@@ -255,6 +255,12 @@ def _draw_bar(low: float, answer: float, high: float, top: float) -> str:
 )
 @click.option("--means", metavar="MEASURE", help="Means of a measure, for each of the --cells.")
 @click.option(
+    "--shares",
+    metavar="NAME,...",
+    help="The share of every value in the total, or of every group of a level, for each of the "
+    "--cells; of the rows, or with --sum of a measure.",
+)
+@click.option(
     "--covariances",
     metavar="TABLE",
     help="Covariances of the noise in the answers of a table, by id or name.",
@@ -270,16 +276,10 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     exact errors follow from the measurements in the release. Answers that the measurements do not
     determine are refused.
     """
-    release = _read_with_progress(directory)
+    release = read_with_progress(directory)
     level = release.level if level is None else level
     heading, rows = _answer_options(release, level, options)
-    if release.private:
-        notes = []
-    else:
-        notes = ["NOT PRIVATE: the noise of this release came from a seed."]
-    notes += list_answer_notices(release)
-    if release.options.has_rounding:
-        notes.append(_NOT_ROUNDED)
+    notes = list_notes(release)
     if as_json:
         print_json({"level": level, "answers": rows, "notes": notes})
         return
@@ -292,6 +292,17 @@ def answer(directory: Path, as_json: bool, level: float | None, **options: Any) 
     print_table(heading, columns, zip(*cells, strict=True))
     for note in notes:
         click.echo(click.wrap_text(note, 100))
+
+
+def list_notes(release: Release) -> list[str]:
+    """Return what must be said with every further answer from a release."""
+    notes = []
+    if not release.private:
+        notes.append("NOT PRIVATE: the noise of this release came from a seed.")
+    notes += list_answer_notices(release)
+    if release.options.has_rounding:
+        notes.append(_NOT_ROUNDED)
+    return notes
 
 
 def _format_column(values: Sequence[Any]) -> list[str]:
@@ -322,12 +333,18 @@ def _answer_options(release: Release, level: float, options: Mapping[str, Any]) 
     """Return a heading and the rows of the answers that the options request."""
     kind = _answer_kind(options)
     domain = release.plan.domain
-    where = _read_conditions(domain, options["where"])
+    where = read_conditions(domain, options["where"])
+    by = read_groups(domain, options["cells"])
+    return _ANSWERS[kind](release, level, options, where, by)
+
+
+def read_groups(domain: Domain, texts: Sequence[str]) -> dict[str, QuerySet]:
+    """Read the groups of --cells: attributes, or levels such as store:region."""
     groups: list[str | dict[str, QuerySet]] = []
-    for text in options["cells"]:
+    for text in texts:
         level_name = _split_level(domain, text)
         groups.append(text if level_name is None else {level_name[0]: level_queries(level_name[1])})
-    return _ANSWERS[kind](release, level, options, where, groups_of(domain, groups, "--cells"))
+    return groups_of(domain, groups, "--cells")
 
 
 def _answer_kind(options: Mapping[str, Any]) -> str:
@@ -337,7 +354,8 @@ def _answer_kind(options: Mapping[str, Any]) -> str:
     # belong to a share, quantile or mean.
     cells_request_counts = options["cells"] and kinds in ([], ["covariances"])
     conditions_request_counts = options["where"] and not kinds
-    if options["ranges"] or options["measure"] or cells_request_counts or conditions_request_counts:
+    sum_requests_sums = options["measure"] and kinds != ["shares"]
+    if options["ranges"] or sum_requests_sums or cells_request_counts or conditions_request_counts:
         kinds.append("counts")
     if not kinds:
         raise InputError(_OPTIONS_NEEDED)
@@ -346,7 +364,7 @@ def _answer_kind(options: Mapping[str, Any]) -> str:
     return kinds[0]
 
 
-def _read_conditions(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
+def read_conditions(domain: Domain, texts: Sequence[str]) -> dict[str, list[str]]:
     """Read the conditions of --where: for each attribute the selected values."""
     where: dict[str, list[str]] = {}
     for text in texts:
@@ -495,6 +513,34 @@ def _answer_means(
     return f"means of {measure}, {ENGLISH.format_percent(level)} intervals", rows
 
 
+def _answer_shares(
+    release: Release, level: float, options: Mapping[str, Any], where: Where, by: By
+) -> Answers:
+    """Return the share of every cell in the total."""
+    if where:
+        raise InputError(
+            "Shares cannot be restricted with --where. Use --cells NAME for the shares within the "
+            "values of an attribute."
+        )
+    of = read_groups(release.plan.domain, options["shares"].split(","))
+    table = shares(release, of, sum=options["measure"], by=by, level=level)
+    columns = {name: values.tolist() for name, values in table.columns().items()}
+    rows = []
+    for numbers in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, numbers, strict=True))
+        labels = [row[name] for name in table.by]
+        rows.append(
+            {
+                **_cell_entry(table.by, labels),
+                **{
+                    name: None if math.isnan(row[name]) else row[name]
+                    for name in ("share", "low", "high", "std_error")
+                },
+            }
+        )
+    return table.title, rows
+
+
 def _answer_covariances(
     release: Release, _level: float, options: Mapping[str, Any], _where: Where, _by: By
 ) -> Answers:
@@ -514,6 +560,7 @@ _ANSWERS: dict[str, Callable[[Release, float, Mapping[str, Any], Where, By], Ans
     "cdf": _answer_cdf,
     "quantiles": _answer_quantiles,
     "means": _answer_means,
+    "shares": _answer_shares,
     "covariances": _answer_covariances,
     "counts": _answer_counts,
 }
@@ -596,7 +643,7 @@ def rounding(directory: Path, step: str, below: str | None, out: Path) -> None:
     costs nothing.
     """
     target = check_target(out)
-    release = _read_with_progress(directory)
+    release = read_with_progress(directory)
     with (
         open_draft(target) as draft_directory,
         Progress("rounding", about=_SECONDS_PER_TABLE * len(release.tables)),
@@ -645,7 +692,7 @@ def synthesize(directory: Path, out: Path, rows: int | None, seed: int, *, units
     """
     check_new_file(out, _ADVICE)
     check_records_file(out)
-    release = _read_with_progress(directory)
+    release = read_with_progress(directory)
     with Progress("making records", about=_SECONDS_PER_MODEL):
         records = make_records(release.outcome, rows, seed, units=units)
         with open_new_file(out, _ADVICE) as temporary:

@@ -3,9 +3,10 @@
 ``init`` drafts a spec; ``check`` shows the data holder how the rows fit the spec.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -14,6 +15,7 @@ from leastnoise._cli._output import (
     FILE,
     add_options,
     display_path,
+    print_table,
     spec_argument,
     write_new_file,
 )
@@ -21,13 +23,22 @@ from leastnoise._descriptions import read_description
 from leastnoise._frames import escape_controls
 from leastnoise._holder import check as check_rows
 from leastnoise._progress import Progress
-from leastnoise._session import CSV, estimate_reading_seconds, schema
-from leastnoise._spec import BLANK, read_spec, source_columns
+from leastnoise._session import (
+    CSV,
+    ColumnCheck,
+    DatabaseTable,
+    estimate_reading_seconds,
+    read_spec,
+    schema,
+)
+from leastnoise._spec import BLANK, source_columns
 from leastnoise._trusted.check import InputError
+
+_URL_VARIABLE = "DATABASE_URL"
 
 
 @click.command()
-@click.argument("data_path", metavar="[FILE]", type=FILE, required=False)
+@click.argument("place", metavar="[FILE|URL]", required=False)
 @add_options(
     (
         "--from description_path",
@@ -46,21 +57,34 @@ from leastnoise._trusted.check import InputError
         str,
         "The names of the columns, separated by commas, if a CSV file has no header line.",
     ),
+    ("--table", str, "The table of a database, such as public.visits; FILE is its URL then."),
+    (
+        "--connection",
+        str,
+        f"The variable that has the URL, for the spec.  [default: env:{_URL_VARIABLE}]",
+    ),
 )
 def init(
-    data_path: Path | None,
+    place: str | None,
     out: Path | None,
     delimiter: str | None,
     encoding: str | None,
     header: str | None,
     description_path: Path | None,
+    table: str | None,
+    connection: str | None,
 ) -> None:
     """Draft a spec file from column names and types.
 
     The draft holds no value of the data: you state the values of each column from public knowledge.
     With --from, the draft follows a description: CSVW-EO, SmartNoise metadata, domain.json of mbi,
     or a domain that OpenDP serialized. FILE need not exist then.
+
+    For a table of a database, give its URL and --table; or --table and --connection, if the
+    environment variable has the URL already. The spec never contains the URL.
     """
+    is_url = place is not None and "://" in place
+    data_path = None if place is None or is_url else Path(place)
     layout: dict[str, Any] = {
         key: value
         for key, value in (("delimiter", delimiter), ("encoding", encoding))
@@ -68,38 +92,119 @@ def init(
     }
     if header is not None:
         layout["header"] = [name.strip() for name in header.split(",")]
+    is_in_database = is_url or table is not None or connection is not None
     if description_path is not None:
-        if layout:
-            raise InputError(
-                "--from reads no data; --delimiter, --encoding and --header are for a CSV file. "
-                "Leave them out, or write them to the spec."
-            )
-        spec_path = out or (data_path or description_path).with_suffix(".toml")
-        description = read_description(description_path)
-        draft = draft_from_description(description, description_path, spec_path, data_path)
-    elif data_path is None:
+        draft = _draft_from_description(description_path, data_path, out, layout)
+    elif is_in_database and (layout or data_path is not None):
         raise InputError(
-            "init needs a data file, as in `leastnoise init people.csv`, or a description: --from "
-            "FILE."
+            "A table of a database has no file, and no --delimiter, --encoding or --header. "
+            "Leave them out, or leave out --table and --connection."
         )
+    elif is_in_database:
+        draft = _draft_from_table(place, table, connection, out)
+    elif data_path is not None:
+        draft = _draft_from_file(data_path, out, layout)
     else:
-        spec_path = out or data_path.with_name(data_path.name.split(".")[0] + ".toml")
-        draft = _draft_from_file(data_path, spec_path, layout)
-    write_new_file(spec_path, draft, "Edit that file, or choose another with --out.")
-    if draft.count(f'"{BLANK}"') > 1:
+        raise InputError(
+            "init needs a data file, as in `leastnoise init people.csv`, a table of a database, as "
+            "in `leastnoise init postgresql://user@host/name --table public.visits`, or a "
+            "description: --from FILE."
+        )
+    write_new_file(draft.path, draft.text, "Edit that file, or choose another with --out.")
+    if draft.text.count(f'"{BLANK}"') > 1:
         blanks = f"Replace every {BLANK!r} in it, then run"
     else:
         blanks = "Run"
+    shown_path = display_path(draft.path)
     click.echo(
-        f"The draft is in {display_path(spec_path)}. {blanks}: leastnoise plan {display_path(spec_path)}"
+        f"The draft is in {shown_path}.{draft.advice} {blanks}: leastnoise plan {shown_path}"
     )
 
 
-def _draft_from_file(path: Path, spec_path: Path, layout: Mapping[str, Any]) -> str:
-    """Return the text of a spec from the names and types of columns of a file."""
+class _Draft(NamedTuple):
+    """The text of a drafted spec, the file to write, and what to do before it is used."""
+
+    text: str
+    path: Path
+    advice: str = ""
+
+
+def _draft_from_description(
+    description_path: Path, data_path: Path | None, out: Path | None, layout: Mapping[str, Any]
+) -> _Draft:
+    """Draft a spec from another tool's description."""
+    if layout:
+        raise InputError(
+            "--from reads no data; --delimiter, --encoding and --header are for a CSV file. "
+            "Leave them out, or write them to the spec."
+        )
+    spec_path = out or (data_path or description_path).with_suffix(".toml")
+    description = read_description(description_path)
+    text = draft_from_description(description, description_path, spec_path, data_path)
+    return _Draft(text, spec_path)
+
+
+def _draft_from_table(
+    url: str | None, table: str | None, connection: str | None, out: Path | None
+) -> _Draft:
+    """Draft a spec from the names and types of the columns of a table."""
+    database_table = _find_table(url, table, connection)
+    spec_path = out or Path(f"{database_table.parts[-1]}.toml")
+    columns = source_columns(schema(database_table))
+    source = {"table": database_table.table, "connection": database_table.connection}
+    text = draft_from_columns(columns, source, database_table.table, spec_path)
+    advice = ""
+    if url is not None:
+        variable = database_table.connection.removeprefix("env:")
+        advice = f" Set the environment variable {variable} to that URL."
+    return _Draft(text, spec_path, advice)
+
+
+def _find_table(url: str | None, table: str | None, connection: str | None) -> DatabaseTable:
+    """Return the table of a database that the arguments of ``init`` name.
+
+    A URL is put into the environment of this process, where the reader takes it from.
+    """
+    if table is None:
+        raise InputError(
+            "A draft from a database must name the table: add for example --table public.visits."
+        )
+    if url is None and connection is None:
+        raise InputError(
+            "--table is in a database: give its URL, as in `leastnoise init postgresql://user@host/name "
+            "--table public.visits`, or --connection env:NAME."
+        )
+    database_table = DatabaseTable(table, connection or f"env:{_URL_VARIABLE}")
+    if url is not None:
+        os.environ[database_table.connection.removeprefix("env:")] = url
+    return database_table
+
+
+def _draft_from_file(path: Path, out: Path | None, layout: Mapping[str, Any]) -> _Draft:
+    """Draft a spec from the names and types of the columns of a file."""
+    spec_path = out or path.with_name(path.name.split(".")[0] + ".toml")
     columns = source_columns(schema(CSV(path, **layout) if layout else path))
     source = {"path": path_for_spec(path, spec_path), **layout}
-    return draft_from_columns(columns, source, path.name, spec_path)
+    return _Draft(draft_from_columns(columns, source, path.name, spec_path), spec_path)
+
+
+def _print_schema_check(checks: Sequence[ColumnCheck]) -> None:
+    """Print how the columns fit the spec; raise an error if some do not."""
+    rows = [
+        [
+            check.column,
+            check.use,
+            check.type or "missing",
+            "does not fit" if check.fault else "fits",
+        ]
+        for check in checks
+    ]
+    headings = [("column", "fold"), ("used for", "fold"), ("type", "left"), ("", "left")]
+    print_table("", headings, rows)
+    faults = dict.fromkeys(check.fault for check in checks if check.fault)
+    if faults:
+        raise InputError(" ".join(faults))
+    click.echo("Every column that the spec needs is in the source, with a type that fits.")
 
 
 @click.command()
@@ -110,13 +215,25 @@ def _draft_from_file(path: Path, spec_path: Path, layout: Mapping[str, Any]) -> 
     is_flag=True,
     help="Also show the most frequent values that match no cell: values of rows.",
 )
-def check(path: Path, source: Path | None, values: bool) -> None:  # noqa: FBT001 - a flag of the command line
+@click.option(
+    "--schema",
+    "only_schema",
+    is_flag=True,
+    help="Only compare the names and types of columns; read no row. The output is not private.",
+)
+def check(path: Path, source: Path | None, values: bool, only_schema: bool) -> None:  # noqa: FBT001 - flags of the command line
     """Show the data holder, exactly, how rows fit the spec.
 
     PRIVATE: every number it prints comes from the data. You must not publish its output, so it
-    spends nothing. It writes no file.
+    spends nothing. It writes no file. With --schema it reads no row, and only compares the names
+    and types of columns.
     """
     spec = read_spec(path)
+    if only_schema:
+        if values:
+            raise InputError("--schema reads no row, so it has no --values. Leave out one of them.")
+        _print_schema_check(spec.check_schema(source))
+        return
     data_path = source or spec.source
     data = None if data_path is None else spec.data(data_path)
     with Progress(

@@ -32,6 +32,7 @@ from leastnoise._session import (
     find_unrecorded_releases,
     is_resumable,
     period_state,
+    remove_leftovers,
 )
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Budget, Privacy, PureDP, parameters
 from leastnoise._trusted.check import InputError
@@ -266,6 +267,7 @@ def _format_limit(budget: Budget, limit: Limit | Entry) -> str:
 def show(path: Path, as_json: bool, delta: str) -> None:  # noqa: FBT001 - click passes flags by name
     """List every release with its cost and state, and the budget left."""
     ledger = Ledger.open(path)
+    remove_leftovers(ledger)
     entries = ledger.entries()
     print_warnings(
         f"the release in {display_path(directory)} was paid from this ledger, which has no entry of it: "

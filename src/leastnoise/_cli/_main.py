@@ -31,6 +31,7 @@ from leastnoise._trusted.check import (
 BAD_INPUT = 2
 UNFINISHED = 3  # paid, and not published
 AFTERWARDS = 4  # paid and published, or entered, and something failed then
+MISSED_TARGET = 5  # planned or published, and an error is above its target
 FAULT = 70
 INTERRUPTED = 130
 BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE ended
@@ -100,6 +101,21 @@ _COMMANDS = {
     "resume": ("_release", "resume", "Finish releases that were paid and not written, at no cost."),
     "show": ("_finished", "show", "Show a finished release: how exact it is, and its tables."),
     "answer": ("_finished", "answer", "Give further answers from a finished release, at no cost."),
+    "difference": (
+        "_comparisons",
+        "difference",
+        "Compare two groups, periods or releases: difference, ratio and lift.",
+    ),
+    "ab-test": (
+        "_comparisons",
+        "ab_test_command",
+        "Estimate the effect of a treatment from a release with means by arm.",
+    ),
+    "power": (
+        "_comparisons",
+        "power",
+        "Show which effect an A/B test can show, before any data.",
+    ),
     "export": ("_finished", "export", "Write a finished release in another form."),
     "round": ("_finished", "rounding", "Round a finished release, and leave out small answers."),
     "synthesize": ("_finished", "synthesize", "Write records that agree with a finished release."),

@@ -20,9 +20,8 @@ from leastnoise._error import memory_limit
 from leastnoise._frames import escape_controls
 from leastnoise._plan import Plan
 from leastnoise._progress import Progress
-from leastnoise._release import FoundCategories
-from leastnoise._session import estimate_planning_seconds, plan_spec
-from leastnoise._spec import Spec, read_spec
+from leastnoise._session import SpecFile, estimate_planning_seconds, plan_spec, read_spec
+from leastnoise._spec import Spec
 from leastnoise._trusted.accounting import Budget, Charge, parameters, whole_budget
 from leastnoise._trusted.check import InputError, readable
 
@@ -68,7 +67,7 @@ spec_option = click.option(
 )
 
 
-def read_command_spec(path: Path, categories: Mapping[str, FoundCategories] | None = None) -> Spec:
+def read_command_spec(path: Path) -> SpecFile:
     """Read the spec of a command.
 
     If the argument is a file of SQL, read the spec that --spec names. The statements replace its
@@ -82,8 +81,15 @@ def read_command_spec(path: Path, categories: Mapping[str, FoundCategories] | No
             else f"--spec is for a file of SQL statements whose name ends in .sql; got {path}."
         )
     if spec_path is None:
-        return read_spec(path, categories or {})
-    return read_spec(spec_path, categories or {}, path)
+        return read_spec(path)
+    return read_spec(spec_path, statements=path)
+
+
+@contextmanager
+def plan_progress(spec: Spec) -> Iterator[Progress]:
+    """Show a progress line while a spec is planned, within the free memory."""
+    with memory_limit(), Progress("planning", about=estimate_planning_seconds(spec)) as progress:
+        yield progress
 
 
 def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
@@ -92,7 +98,7 @@ def plan_with_progress(spec: Spec) -> tuple[Plan, float]:
     Returns:
         The plan, and how many seconds planning took.
     """
-    with memory_limit(), Progress("planning", about=estimate_planning_seconds(spec)) as progress:
+    with plan_progress(spec) as progress:
         return plan_spec(spec, progress.trying), progress.seconds
 
 

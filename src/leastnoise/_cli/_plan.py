@@ -3,6 +3,7 @@
 ``plan``, ``compare``, ``audit`` and ``studio``.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import click
 
 from leastnoise._audit import Audit
-from leastnoise._cli._main import FAULT
+from leastnoise._cli._main import FAULT, MISSED_TARGET
 from leastnoise._cli._output import (
     FILE,
     cache_option,
@@ -34,17 +35,19 @@ from leastnoise._cli._output import (
     spec_option,
     write_new_file,
 )
-from leastnoise._cli._release import guard_warnings, warn_of_bias
 from leastnoise._error import memory_limit, statistic_errors
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, Candidate, Explanation, mechanism_of
 from leastnoise._plan import AdaptivePlan, Plan, StepChoice, Steps, guard_share
 from leastnoise._planning import (
+    ComparisonStatus,
     Price,
     TargetStatus,
+    comparison_statuses,
     error_over_complete,
     expected_seconds,
     mean_target_statuses,
+    missed_targets,
     period_errors,
     plan_for_workload,
     table_prices,
@@ -67,9 +70,12 @@ from leastnoise._session import (
     estimate_planning_seconds,
     forecast_guard,
     plan_spec,
+    read_spec,
+    warnings_of_plan,
+    warnings_of_spec,
 )
 from leastnoise._session import audit as audit_plan
-from leastnoise._spec import Spec, plan_warnings, read_spec, search_plans, spec_warnings
+from leastnoise._spec import Spec, search_plans
 from leastnoise._trusted.accounting import (
     ZCDP,
     Charge,
@@ -173,20 +179,19 @@ def plan(
     Reads only the spec file; the data need not exist. `queries.sql --spec people.toml` plans SQL
     statements on the domain of that spec.
     """
-    spec = read_command_spec(path)
+    spec: Spec = read_command_spec(path)
     check_writable(spec)
     if epsilon is not None:
         spec = _with_epsilon(spec, epsilon)
     if out is not None:
         check_new_file(out, _EXISTS)
-    warn_of_bias(spec)
-    early_warnings = spec_warnings(spec)
+    early_warnings = warnings_of_spec(spec)
     print_warnings(early_warnings)
     plan, seconds = plan_with_progress(spec)
     check_options(plan, spec.options)
     if out is not None:
         write_new_file(out, plan.to_json() + "\n", _EXISTS)
-    late_warnings = [*plan_warnings(spec, plan), *guard_warnings(spec, plan)]
+    late_warnings = warnings_of_plan(spec, plan)
     print_warnings(late_warnings)
     preview = _Preview(
         plan,
@@ -196,13 +201,16 @@ def plan(
         error_over_complete(plan, spec.search()),
         _search_facts(spec),
         *_comparison_plans(plan, spec, **comparisons),
+        comparison_statuses(plan, spec.targets, spec.options.level),
     )
     if as_json:
         print_json({**_preview_json(preview), "warnings": [*early_warnings, *late_warnings]})
-        return
-    _print_preview(preview)
-    if out is not None:
-        click.echo(f"The plan is in {display_path(out)}.")
+    else:
+        _print_preview(preview)
+        if out is not None:
+            click.echo(f"The plan is in {display_path(out)}.")
+    if missed_targets(plan, spec.options.level):
+        click.get_current_context().exit(MISSED_TARGET)
 
 
 class _Preview(NamedTuple):
@@ -217,6 +225,7 @@ class _Preview(NamedTuple):
     plans_by_max_rows: dict[str, Plan]
     plans_by_budget: dict[str, Plan]
     prices: tuple[Price, ...]
+    targets: tuple[ComparisonStatus, ...] = ()
 
 
 def _with_epsilon(spec: Spec, epsilon: str) -> Spec:
@@ -246,6 +255,7 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
         "budgets": [_errors_json(plan) for plan in preview.plans_by_budget.values()],
         "max_rows": [_errors_json(plan) for plan in preview.plans_by_max_rows.values()],
         "prices": [asdict(price) for price in preview.prices],
+        "targets": [_comparison_json(status) for status in preview.targets],
     }
     present = {name: value for name, value in optional.items() if value}
     if preview.error_over_complete is not None:
@@ -253,9 +263,33 @@ def _preview_json(preview: _Preview) -> dict[str, Any]:
     return {**_plan_json(preview.plan, preview.seconds, preview.level), **present}
 
 
+def _comparison_json(status: ComparisonStatus) -> dict[str, Any]:
+    """Return the target of a difference or a ratio; its error is null where it has no bound."""
+    error = status.error if math.isfinite(status.error) else None
+    return {
+        "name": status.name,
+        "target": {status.kind: status.most},
+        status.kind: error,
+        "kept": status.kept,
+    }
+
+
+def _print_comparisons(statuses: Sequence[ComparisonStatus]) -> None:
+    """Print the promised errors of differences and ratios."""
+    if not statuses:
+        return
+    rows = []
+    for status in statuses:
+        error = "no bound" if math.isinf(status.error) else format_number(status.error)
+        remark = "" if status.kept else ", missed"
+        rows.append([status.name, f"{status.kind} {format_number(status.most)}: {error}{remark}"])
+    print_table("", [("follows from the tables", "fold"), ("target", "left")], rows)
+
+
 def _print_preview(preview: _Preview) -> None:
     """Print a plan and its comparisons."""
     print_plan(preview.plan, preview.seconds, preview.level, preview.guard)
+    _print_comparisons(preview.targets)
     _print_complete_gain(preview.plan, preview.error_over_complete)
     _print_periods(preview.plan)
     _print_errors("rmse under other budgets", preview.plans_by_budget)

@@ -1,37 +1,35 @@
 """The commands that pay: ``release``, ``categories`` and ``resume``."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, UNFINISHED
+from leastnoise._charts import missing_charts_notice
+from leastnoise._cli._main import AFTERWARDS, BAD_INPUT, FAULT, MISSED_TARGET, UNFINISHED
 from leastnoise._cli._output import (
     FILE,
     add_options,
     cache_option,
     display_path,
     format_amounts,
-    plan_with_progress,
+    json_option,
+    plan_progress,
     print_facts,
+    print_json,
     print_warnings,
     read_command_spec,
     spec_argument,
     spec_option,
 )
-from leastnoise._plan import CategoryPlan, Plan
-from leastnoise._planning import stated_privacy
+from leastnoise._plan import Plan
 from leastnoise._progress import Progress, RowProgress
 from leastnoise._release import (
     FoundCategories,
     Release,
-    check_options,
-    check_target,
     describe_guard_counts,
-    finishing_seconds,
     list_file_notices,
 )
 from leastnoise._session import (
@@ -39,39 +37,29 @@ from leastnoise._session import (
     Entry,
     Ledger,
     PeriodState,
+    PublishedPeriods,
+    RunObserver,
+    SpecRun,
     check_before_planning,
+    choose_ledger,
     count_csv_blocks,
     estimate_resuming_seconds,
-    find_categories,
+    find_missing_categories,
     finish_releases,
-    guard_warning,
     is_resumable,
     is_unfinished,
-    ledger_beside,
-    plan_budget_left,
-    publish_due_periods,
     reconcile_ledger,
+    require_known_categories,
+    run_spec,
+    settle_earlier_releases,
+    with_data,
 )
-from leastnoise._session import release as make_release
-from leastnoise._spec import (
-    CategorySearch,
-    Spec,
-    plan_warnings,
-    read_plan,
-    search_plans,
-    spec_warnings,
-)
+from leastnoise._spec import CategorySearch, Spec, read_plan
 from leastnoise._trusted.check import InputError, InternalError, LeastNoiseError, PaidError
 
 _NOT_PRIVATE = """\
 !!  NOT PRIVATE: the noise of a seeded run protects nobody, because anybody who knows the seed can subtract it.
 !!  Nothing was paid. Use it for tests with data that are not secret, and publish nothing of it."""
-_NNLS = """\
-Warning: nnls = true adds answer_nnls, which is biased. Its cells are closer to the truth; sums of cells need not be, because what
-is cut off below 0 is added to other cells. The total is fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay."""
-_LOCAL = """\
-Warning: local_non_negative = true adds answer_local, which is biased: small cells are too large and large ones too small, by an unknown
-amount. It has no error bars; the unbiased answers stay."""
 _CODES_BEST_FIRST = (BAD_INPUT, AFTERWARDS, UNFINISHED, FAULT)
 
 _payment = add_options(
@@ -90,10 +78,74 @@ _payment = add_options(
 )
 
 
+class CommandObserver(RunObserver):
+    """Print what a run does, with progress lines.
+
+    Args:
+        is_quiet: whether the standard output is for one JSON object only.
+    """
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        self.warnings: list[str] = []
+        self._is_quiet = is_quiet
+
+    def warn(self, sentences: Iterable[str]) -> None:
+        """Print warnings, and keep them for JSON."""
+        new_warnings = list(sentences)
+        self.warnings += new_warnings
+        print_warnings(new_warnings)
+
+    def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
+        """Print the states of earlier releases, and how to finish them."""
+        _print_settled(settled)
+        for entry in ledger.entries():
+            if is_unfinished(ledger, entry):
+                click.echo(
+                    f"{name_release(entry)} was stopped before it was published: paid and "
+                    f"resumable. `leastnoise resume {display_path(ledger.path)}` "
+                    "finishes it without paying again.",
+                    err=True,
+                )
+
+    def show_not_private(self) -> None:
+        """Print that the noise of a seeded run protects nobody."""
+        click.echo(_NOT_PRIVATE, err=True)
+
+    def show_categories(
+        self, search: CategorySearch, categories: FoundCategories, directory: Path | None
+    ) -> None:
+        """Print the number of categories that a search found, and its cost."""
+        if self._is_quiet:
+            return
+        facts = [(f"the categories of {search.attribute}", f"{len(categories.texts):,} found")]
+        if directory is None:
+            facts.append(("spent", "nothing, because this is NOT PRIVATE"))
+        else:
+            facts.append(("list", display_path(directory / "categories.csv")))
+            facts.append(("spent", str(categories.receipt["charge"])))
+        print_facts(facts)
+
+    @contextmanager
+    def planning(self, spec: Spec) -> Iterator[Callable[[str], None]]:
+        """Show a progress line while a spec is planned."""
+        with plan_progress(spec) as progress:
+            yield progress.trying
+
+    @contextmanager
+    def reading(
+        self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
+    ) -> Iterator[RowProgress]:
+        """Show a progress line while rows are read."""
+        text = f"reading {spec.data_name}"
+        with Progress(f"{text}, {next_step}") as progress:
+            blocks = count_csv_blocks(data)
+            yield RowProgress(progress, text, next_step, blocks=blocks, about=next_seconds)
+
+
 @click.command()
 @spec_argument
 @_payment
-def categories(path: Path, **payment: Any) -> None:
+def categories(path: Path, ledger_path: Path | None, **payment: Any) -> None:
     """Find categories that nobody can list, privately, for a price.
 
     For each [domain.NAME] unknown = { most = ... }, this spends a share of the budget and writes
@@ -106,8 +158,10 @@ def categories(path: Path, **payment: Any) -> None:
             "This spec has no unknown categories; write for example [domain.agent] unknown = { most "
             "= 10000 }."
         )
-    spec, ledger_path = _add_payment("search", spec, **payment)
-    settle_earlier_releases(ledger_path)
+    spec = with_data("search", spec, payment["data_path"], payment["dataset"], payment["share"])
+    ledger_path = ledger_path or choose_ledger(spec)
+    observer = CommandObserver()
+    settle_earlier_releases(ledger_path, observer)
     for search in spec.searches:
         if search.found is not None:
             directory = display_path(search.directory)
@@ -117,14 +171,12 @@ def categories(path: Path, **payment: Any) -> None:
             )
     if any(search.found is None for search in spec.searches):
         check_before_planning(ledger_path, spec, path.parent.absolute())
-        _find_categories(spec, path, ledger_path)
+        find_missing_categories(spec, ledger_path, observer)
 
 
 @click.command()
 @spec_argument
-@click.option(
-    "--out", type=FILE, required=True, help="The directory to write; it must not exist yet."
-)
+@click.option("--out", type=FILE, required=True, help="The directory to write.")
 @_payment
 @click.option(
     "--plan",
@@ -132,6 +184,7 @@ def categories(path: Path, **payment: Any) -> None:
     type=FILE,
     help="A plan from `leastnoise plan SPEC --out`, instead of planning.",
 )
+@click.option("--note", default="", help="A text for people, which the ledger records.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -141,6 +194,7 @@ def categories(path: Path, **payment: Any) -> None:
     "--through",
     help="The last period of a series to publish.  [default: the last that is over]",
 )
+@json_option
 @spec_option
 @cache_option
 def release(
@@ -148,118 +202,102 @@ def release(
     out: Path,
     plan_path: Path | None,
     seed: int | None,
-    through: str | None,
-    **payment: Any,
+    data_path: Path | None,
+    ledger_path: Path | None,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    **settings: Any,
 ) -> None:
     """Measure, estimate, and write answers, manifest and report.
 
     The ledger is charged before any noise is drawn. If the release is refused, nothing is spent and
-    nothing is written.
+    nothing is written. If --out has this release already, nothing is done, and the exit code is 0.
 
     A spec with [series] is paid once. Each run then publishes the periods that are over, each in a
     separate directory in --out.
     """
     spec = read_command_spec(path)
-    if plan_path is not None and any(search.found is None for search in spec.searches):
-        raise InputError(
-            "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
-            "then plan again."
-        )
-    if plan_path is None:
-        plan = None
-    else:
+    plan: Plan | None = None
+    if plan_path is not None:
+        require_known_categories(spec)
         plan = read_plan(plan_path, spec)
-    warn_of_bias(spec)
-    spec, ledger_path = _add_payment("release", spec, **payment)
-    if spec.series is None and through is not None:
-        raise InputError(
-            "--through is for a spec with [series], whose periods are published one by one."
-        )
-    if spec.series is not None:
-        if seed is not None:
-            raise InputError("A series has no seeded run; leave out --seed.")
-        settle_earlier_releases(ledger_path)
-        print_warnings(spec_warnings(spec))
-        _publish_due_periods(
-            spec, out, ledger_path, lambda: plan or plan_with_progress(spec)[0], through
-        )
-        return
-    target = check_target(out)
-    if seed is None:
-        earlier_ids = settle_earlier_releases(ledger_path)
-    else:
-        earlier_ids = frozenset[str]()
-    check_before_planning(ledger_path if seed is None else None, spec, target.parent)
-    print_warnings(spec_warnings(spec))
-    if seed is not None:
-        click.echo(_NOT_PRIVATE, err=True)
-    is_new_ledger = not ledger_path.exists()
-    spec = _find_categories(spec, path, ledger_path, seed)
-    plan = plan or plan_with_progress(spec)[0]
-    if plan.promise is None and plan_path is None and seed is None:
-        plan = _plan_within_ledger(spec, plan, ledger_path)
-    check_options(plan, spec.options)
-    print_warnings([*plan_warnings(spec, plan), *guard_warnings(spec, plan)])
-    finished = release_with_progress(
-        spec, plan, out, ledger=ledger_path, seed=seed, earlier_ids=earlier_ids
-    )
-    print_release(
-        finished,
+    observer = CommandObserver(is_quiet=as_json)
+    run = run_spec(
+        spec,
         out,
-        None if seed is not None else ledger_path,
-        is_new_ledger=is_new_ledger,
-        notes=list_file_notices(finished),
+        source=data_path,
+        ledger=ledger_path,
+        plan=plan,
+        seed=seed,
+        observer=observer,
+        **settings,
     )
+    if as_json:
+        print_json({**run_json(run, out), "warnings": observer.warnings})
+    else:
+        print_run(run, out)
+    if run.missed_targets:
+        click.get_current_context().exit(MISSED_TARGET)
 
 
-def guard_warnings(spec: Spec, plan: Plan) -> list[str]:
-    """Return a warning if the guard is too weak for the public number of rows."""
-    warning = guard_warning(plan.privacy, spec.options)
-    return [] if warning is None else [warning]
+def run_json(run: SpecRun, out: Path) -> dict[str, Any]:
+    """Return what a run did as a JSON object with stable keys."""
+    directories = [out.absolute()]
+    if run.periods is not None:
+        directories = [directory.absolute() for directory in run.periods.releases]
+    elif run.status == "already released":
+        directories = []
+    facts: dict[str, Any] = {
+        "status": run.status,
+        "out": str(out.absolute()),
+        "written": [str(directory) for directory in directories],
+        "private": run.status != "not private",
+        "missed_targets": list(run.missed_targets),
+        "ledger": None,
+    }
+    if run.release is not None and "guard_charge" in run.release.receipt:
+        facts["guard"] = describe_guard_counts(run.release)
+    if run.ledger is not None and run.entry is not None:
+        paid_now = run.status == "released" and (run.periods is None or run.periods.paid)
+        facts["ledger"] = {
+            "path": str(run.ledger.path.absolute()),
+            "new": run.is_new_ledger,
+            "dataset": run.ledger.dataset,
+            "number": run.entry.number,
+            "charge": run.entry.charge.to_json(),
+            "paid_now": paid_now,
+            "left": run.ledger.left().to_json(),
+        }
+    return facts
 
 
-def _plan_within_ledger(spec: Spec, plan: Plan, ledger_path: Path) -> Plan:
-    """Plan again with the budget that stopped guards have left.
-
-    For mechanisms whose plans cannot be rescaled.
-    """
-    whole_budget_privacy = stated_privacy(spec.privacy)
-    if whole_budget_privacy is None or not ledger_path.exists():
-        return plan
-    ledger = Ledger.open(ledger_path, share=spec.share)
-    share_left = plan_budget_left(ledger, plan, spec.options)
-    if share_left == 1:
-        return plan
-    return plan_with_progress(replace(spec, privacy=whole_budget_privacy.share(share_left)))[0]
-
-
-def warn_of_bias(spec: Spec) -> None:
-    """Warn that answers without negative cells are biased, if the spec has them."""
-    if spec.options.nnls:
-        click.echo(_NNLS, err=True)
-    if spec.options.local_non_negative:
-        click.echo(_LOCAL, err=True)
-
-
-def _add_payment(
-    purpose: str,
-    spec: Spec,
-    data_path: Path | None,
-    ledger_path: Path | None,
-    dataset: str | None,
-    share: str | None,
-) -> tuple[Spec, Path]:
-    """Return the spec with the options of payment, and the ledger's path."""
-    data = data_path or spec.source
-    if data is None:
-        raise InputError(
-            f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or use '
-            "--source people.csv."
+def print_run(run: SpecRun, out: Path) -> None:
+    """Print what a run did."""
+    if run.periods is not None and run.ledger is not None:
+        _print_periods(run.periods, run.ledger, run.release)
+    elif run.release is not None and run.status == "already released":
+        _print_already_released(run, out)
+    elif run.release is not None:
+        if run.status == "finished":
+            click.echo(
+                "This release was paid and measured before, and stopped. It is finished now; "
+                "nothing was paid again.",
+                err=True,
+            )
+        print_release(run, run.release, out)
+    if run.missed_targets:
+        click.echo(
+            f"Missed targets: {'; '.join(run.missed_targets)}. The promised error is above what "
+            "the spec asks for.",
+            err=True,
         )
-    completed = replace(
-        spec, source=data, dataset=dataset or spec.dataset, share=share or spec.share
-    )
-    return completed, ledger_path or spec.ledger or ledger_beside(data)
+
+
+def _print_already_released(run: SpecRun, out: Path) -> None:
+    """Print that a directory has this release, and when it was paid."""
+    click.echo(f"Already released: {display_path(out)} has this release. Nothing was done.")
+    if run.ledger is not None and run.entry is not None:
+        facts = [("paid", f"{run.entry.reserved_on} ({run.entry.charge})")]
+        print_facts([*facts, *_spent_facts(run.ledger, run.entry, "nothing now")])
 
 
 def name_release(entry: Entry) -> str:
@@ -267,161 +305,21 @@ def name_release(entry: Entry) -> str:
     return f"Release {entry.number} of {entry.reserved_on} ({entry.charge})"
 
 
-def settle_earlier_releases(ledger_path: Path, *, suggest_resume: bool = True) -> frozenset[str]:
-    """Settle earlier releases that were stopped, and print their states.
-
-    Returns:
-        The identifiers of all entries of the ledger.
-    """
-    if not ledger_path.exists():
-        return frozenset()
-    ledger = Ledger.open(ledger_path)
-    for entry in reconcile_ledger(ledger):
+def _print_settled(settled: Iterable[Entry]) -> None:
+    """Print the states of releases that were stopped."""
+    for entry in settled:
         directory = display_path(Path(entry.output))
         if entry.state == "sealed":
             outcome = f"after it was published: paid and whole, in {directory}."
         else:
             outcome = f"while it was measured: paid and absent. Nothing is at {directory}, and its budget stays spent."
         click.echo(f"{name_release(entry)} was stopped {outcome}", err=True)
-    entries = ledger.entries()
-    for entry in entries if suggest_resume else ():
-        if is_unfinished(ledger, entry):
-            click.echo(
-                f"{name_release(entry)} was stopped before it was published: paid and resumable. "
-                f"`leastnoise resume {display_path(ledger_path)}` "
-                "finishes it without paying again.",
-                err=True,
-            )
-    return frozenset(entry.id for entry in entries)
 
 
-@contextmanager
-def _read_with_progress(
-    spec: Spec, next_step: str, next_seconds: float = 0.0
-) -> Iterator[tuple[Any, RowProgress]]:
-    """Open the data of a spec, with a progress line.
-
-    Args:
-        spec: the spec.
-        next_step: the text of the line when all rows are read.
-        next_seconds: how many seconds the next step will take.
-
-    Yields:
-        The data, and the callback that receives the progress of reading.
-    """
-    data = spec.source and spec.data(spec.source)
-    text = f"reading {spec.data_name}"
-    with Progress(f"{text}, {next_step}") as progress:
-        rows = RowProgress(
-            progress, text, next_step, blocks=count_csv_blocks(data), about=next_seconds
-        )
-        yield data, rows
-
-
-def _payment_arguments(spec: Spec, ledger_path: Path, seed: int | None) -> dict[str, Any]:
-    """Return the arguments of a release that state who pays.
-
-    The ledger or a share of it; nobody for a seeded run.
-    """
-    payer: Ledger | Path | None = ledger_path
-    if seed is not None:
-        payer = None
-    elif spec.share:
-        payer = Ledger.open(ledger_path, share=spec.share)
-    return {"ledger": payer, "dataset": spec.dataset, "seed": seed}
-
-
-def _find_categories(spec: Spec, path: Path, ledger_path: Path, seed: int | None = None) -> Spec:
-    """Find the missing categories of a spec, and return the spec with them."""
-    missing = [search for search in spec.searches if search.found is None]
-    if not missing:
-        return spec
-    plans = search_plans(spec.searches, spec.privacy)
-    found_categories = {
-        search.attribute: _pay_search(spec, search, plans[search.attribute], ledger_path, seed)
-        for search in missing
-    }
-    return replace(
-        read_command_spec(path, found_categories),
-        source=spec.source,
-        dataset=spec.dataset,
-        share=spec.share,
-    )
-
-
-def _pay_search(
-    spec: Spec, search: CategorySearch, plan: CategoryPlan, ledger_path: Path, seed: int | None
-) -> FoundCategories:
-    """Find the categories of an attribute, and print their number and cost."""
-    subject = f"the categories of {search.attribute}"
-    out = search.directory if seed is None else None
-    with _read_with_progress(spec, f"finding {subject}") as (data, progress):
-        found = find_categories(
-            plan,
-            data,
-            whole=stated_privacy(spec.privacy),
-            progress=progress,
-            out=out,
-            **_payment_arguments(spec, ledger_path, seed),
-        )
-    facts = [(subject, f"{len(found.texts):,} found")]
-    if out is None:
-        facts.append(("spent", "nothing, because this is NOT PRIVATE"))
-    else:
-        facts.append(("list", display_path(out / "categories.csv")))
-        facts.append(("spent", str(found.receipt["charge"])))
-    print_facts(facts)
-    return found
-
-
-def release_with_progress(
-    spec: Spec,
-    plan: Plan,
-    out: Path,
-    *,
-    ledger: Path,
-    seed: int | None = None,
-    earlier_ids: frozenset[str] = frozenset(),
-) -> Release:
-    """Make a release with a progress line.
-
-    Args:
-        spec: the spec.
-        plan: its plan.
-        out: the new directory.
-        ledger: the ledger that pays.
-        seed: the seed of the noise, for tests; nothing is paid then.
-        earlier_ids: the entries that the ledger had before.
-    """
-    with _read_with_progress(
-        spec, "measuring, estimating and writing", finishing_seconds(plan, spec.options)
-    ) as (data, report):
-        release = make_release(
-            plan,
-            data,
-            out=out,
-            options=spec.options,
-            progress=report,
-            **_payment_arguments(spec, ledger, seed),
-        )
-    if release.observation.receipt in earlier_ids:
-        click.echo(
-            "This release was paid and measured before, and stopped. It is finished now; nothing was "
-            "paid again.",
-            err=True,
-        )
-    return release
-
-
-def print_release(
-    release: Release,
-    out: Path,
-    ledger_path: Path | None,
-    *,
-    is_new_ledger: bool,
-    notes: Sequence[str] = (),
-) -> None:
+def print_release(run: SpecRun, release: Release, out: Path) -> None:
     """Print where the files of a release are, its cost and the budget left."""
+    chart_notice = missing_charts_notice()
+    notes = [*list_file_notices(release), *([chart_notice] if chart_notice else [])]
     facts = [
         (
             "answers",
@@ -432,19 +330,19 @@ def print_release(
         *(("note", text) for text in notes),
         ("guard", _describe_guard(release)),
     ]
-    if ledger_path is None:
+    ledger = run.ledger
+    entry = run.entry
+    if ledger is None or entry is None:
         facts.append(("spent", "nothing, because this is NOT PRIVATE: publish nothing of it"))
         print_facts(facts)
         return
-    ledger = Ledger.open(ledger_path)
-    entry = next(entry for entry in ledger.entries() if entry.id == release.observation.receipt)
     spent = format_amounts(ledger.privacy.budget, entry.charge, up=True)
     guard_number = release.receipt.get("guard_number")
     if guard_number is None:
         guard_note = ""
     else:
         guard_note = f" (its guard is {guard_number})"
-    if is_new_ledger:
+    if run.is_new_ledger:
         ledger_note = ", new, with the budget of this plan"
     else:
         ledger_note = ""
@@ -452,7 +350,7 @@ def print_release(
         [
             *facts,
             *_spent_facts(ledger, entry, spent, guard_note),
-            ("ledger", f"{display_path(ledger_path)}{ledger_note}"),
+            ("ledger", f"{display_path(ledger.path)}{ledger_note}"),
         ]
     )
 
@@ -480,18 +378,8 @@ def _spent_facts(
     ]
 
 
-def _publish_due_periods(
-    spec: Spec, out: Path, ledger_path: Path, make_plan: Callable[[], Plan], through: str | None
-) -> None:
-    """Publish the periods of a series that are due, and print where they are.
-
-    The first run pays for the whole series.
-    """
-    with _read_with_progress(spec, "drawing, estimating and writing") as (data, progress):
-        publication = publish_due_periods(
-            spec, data, out, ledger_path, make_plan, through=through, progress=progress
-        )
-    ledger = Ledger.open(ledger_path)
+def _print_periods(publication: PublishedPeriods, ledger: Ledger, newest: Release | None) -> None:
+    """Print the periods of a series that a run published, and its cost."""
     entry = publication.entry
     facts = [("release", display_path(directory)) for directory in publication.releases]
     if not facts:
@@ -507,8 +395,8 @@ def _publish_due_periods(
         private = "a file with exact counts is beside the ledger; keep it, and show it to nobody"
         facts.append(("series", describe_drawn_periods(publication.state)))
         facts.append(("private", private))
-    if publication.paid and spec.options.guard is not None:
-        share = spec.options.guard
+    share = None if newest is None else newest.options.guard
+    if publication.paid and share is not None:
         guard = f"{share} of the budget counted the used rows, once, before the first period"
         facts.append(("guard", guard))
     cost = format_amounts(ledger.privacy.budget, entry.charge, up=True)
@@ -561,8 +449,8 @@ def resume(
     """
     if ledger_path is None:
         ledger_path = _only_ledger()
-    settle_earlier_releases(ledger_path, suggest_resume=False)
     ledger = Ledger.open(ledger_path)
+    _print_settled(reconcile_ledger(ledger))
     if number is None and out is not None:
         raise InputError(
             "--out is for one release; choose it with --release and a number that "

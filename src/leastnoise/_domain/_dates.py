@@ -101,8 +101,8 @@ class Dates(Kind):
             ``"epoch_s"``, ``"epoch_ms"`` or ``"epoch_us"`` since 1970 in UTC; None: as above.
         century: with ``%y`` the first of the hundred years that two digits stand for.
         months: the twelve names that ``%b`` or ``%B`` stand for where these are not English.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what a day before ``start`` or after ``end`` does: ``"drop"`` the row, ``"clip"``
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat a day before ``start`` or after ``end``: ``"drop"`` the row, ``"clip"``
             to the nearest day, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from cells to groups. Months have the levels quarter and year, days also
@@ -182,10 +182,11 @@ class Dates(Kind):
     def implied_levels(self) -> tuple[Level, ...]:
         """The coarser periods that every cell lies in as a whole."""
         hours = [_first_hour(self.first + cell, self.by) for cell in range(self.regular)]
-        return tuple(
-            grouped(by, [_label(period_of(hour, by), by) for hour in hours])
-            for by in _COARSER[self.by]
-        )
+        levels = []
+        for by in _COARSER[self.by]:
+            labels = [_label(period_of(hour, by), by) for hour in hours]
+            levels.append(grouped(by, labels))
+        return tuple(levels)
 
     def last_day(self, cells: int) -> dt.date:
         """Return the last day of the first periods."""
@@ -393,9 +394,9 @@ def _pattern_of_names(names: tuple[str, ...]) -> str:
 
     Its groups are ``month1`` to ``month12``.
     """
-    spelled = [
-        "|".join(re.escape(form) for form in dict.fromkeys((name, name.lower(), name.upper())))
-        for name in names
-    ]
+    spelled = []
+    for name in names:
+        forms = dict.fromkeys((name, name.lower(), name.upper()))
+        spelled.append("|".join(map(re.escape, forms)))
     groups = [f"(?P<month{number}>{forms})" for number, forms in enumerate(spelled, 1)]
     return f"(?i:{'|'.join(groups)})"

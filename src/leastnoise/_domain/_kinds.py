@@ -8,7 +8,7 @@ promise of a release:
 
 1. **Null.** A missing value, a NaN, an empty text and the spellings in ``reading.nulls`` are null.
   ``null="drop"`` (the default) drops
-   the row, ``null="other"`` puts it in the cell ``other``, ``null="cell"`` in a cell of its own,
+   the row, ``null="other"`` puts it in the cell ``other``, ``null="cell"`` in a separate cell,
    ``(null)``.
 2. **Numbers** (for `Integers`, `Decimals`, `Bins`, `Edges`, `Coded` and `Measure`). A number is
   read to double precision, and bounds
@@ -38,7 +38,7 @@ A value that is dropped takes its row out of the tables of its attribute only: w
 others, planning gives the attribute a hidden cell, last, which is measured and never published
 (``hidden``). Without one the row is dropped from every table: where all tables have the attribute,
 or where it is declared ``complete``. Attributes that no query uses are not read. Whatever the rule
-does to one row depends on that row alone.
+does to one row depends only on that row.
 """
 
 import datetime as dt
@@ -98,8 +98,8 @@ class Categories(Kind):
     Args:
         values: the categories in order, text or whole numbers or Booleans; compared by their string
             form (see the module's rule).
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what a value that is not listed does: ``"drop"`` the row, ``"other"`` or
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat a value that is not listed: ``"drop"`` the row, ``"other"`` or
             ``"cell"``.
         reading: how values are read; ``trim`` and ``ignore_case`` are about these.
         levels: public maps from categories to groups, such as ``{"region": {"Mainz": "south",
@@ -187,11 +187,13 @@ def _spellings(
     spelling_map: object, values: tuple[Label, ...], reading: Reading, used_forms: set[str]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Check further spellings; those of the categories themselves are taken."""
-    pairs: list[Any] = (
-        list(spelling_map.items() if isinstance(spelling_map, Mapping) else spelling_map)
-        if isinstance(spelling_map, (Mapping, tuple, list))
-        else [None]
-    )
+    pairs: list[Any]
+    if isinstance(spelling_map, Mapping):
+        pairs = list(spelling_map.items())
+    elif isinstance(spelling_map, (tuple, list)):
+        pairs = list(spelling_map)
+    else:
+        pairs = [None]
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in pairs):
         raise refuse("spellings", spelling_map, "a mapping from a category to a list of texts")
     category_texts = {*map(str, values)} if pairs else set()
@@ -255,10 +257,10 @@ class Integers(Kind):
     Args:
         low: the least value, at least -(2^53 - 1).
         high: the greatest value, above ``low``, at most 2^53 - 1.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what another value does: ``"drop"`` the row, ``"clip"`` to the nearest whole number
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat another value: ``"drop"`` the row, ``"clip"`` to the nearest whole number
             in the range (ties to the even one), ``"other"`` or ``"cell"``.
-        rounding: what a number between two whole ones is: None: outside; ``"down"``, ``"up"``, or
+        rounding: how to read a number between two whole numbers: None: outside; ``"down"``, ``"up"``, or
             ``"nearest"`` (ties to the even one).
         reading: how values are read.
         levels: public maps to groups: ``{"five": {"width": 5}}`` makes 15 .. 19, 20 .. 24 and so
@@ -307,8 +309,8 @@ class Coded(Kind):
 
     Args:
         size: the number of codes, at least 1.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what another value does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat another value: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from codes to groups.
 
@@ -382,8 +384,8 @@ class Bins(Kind):
         count: the number of bins, at least 1.
         closed: ``"left"``: a bin is [a, b), the last one is [a, high]. ``"right"``: a bin is (a,
             b], the first one is [low, b].
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what a number below ``low`` or above ``high`` does: ``"drop"`` the row, ``"clip"``
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat a number below ``low`` or above ``high``: ``"drop"`` the row, ``"clip"``
             to the first or last bin, ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
@@ -433,7 +435,7 @@ class Edges(Kind):
     Args:
         edges: at least two, exact, each above the one before, between -(2^53 - 1) and 2^53 - 1.
         closed: as for `Bins`.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
         outside: as for `Bins`.
         reading: how values are read.
         levels: public maps from the bins' labels to groups.
@@ -492,8 +494,8 @@ class Decimals(Kind):
         low: the least value, exact, between -(2^53 - 1) and 2^53 - 1.
         high: the greatest value, a whole number of steps above ``low``.
         step: between one value and the next, exact and above 0.
-        null: what a null does: ``"drop"`` the row, ``"other"`` or ``"cell"``.
-        outside: what another number does, also one between two values: ``"drop"`` the row,
+        null: how to treat a null: ``"drop"`` the row, ``"other"`` or ``"cell"``.
+        outside: how to treat other numbers, also between two values: ``"drop"`` the row,
             ``"clip"`` to the nearest value (the upper one of two), ``"other"`` or ``"cell"``.
         reading: how values are read.
         levels: public maps from values, as text, to groups.
@@ -563,9 +565,9 @@ class Unknown(Kind):
         most: how many are kept, those of the largest noisy counts; public. Until they are found,
             plans are made for so many.
         longest: characters of a category; a longer text is outside.
-        null: what a null does once they are found: ``"drop"`` the row, ``"other"`` or
+        null: how to treat a null once they are found: ``"drop"`` the row, ``"other"`` or
             ``"cell"``.
-        outside: what a value that was not found does then: ``"drop"`` the row, ``"other"`` or
+        outside: how to treat a value that was not found: ``"drop"`` the row, ``"other"`` or
             ``"cell"``.
         reading: how values are read; ``trim`` and ``ignore_case`` are applied before anything is
             counted.

@@ -55,15 +55,24 @@ def _(
     kind: Categories | Integers | Decimals | Bins | Edges | Dates | Coded | Unknown,
     marks: tuple[int, int] | None = None,
 ) -> Rule:
-    dropped = kind.published if kind.hidden else DROP
+    if kind.hidden:
+        dropped = kind.published
+    else:
+        dropped = DROP
     null, outside = marks or (
         dropped if cell is None else cell for cell in (kind.null_cell, kind.outside_cell)
     )
     clip = kind.outside == "clip"
     size = kind.size + (0 if marks is None else 2)
-    clock = _clock(kind) if isinstance(kind, Dates) else None
+    if isinstance(kind, Dates):
+        clock = _clock(kind)
+    else:
+        clock = None
     table = _table(kind, null, outside)
-    strange = null if clip else outside
+    if clip:
+        strange = null
+    else:
+        strange = outside
     return Rule(
         size=size,
         table=table,

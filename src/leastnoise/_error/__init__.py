@@ -20,6 +20,18 @@ from leastnoise._error._bounds import (
     nuclear_parts,
     subset_sums,
 )
+from leastnoise._error._comparisons import (
+    Estimated,
+    Interval,
+    PairCovariances,
+    correlation_of,
+    difference_interval,
+    error_covariance,
+    estimate_quotient,
+    expand,
+    linear_difference,
+    quotient_interval,
+)
 from leastnoise._error._equations import (
     Cells,
     Covariance,
@@ -50,6 +62,8 @@ from leastnoise._error._joint import (
     JointBlocks,
     confidence_factor,
     conjugate_gradients,
+    joint_rows_in_parts,
+    joint_variances,
 )
 from leastnoise._error._k_norm import (
     KNormVariances,

@@ -252,10 +252,8 @@ def _marginal_norms(products: Sequence[Product], worth: Worth) -> dict[Names, fl
     query_index = index_queries(products)
     positions = np.array([along.position for along in query_index.along], dtype=np.int64)
     shape = np.array(domain.shape, dtype=np.float64)
-    squares = {
-        id(product.weight): float(product.weight) ** 2
-        for product in {id(other.weight): other for other in products}.values()
-    }
+    weight_of_id = {id(product.weight): product.weight for product in products}
+    squares = {key: float(weight) ** 2 for key, weight in weight_of_id.items()}
     weights = np.array([squares[id(product.weight)] for product in products])
     terms = []
     for where, rows in query_index.widths:
@@ -366,10 +364,10 @@ def _level_norms(
                 for part, name in zip(chosen, names, strict=True)
                 if name not in tau and part.size > 1
             )
-            least = min(
-                worth(tuple(name for name in names if name in tau or name in more))
-                for more in subsets(wide)
-            )
+            least = math.inf
+            for more in subsets(wide):
+                across = tuple(name for name in names if name in tau or name in more)
+                least = min(least, worth(across))
             norms[tau] = norms.get(tau, 0.0) + least * _joint_root(
                 chosen, terms, total=total or bool(tau)
             )
@@ -381,7 +379,7 @@ def _group_norms(
 ) -> _TableNorms:
     """Return the norms of level tables on the same attributes."""
     spectra = [levels_by_name[name].spectrum for name in names]
-    spectra_without_total = [[part.without_total for part in spectrum] for spectrum in spectra]
+    spectra_without_total = [_without_totals(spectrum) for spectrum in spectra]
     terms = _terms(products, {name: levels_by_name[name] for name in names})
     across = _sum_of_roots(spectra_without_total, terms)
     whole = _sum_of_roots(spectra, terms)
@@ -395,6 +393,10 @@ def _group_norms(
     return _TableNorms(names, worth * across, worth * whole, worth * along)
 
 
+def _without_totals(spectrum: Sequence[InvariantSubspace]) -> list[InvariantSubspace]:
+    return [part.without_total for part in spectrum]
+
+
 def _sum_of_roots(
     spectra: Sequence[Sequence[InvariantSubspace]], terms: Mapping[tuple[int, ...], float]
 ) -> float:
@@ -405,6 +407,13 @@ def _sum_of_roots(
     return math.fsum(_joint_root(chosen, terms) for chosen in itertools.product(*spectra))
 
 
+def _directions_along(
+    parts: Sequence[InvariantSubspace], levels: tuple[int, ...]
+) -> list[IntArray]:
+    """Return the directions of a level table along each attribute."""
+    return [part.directions_of_level(level) for part, level in zip(parts, levels, strict=True)]
+
+
 def _measured_directions(
     parts: Sequence[InvariantSubspace], keys: Sequence[tuple[int, ...]]
 ) -> list[IntArray] | None:
@@ -412,10 +421,7 @@ def _measured_directions(
 
     The subspace is a product. None if there are too many directions.
     """
-    axes = [
-        [part.directions_of_level(level) for part, level in zip(parts, key, strict=True)]
-        for key in keys
-    ]
+    axes = [_directions_along(parts, key) for key in keys]
     sizes = [part.size for part in parts]
     if (
         math.prod(sizes) > _MOST_DIRECTIONS
@@ -476,24 +482,23 @@ def _joint_root(
             gram if total else gram[1:, 1:]
         )  # the first direction is that of equal cells
     # Each term is a lower bound, and so is a product of sums that lies below the sum of all terms.
-    largest_single = max(
-        math.sqrt(weight)
-        * math.prod(trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True))
-        for key, weight in weights.items()
-    )
+    singles = []
+    for key, weight in weights.items():
+        traces = [trace_of_root(part.grams[level]) for part, level in zip(wide, key, strict=True)]
+        singles.append(math.sqrt(weight) * math.prod(traces))
+    largest_single = max(singles)
     sums: list[dict[int, float]] = [{} for _ in wide]
     for key, weight in weights.items():
         for axis, level in zip(sums, key, strict=True):
             axis[level] = axis.get(level, 0.0) + weight
-    least = min(
-        weights.get(key, 0.0)
-        / math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
-        for key in itertools.product(*sums)
-    )
-    roots = (
-        trace_of_root(np.asarray(sum(weight * part.grams[level] for level, weight in axis.items())))
-        for part, axis in zip(wide, sums, strict=True)
-    )
+    least = math.inf
+    for key in itertools.product(*sums):
+        split = math.prod(axis[level] for axis, level in zip(sums, key, strict=True))
+        least = min(least, weights.get(key, 0.0) / split)
+    roots = []
+    for part, axis in zip(wide, sums, strict=True):
+        weighted_sum = sum(weight * part.grams[level] for level, weight in axis.items())
+        roots.append(trace_of_root(np.asarray(weighted_sum)))
     return often * max(largest_single, math.sqrt(least) * math.prod(roots))
 
 
@@ -521,15 +526,14 @@ def lower_bound(
         power = (
             3 if noise is Noise.DISCRETE_LAPLACE else 2
         )  # of parts that share a budget, by shares s: the sum of error / s^(power - 1)
-        separate_bounds = [
-            max(
-                _bound_of_quantity(
-                    Workload(workload.domain, tuple(workload.of(name))), possible, noise
-                )
+        separate_bounds = []
+        for name in units:
+            quantity = Workload(workload.domain, tuple(workload.of(name)))
+            bounds = [
+                _bound_of_quantity(quantity, possible, noise)
                 for possible in _units_that_may_be(workload.domain, privacy, name, noise)
-            )
-            for name in units
-        ]
+            ]
+            separate_bounds.append(max(bounds))
         if row_products:
             separate_bounds.append(
                 _bound_of_quantity(Workload(workload.domain, row_products), privacy, noise)
@@ -539,7 +543,7 @@ def lower_bound(
 
 
 def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
-    """Return a lower bound on the total squared error of any unbiased pure release.
+    """Return a lower bound on the squared error of unbiased pure releases.
 
     Of noise that does not depend on the data, of any kind. 0 where it is not known.
     """
@@ -560,7 +564,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
 def _units_that_may_be(
     domain: Domain, privacy: Privacy, measure: str | None, noise: Noise
 ) -> list[Privacy]:
-    """Return bounds on the rows worth 1 that keep within every bound that a unit has."""
+    """Return bounds on the unit rows that satisfy every bound of a unit."""
     bound = privacy.max_per_cell
     view = rows_in_view(domain, privacy, measure)
     if bound is None and noise is Noise.DISCRETE_LAPLACE:  # each row costs as the largest one
@@ -585,7 +589,10 @@ def _bound_of_quantity(
     norm = _joint_measures_norm(workload, privacy, apart=rows_apart)
     # For replace: the mean over pairs of |a_i - a_j|^2 is 2/n tr(X Q) n/(n-1), so the bound has a
     # factor 2 and the total is free.
-    times = 2 if privacy.neighbours == "replace" else 1
+    if privacy.neighbours == "replace":
+        times = 2
+    else:
+        times = 1
     if privacy.neighbours == "replace":
         unit = 2 * norm**2
     else:
@@ -605,7 +612,7 @@ def _bound_of_quantity(
 
 
 def _cells_paid_for(workload: Workload, privacy: Privacy) -> float:
-    """Return by how much a unit with rows in many cells raises the squared error of Laplace noise.
+    """Return how much units with many cells raise squared Laplace error.
 
     The unit costs the sum of the column lengths of m cells. The squares of all n lengths are then
     at most those of one long column, or of n columns that share the cost evenly; the latter where
@@ -643,7 +650,7 @@ def _joint_measures_norm(workload: Workload, privacy: Privacy, *, apart: bool) -
 
 
 def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> float:
-    """Return the nuclear norm for units that fill cells of their bound by chance, up to some rows.
+    """Return the nuclear norm for units that fill random cells up to a bound.
 
     Args:
         workload: of one or several measures.
@@ -675,7 +682,9 @@ def _norm_apart(workload: Workload, privacy: Privacy, rows: int, cells: int) -> 
 
 
 def _norm_along(products: Sequence[Product], name: str, along: float, across: float) -> float:
-    """Return the largest nuclear norm of tables that ask the same of all attributes but one.
+    """Return the largest nuclear norm of tables that differ in one attribute.
+
+    The tables have the same queries on all other attributes.
 
     Args:
         products: the tables.
@@ -702,7 +711,7 @@ def _norm_along(products: Sequence[Product], name: str, along: float, across: fl
 
 
 def _norm_of_all(workload: Workload, privacy: Privacy) -> float:
-    """Return the nuclear norm of all measures together for rows that may be in one cell."""
+    """Return the joint nuclear norm of all measures for rows in one cell."""
     total = privacy.neighbours != "replace"
     weighted = len(workload.measures) == 1  # rows of several measures lie in the same cells
     norms = {

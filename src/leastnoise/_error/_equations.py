@@ -86,10 +86,13 @@ def explained_subsets(names: Names, across: Names) -> Iterator[Names]:
     if not across:
         return subsets(names)
     free = tuple(name for name in names if name not in across)
-    return (
-        tuple(name for name in names if name in across or name in chosen)
-        for chosen in subsets(free)
-    )
+    return _subsets_with(names, across, free)
+
+
+def _subsets_with(names: Names, across: Names, free: Names) -> Iterator[Names]:
+    """Yield ``across`` with every subset of ``free``, in the order of ``names``."""
+    for chosen in subsets(free):
+        yield tuple(name for name in names if name in across or name in chosen)
 
 
 def block_variance(plan: Measurements, block: Block) -> float:
@@ -370,13 +373,14 @@ class JointCells(Cells):
     cube: FloatArray
 
     def marginals(self, tables: Sequence[Names]) -> FloatArray:
-        without = [
-            tuple(axis for axis, name in enumerate(self.names) if name not in names)
-            for names in tables
-        ]
+        without = [self._summed_axes(names) for names in tables]
         if len(without) > 1:
             return np.stack([self.cube.sum(axis=axes) for axes in without])
         return self.cube.sum(axis=without[0])[None]
+
+    def _summed_axes(self, names: Names) -> tuple[int, ...]:
+        """Return the axes of the attributes that a table does not have."""
+        return tuple(axis for axis, name in enumerate(self.names) if name not in names)
 
 
 class Covariance(ABC):
@@ -447,7 +451,10 @@ def covariances(
 
     Or of one table's own answers.
     """
-    second = product if other is None else other
+    if other is None:
+        second = product
+    else:
+        second = other
     if product.measure != second.measure:
         raise InputError(
             f"Covariances must be of one measure; got {product.name} and {second.name}. Ask for "

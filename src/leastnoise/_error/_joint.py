@@ -92,6 +92,11 @@ _ERROR_TOLERANCE = 1e-6  # the relative error of a variance is the square of the
 _SEED = 20240229
 
 
+def _factors_by_name(factors: Sequence[Factor]) -> dict[str, Factor]:
+    """Return the factors of a table by their only attribute."""
+    return {factor.attributes[0]: factor for factor in factors}
+
+
 def _weighted_diagonal(factor: Factor) -> FloatArray:
     """Return the diagonal of F^T diag(w^2) F."""
     n = factor.operator.size
@@ -214,13 +219,11 @@ class JointBlocks:
             for axis, factor in enumerate(factors):
                 gram = self._grams.get(factor)
                 moved = np.moveaxis(cube, axis, 0)
-                cube = np.moveaxis(
-                    apply_weighted_gram(factor, moved)
-                    if gram is None
-                    else np.tensordot(gram, moved, axes=1),
-                    0,
-                    axis,
-                )
+                if gram is None:
+                    product = apply_weighted_gram(factor, moved)
+                else:
+                    product = np.tensordot(gram, moved, axes=1)
+                cube = np.moveaxis(product, 0, axis)
             result += self._spread(summed, cube / variance)
         return result.reshape(x.shape)
 
@@ -248,12 +251,12 @@ class JointBlocks:
 
         For one column x of cells.
         """
-        return [
-            apply_along_axes(
-                (factor.operator for factor in factors), self._reduced(factors, summed, x)
-            ).reshape(-1, 1)
-            for factors, summed, _ in self._tables
-        ]
+        answers = []
+        for factors, summed, _ in self._tables:
+            operators = [factor.operator for factor in factors]
+            table = apply_along_axes(operators, self._reduced(factors, summed, x))
+            answers.append(table.reshape(-1, 1))
+        return answers
 
     def diagonal(self) -> FloatArray:
         """Return the diagonal of M, shape (cells,)."""
@@ -286,8 +289,8 @@ class JointBlocks:
                 for factor in factors
             }
             along = [
-                ({factor.attributes[0]: factor for factor in factors}, variance)
-                for factors, _, variance in self._tables
+                (_factors_by_name(table_factors), table_variance)
+                for table_factors, _, table_variance in self._tables
             ]
             for name, size in zip(self.names, self.shape, strict=True):
                 partial = np.zeros((size, size) if size <= _MOST_TURNED else 0)
@@ -405,7 +408,10 @@ def conjugate_gradients(
         squared = fresh
         better = squared < best / 4
         best = np.where(better, squared, best)
-        since = 0 if (better & open_).any() else since + 1
+        if (better & open_).any():
+            since = 0
+        else:
+            since += 1
     return x
 
 

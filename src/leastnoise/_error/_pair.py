@@ -205,7 +205,8 @@ def pair_terms(axes: Mapping[str, PairAxis]) -> tuple[FloatArray, FloatArray]:
 
     For noise of variance 1.
     """
-    first, second = (_outer([axis.shares[side] for axis in axes.values()]) for side in (0, 1))
+    first = _outer([axis.shares[0] for axis in axes.values()])
+    second = _outer([axis.shares[1] for axis in axes.values()])
     return first, second
 
 
@@ -216,10 +217,10 @@ def pair_structure(
 
     The joint cells are of some attributes.
     """
-    along = [
-        {factor.attributes[0]: factor for factor in block.factors if is_nontrivial(factor)}
-        for block, _ in tables
-    ]
+    along = []
+    for block, _ in tables:
+        nontrivial = [factor for factor in block.factors if is_nontrivial(factor)]
+        along.append({factor.attributes[0]: factor for factor in nontrivial})
     axes = {
         name: PairAxis.of(size, (along[0].get(name), along[1].get(name)))
         for name, size in sizes.items()

@@ -102,17 +102,11 @@ class ProductCells(Cells):
             for key, factor in factors.items()
         }
         numbers: dict[object, int] = {}
-        self._kinds = [
-            numbers.setdefault(
-                (
-                    table.grid,
-                    table.variance,
-                    *[kind_of[id(factor)] for factor in table.block.factors],
-                ),
-                len(numbers),
-            )
-            for table in measured
-        ]
+        self._kinds = []
+        for table in measured:
+            factor_kinds = [kind_of[id(factor)] for factor in table.block.factors]
+            table_kind = (table.grid, table.variance, *factor_kinds)
+            self._kinds.append(numbers.setdefault(table_kind, len(numbers)))
         # The blocks whose subsets are not listed, and for every tau the other blocks that contain
         # it.
         self._wide = [
@@ -221,7 +215,10 @@ class ProductCells(Cells):
         For the wanted tau and perhaps others.
         """
         block = self.measured[numbers[0]].block
-        only = next(iter(wanted)) if len(wanted) == 1 else None
+        if len(wanted) == 1:
+            only = next(iter(wanted))
+        else:
+            only = None
         every = tuple(range(len(self._along[numbers[0]][0])))
         is_wanted = every in wanted
         # Every factor takes the first axis and puts what is left of it last, so in the end the
@@ -663,17 +660,13 @@ class ProductStructure(Structure):
         See docs/mathematics.md, section 2.
         """
         strengths = {tau: self.strength(tau) for tau in subsets(product.attributes)}
-        worst = max(
-            1
-            / (
-                tau_strength
-                * math.prod(
-                    self.bases[name].kappa for name in product.attributes if name not in tau
-                )
-            )
-            for tau, tau_strength in strengths.items()
-            if tau_strength > 0
-        )
+        variances = []
+        for tau, tau_strength in strengths.items():
+            if tau_strength > 0:
+                others = [name for name in product.attributes if name not in tau]
+                kappa = math.prod(self.bases[name].kappa for name in others)
+                variances.append(1 / (tau_strength * kappa))
+        worst = max(variances)
         each = zip(product.attributes, product.operators, strict=True)
         return worst * math.prod(
             self.bases[name].largest_variance(operator) for name, operator in each
@@ -726,18 +719,16 @@ class ProductStructure(Structure):
             for name in names
             if name in operators[0] and name in operators[1] and name != self.leveled
         )
-        rows = {
-            name: [
-                dense(along.get(name, Total(self.bases[name].size))).astype(float)
-                for along in operators
-            ]
-            for name in names
-        }
-        means = {
-            name: np.outer(*(matrix @ self.bases[name].mean for matrix in rows[name]))
-            for name in names
-            if name != self.leveled
-        }
+        rows = {}
+        means = {}
+        for name in names:
+            base = self.bases[name]
+            first, second = (
+                dense(along.get(name, Total(base.size))).astype(float) for along in operators
+            )
+            rows[name] = [first, second]
+            if name != self.leveled:
+                means[name] = np.outer(first @ base.mean, second @ base.mean)
         spread = {
             name: rows[name][0] @ self.bases[name].residual(rows[name][1].T) for name in shared
         }

@@ -72,14 +72,11 @@ def exact_variance(plan: Measurements) -> float:
 
     The estimate corrects the difference.
     """
-    tables = [
-        (
-            entry.variance,
-            math.prod(largest_entry(factor.operator) for factor in entry.block.factors),
-        )
-        for entry in equations(plan, None)
-    ]
-    return _EXACT * min(variance / entry**2 for variance, entry in tables)
+    variances = []
+    for table in equations(plan, None):
+        entry = math.prod(largest_entry(factor.operator) for factor in table.block.factors)
+        variances.append(table.variance / entry**2)
+    return _EXACT * min(variances)
 
 
 def measure_covariance(plan: Measurements, measure: str | None, exact: Exact = ()) -> Covariance:
@@ -141,11 +138,8 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
             structure = None
         if structure is not None:
             return structure
-    sizes = {
-        name: domain.kind(name).size
-        for name in domain.names
-        if any(name in block.attributes for block in blocks)
-    }
+    used = {name for block in blocks for name in block.attributes}
+    sizes = {name: domain.kind(name).size for name in domain.names if name in used}
     if (
         len(blocks) == 2
         and is_product
@@ -361,11 +355,12 @@ def _shares(shrinks: tuple[float, ...]) -> tuple[float, ...]:
     In the order of ``subsets``; the product is of the numbers in ``shrinks``.
     """
     positions = range(len(shrinks))
-    every = (subset for size in range(len(shrinks) + 1) for subset in combinations(positions, size))
-    return tuple(
-        math.prod([shrinks[at] for at in positions if at not in subset], start=1.0)
-        for subset in every
-    )
+    shares = []
+    for size in range(len(shrinks) + 1):
+        for subset in combinations(positions, size):
+            others = [shrinks[at] for at in positions if at not in subset]
+            shares.append(math.prod(others, start=1.0))
+    return tuple(shares)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -557,7 +552,7 @@ def statistic_errors(plan: Plan) -> tuple[StatisticError, ...]:
 
 
 def mean_error(measured: Measurements, measure: str, counts: float, sums: float) -> float:
-    """Return the largest standard error of S - r C over all means r within the bounds.
+    """Return the largest standard error of S - r C over all possible means r.
 
     Args:
         measured: the measurements of a plan.
@@ -577,7 +572,9 @@ def mean_error(measured: Measurements, measure: str, counts: float, sums: float)
 
 
 def largest_mean_deviation(measured: Measurements, measure: str) -> float:
-    """Return how far a mean can be from the middle of the bounds if sums are centred, else from 0.
+    """Return the largest distance of a mean from the centre of its sums.
+
+    The centre is the middle of the bounds if sums are centred, and 0 otherwise.
 
     It is in units of the values of which the mean is, without their weights.
     """

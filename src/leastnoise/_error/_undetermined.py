@@ -24,7 +24,10 @@ class UnsupportedQuery(InputError):
 def undetermined_error(product: Product) -> UnsupportedQuery:
     """Return the error for an undetermined product, naming a table to request."""
     table = " x ".join(product.attributes)
-    table_name = f"the table {table}" if table else "the total"
+    if table:
+        table_name = f"the table {table}"
+    else:
+        table_name = "the total"
     if product.measure is not None:
         if product.of_values:
             table_name = f"the sums of {product.measure}" + (f" by {table}" if table else "")

@@ -3,19 +3,42 @@
 Least squares, non-negative answers, means, quantiles, records.
 """
 
+from leastnoise._estimation._ab_test import (
+    ABTest,
+    ab_test,
+    design_effect,
+    sampling_variance,
+    with_sampling_error,
+)
 from leastnoise._estimation._cdf import (
     HasLeastSquares,
     cdf,
+    cumulative_counts,
+    cumulative_query,
     minimal_draws,
+    quantile_difference,
     quantiles,
     simulated_noise,
+)
+from leastnoise._estimation._comparisons import (
+    Differences,
+    compare_groups,
+    compare_releases,
+    pair_covariances,
+    possible_values,
+    shares,
+    unit_of,
 )
 from leastnoise._estimation._expansion import (
     BucketExpansion,
     DataIndependentEstimate,
     Posterior,
     SmoothedEstimate,
+    answers_of,
     can_be_smoothed,
+    level_prior,
+    posterior_means,
+    runs_of,
     shrunk_levels,
 )
 from leastnoise._estimation._least_squares import (
@@ -23,6 +46,7 @@ from leastnoise._estimation._least_squares import (
     Estimate,
     Estimator,
     Finding,
+    OneSidedBounds,
     Outcome,
     Said,
     estimate_products,
@@ -35,6 +59,14 @@ from leastnoise._estimation._local_non_negative import (
     residual_parts,
 )
 from leastnoise._estimation._means import DIVISORS, changes, means
+from leastnoise._estimation._mixture import (
+    RESIDUAL,
+    Mixture,
+    NoisyTable,
+    fit_mixture,
+    refit_mixture,
+    smoothed_shares,
+)
 from leastnoise._estimation._model import (
     MOST_RECORDS,
     ModelEstimator,
@@ -42,6 +74,7 @@ from leastnoise._estimation._model import (
     ShrunkToModel,
     draw_records,
     fitted_model,
+    round_systematically,
 )
 from leastnoise._estimation._non_negative import (
     REPETITIONS,
@@ -52,15 +85,27 @@ from leastnoise._estimation._non_negative import (
     monotone,
     nnls,
     non_negative,
+    non_negative_cells,
     onto_simplex,
+    onto_simplices,
+    project_to_parent_sums,
     projection_method,
     public_on,
+    simulate_noise,
     whole_numbers,
 )
-from leastnoise._estimation._plane_expansion import AdaptiveGridEstimate
+from leastnoise._estimation._plane_expansion import (
+    AdaptiveGridEstimate,
+    block_counts,
+    bounded_cells,
+    kept_shares,
+    laplace_variances,
+    nested_blocks,
+)
 from leastnoise._estimation._public_facts import (
     Combination,
     PublicCounts,
+    apply_public_facts,
     public_counts,
     public_counts_of_plan,
     read_combinations,
@@ -69,7 +114,7 @@ from leastnoise._estimation._public_facts import (
     whole_with_sums,
     with_public_sums,
 )
-from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, shrink
+from leastnoise._estimation._shrinkage import HalvingTree, cheapest_blocks, checked_errors, shrink
 from leastnoise._estimation._truncated import (
     DroppedBucketsEstimate,
     GroupedBucketSumsEstimate,

@@ -9,7 +9,7 @@ every share F_i = N_i / (N_i + R_i) lie between the quotients of the ends. c is 
 statistic of simulated releases of pure noise: errors of least squares do not depend on the data, so
 a real error and the simulated ones are exchangeable and the coverage is at least the level for any
 noise, however few the simulations. The truth does not fall, so neither do the ends. Every group has
-a c of its own. Without simulations c is the multiplier of an interval whose level leaves each of
+a separate c. Without simulations c is the multiplier of an interval whose level leaves each of
 the 2 n - 1 counts its part of the rest: wider, sooner.
 
 Each quantile by itself: the p-quantile lies in the first cell with D_i = (1 - p) N_i - p R_i >= 0.
@@ -245,7 +245,7 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
 
     Attributes:
         quantiles: each with its interval and its group.
-        by: what the columns of their groups are called: attributes, or ``store:region`` for a
+        by: the names of the columns of their groups: attributes, or ``store:region`` for a
             level.
         library: of its data frames; None where the data came as none.
     """
@@ -265,7 +265,10 @@ class Quantiles(TabularMixin, Sequence[Quantile]):
         return self.quantiles[index]
 
     def columns(self) -> Columns:
-        """One column a key, then share, value, low, high, may_be_below and may_be_above; a row a quantile."""
+        """The columns of a data frame with one row per quantile.
+
+        One column per key, then share, value, low, high, may_be_below and may_be_above.
+        """
         names = ("share", "value", "low", "high", "may_be_below", "may_be_above")
         groups = zip(*(quantile.group for quantile in self), strict=True)
         keys = {
@@ -299,7 +302,7 @@ class Cdf(TabularMixin):
         count: estimated number of rows, by group.
         level: with this probability a band contains the whole true function; each group's by
             itself.
-        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
+        by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
         labels: of the groups along each attribute of ``by``.
         library: of its data frames; None where the data came as none.
     """
@@ -336,10 +339,11 @@ class Cdf(TabularMixin):
         """Quantiles with intervals that hold all at once, together with the band."""
         checked_shares = [checked_share(share) for share in shares]
         last = len(self.values) - 1
-        cells = [
-            [np.minimum((side < share).sum(axis=-1), last) for side in (self.high, self.low)]
-            for share in checked_shares
-        ]
+        cells = []
+        for share in checked_shares:
+            first_cell = np.minimum((self.high < share).sum(axis=-1), last)
+            last_cell = np.minimum((self.low < share).sum(axis=-1), last)
+            cells.append([first_cell, last_cell])
         ends = np.stack([self.starts, self.values], axis=1)
         return Quantiles(
             _interpolate_quantiles(
@@ -428,7 +432,7 @@ def cdf(
         where: labels of further attributes, one or a list each, or groups such as ``{"region":
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
-            ln.level("region")}``; each group has a band of its own.
+            ln.level("region")}``; each group has a separate band.
         level: probability that a band contains the whole true function, above 0 and below 1.
         draws: simulated releases; (draws + 1) level should be whole. None for 1999, or 199 over
             33,000 cells, which hold the level too; 0 for none, with a band that is wider.
@@ -463,11 +467,10 @@ def cdf(
     if draws and not rank <= draws:
         raise refuse("draws", draws, f"at least {_least_draws(level)} for the level {level}")
     upto = query.reshape_answers(estimate.values(query.product))
-    width, factor = (
-        _band_widths(estimate, query, draws, rank, seed)
-        if draws
-        else _union_bound_widths(estimate, query, level)
-    )
+    if draws:
+        width, factor = _band_widths(estimate, query, draws, rank, seed)
+    else:
+        width, factor = _union_bound_widths(estimate, query, level)
     counts = _join_complements(upto)
     floor = np.maximum(counts - factor * width, 0.0)
     ceiling = np.maximum(counts + factor * width, 0.0)
@@ -630,7 +633,7 @@ def quantiles(
             "north"}``: only rows with them.
         by: attributes whose cells are groups, or mappings such as ``{"store":
             ln.level("region")}``, each with quantiles of its own.
-        level: of the intervals, each by itself; `cdf` has those that hold all at once.
+        level: of the intervals, each separately; `cdf` has those that hold all at once.
 
     Returns:
         One for each share, group by group in the order of the domain. The p-quantile is the least

@@ -144,7 +144,10 @@ class _Group:
                 len(self.shape) - 1, -1, -1
             ):  # the mean over an axis, or what differs from it
                 mean = part.mean(axis=axis + 1, keepdims=True)
-                part = part - mean if axis in axes else mean
+                if axis in axes:
+                    part = part - mean
+                else:
+                    part = mean
             np.add.at(vector, index.reshape(-1), part.reshape(-1))
 
 

@@ -37,7 +37,7 @@ class Means(TabularMixin):
 
     Attributes:
         measure: the measure.
-        by: what the columns of the groups are called: attributes, or ``store:region`` for a level.
+        by: the names of the columns of the groups: attributes, or ``store:region`` for a level.
         mean: estimated means in the measure's own values (not units), shape: the numbers of groups
             along ``by``; within the public bounds.
         low: lower ends of the intervals.
@@ -50,7 +50,7 @@ class Means(TabularMixin):
         std_error: standard errors of the means by the delta method, at the estimates; NaN where the
             count is not clear of 0.
         labels: of the groups along each attribute of ``by``.
-        groups: what the groups are called, such as ``sex x store:region``.
+        groups: the names of the groups, such as ``sex x store:region``.
         library: of its data frames; None where the data came as none.
     """
 
@@ -73,10 +73,10 @@ class Means(TabularMixin):
 
         The group is ``all`` if there are no groups.
         """
-        names = [
-            ", ".join(f"{name}={label}" for name, label in zip(self.by, labels, strict=True))
-            for labels in product(*self.labels)
-        ]
+        names = []
+        for labels in product(*self.labels):
+            group = zip(self.by, labels, strict=True)
+            names.append(", ".join(f"{name}={label}" for name, label in group))
         flat = (values.reshape(-1).tolist() for values in (self.mean, self.low, self.high))
         return [(name or "all", *numbers) for name, *numbers in zip(names, *flat, strict=True)]
 
@@ -101,7 +101,10 @@ class Means(TabularMixin):
         )
 
     def columns(self) -> Columns:
-        """One column a key, then mean, low, high, std_error, sum and the divisor; a row a group."""
+        """The columns of a data frame with one row per group.
+
+        One column per key, then mean, low, high, std_error, sum and the divisor.
+        """
         numbers = {"mean": self.mean, "low": self.low, "high": self.high}
         return grouped_columns(
             self.by,
@@ -121,7 +124,7 @@ def means(source: HasLeastSquares, measure: str, *, by: By = (), level: float = 
         measure: a measure of the domain, whose sums were measured.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             ln.level("region")}``; none for the mean of all.
-        level: of the intervals, each by itself.
+        level: of the intervals, each separately.
 
     Returns:
         The means. The values are those that the measure counts: clipped to its bounds, and cut at
@@ -238,7 +241,7 @@ class Changes(TabularMixin):
 
 
 def _weighted_advice(plan: Measurements, measure: str) -> str:
-    """Name the weighted means of a measure that were measured in its place; empty for none."""
+    """Name the measured weighted means of a measure; empty for none."""
     measures = plan.domain.measures
     weighted = [
         name
@@ -265,7 +268,7 @@ def changes(
         periods: how many periods lie between, at least 1.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             ln.level("region")}``.
-        level: of the intervals, each by itself.
+        level: of the intervals, each separately.
 
     Returns:
         A table, as a data frame by ``frame()``. Standard errors of differences are exact: they know

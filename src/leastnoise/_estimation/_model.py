@@ -116,11 +116,8 @@ class NoisyTables:
         Bins without a possible cell have a count of 0.
         """
         measurements = observation.measurements
-        names = tuple(
-            name
-            for name in measurements.domain.names
-            if any(name in block.attributes for block in measurements.blocks)
-        )
+        measured = {name for block in measurements.blocks for name in block.attributes}
+        names = tuple(name for name in measurements.domain.names if name in measured)
         tables = []
         for block, value in zip(measurements.blocks, observation.values, strict=True):
             starts = tuple(starts_of(factor.operator) for factor in block.factors)
@@ -221,9 +218,8 @@ def _interval_tables(public: Sequence[PublicCounts], names: Names, std: float) -
     Of one or two attributes.
     """
     noisy = []
-    for sums in (
-        table.sums.on(tuple(name for name in table.sums.names if name in names)) for table in public
-    ):
+    for table in public:
+        sums = table.sums.on(tuple(name for name in table.sums.names if name in names))
         if 0 < len(sums.names) <= _FITTED and all(
             (np.diff(groups) >= 0).all() for groups in sums.groups
         ):
@@ -276,7 +272,7 @@ class ModelEstimator:
 
     They are moved towards the tables where that lowers the error.
 
-    ``asked`` are the widest tables that were asked for; they are moved if all of them were
+    ``asked`` are the widest tables that were requested; they are moved if all of them were
     measured.
     """
 
@@ -408,7 +404,8 @@ class ModelEstimator:
         names = self.measured.names
         parts = dict[Names, FloatArray]()
         precision = dict[Names, float]()
-        several = [(name,) for name in names if any(name in table for table in self.asked)]
+        requested = {name for table in self.asked for name in table}
+        several = [(name,) for name in names if name in requested]
         pairs = dict.fromkeys(pair for table in self.asked for pair in combinations(table, 2))
         for table in [*several, *pairs, *(table for table in self.asked if len(table) == 3)]:
             for tau, part in residual_parts(self._cells(table, self.mixture), table).items():
@@ -567,10 +564,11 @@ class ShrunkToModel:
             *((name,) for name in self._sizes),
             *(names for names in self.tables if len(names) > 1),
         ]
-        return {
-            names: from_residual_parts(parts, names, [self._sizes[name] for name in names])
-            for names in fitted
-        }
+        tables = {}
+        for names in fitted:
+            shape = [self._sizes[name] for name in names]
+            tables[names] = from_residual_parts(parts, names, shape)
+        return tables
 
     @cached_property
     def measured(self) -> NoisyTables:
@@ -660,13 +658,15 @@ class ShrunkToModel:
                 ]
             )
 
-        noises = [
-            {
-                tau: residual_parts(random.standard_normal(part.shape), tau)[tau] * deviation[tau]
-                for tau, part in parts.items()
-            }
-            for _ in range(_REFITS)
-        ]
+        def draw_noise() -> dict[Names, FloatArray]:
+            """Draw the noise of every component."""
+            noise = {}
+            for tau, part in parts.items():
+                unit_noise = residual_parts(random.standard_normal(part.shape), tau)[tau]
+                noise[tau] = unit_noise * deviation[tau]
+            return noise
+
+        noises = [draw_noise() for _ in range(_REFITS)]
         refits = map(
             self._of_model,
             self.measured.refitted(
@@ -765,7 +765,8 @@ def fitted_model(estimator: Estimator, workload: Sequence[Product]) -> tuple[Noi
     requested = list(
         dict.fromkeys(product.attributes for product in workload if product.measure is None)
     )
-    names = tuple(name for name in domain.names if any(name in table for table in requested))
+    counted = {name for table in requested for name in table}
+    names = tuple(name for name in domain.names if name in counted)
     if not names:
         raise InputError("Records need counts by at least one attribute; this release has none.")
     tables_made = []
@@ -897,15 +898,17 @@ def _impossible_rows(
 def _draw_rows(mixture: Mixture, rows: int, random: np.random.Generator) -> IntArray:
     drawn = np.empty((rows, len(mixture.along)), dtype=np.int64)
     begin = 0
-    for kind, many in enumerate(_systematic(mixture.shares, rows, random).tolist()):
+    for kind, many in enumerate(round_systematically(mixture.shares, rows, random).tolist()):
         for attribute, shares in enumerate(mixture.along):
-            codes = np.repeat(np.arange(len(shares)), _systematic(shares[:, kind], many, random))
+            codes = np.repeat(
+                np.arange(len(shares)), round_systematically(shares[:, kind], many, random)
+            )
             drawn[begin : begin + many, attribute] = random.permutation(codes)
         begin += many
     return drawn[random.permutation(rows)]
 
 
-def _systematic(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
+def round_systematically(shares: FloatArray, total: int, random: np.random.Generator) -> IntArray:
     """Return integers that sum to ``total`` by systematic sampling.
 
     Each is within one of its share, and right on average.

@@ -9,7 +9,7 @@ guarantee. A marginal keeps its total, because clipping alone would add mass.
 Tables with levels are made to agree from the total down, in time linear in the cells. One table has
 the cells, or the groups of levels, of which all others are sums. It is built attribute by attribute
 and level by level: the estimates of the groups within each group are moved to the nearest numbers
-(least squares) that add up to it, none below 0 where that is asked for. Whole numbers are differences of rounded cumulative sums, so that
+(least squares) that add up to it, none below 0 where that is requested. Whole numbers are differences of rounded cumulative sums, so that
 each number, and the sum of any run of neighbours, changes by less than one. All tables are sums of
 the last one, so they agree.
 
@@ -71,7 +71,10 @@ class ConsistentCells:
     cells: Array
 
     def values(self, product: Product) -> Array:
-        """Return the answers to a table of which every query is a sum of groups of the finest table."""
+        """Return the answers to a table from the groups of the finest table.
+
+        Every query of the table is a sum of such groups.
+        """
         attributes = self.finest.attributes
         without = tuple(
             axis for axis, name in enumerate(attributes) if name not in product.attributes
@@ -84,13 +87,19 @@ class ConsistentCells:
 
 
 def groups_of_cells(product: Product) -> tuple[IntArray, ...]:
-    """Return the group of every cell along each attribute of a table whose queries divide the cells."""
+    """Return the group of every cell along each attribute of a table.
+
+    The queries of the table partition the cells.
+    """
     groups = [partition_groups(operator) for operator in product.operators]
     return tuple(group for group in groups if group is not None)
 
 
 def _at_first_cells(values: Array, axis: int, groups: IntArray) -> Array:
-    """Put the value of every group along an axis at its first cell, and 0 at the others."""
+    """Put the value of every group at its first cell along an axis.
+
+    All other cells are 0.
+    """
     if values.shape[axis] == len(groups):
         return values
     _, first = np.unique(groups, return_index=True)
@@ -133,7 +142,9 @@ def finest_table(products: Sequence[Product]) -> Product | None:
                 checked[name, id(operator)] = name in groups_along and is_sum_of_groups(
                     operator, groups_along[name]
                 )
-    return finest if all(checked.values()) else None
+    if all(checked.values()):
+        return finest
+    return None
 
 
 def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
@@ -148,7 +159,10 @@ def is_sum_of_groups(operator: Operator, groups: IntArray) -> bool:
 
 
 def public_on(finest: Product, public: Sequence[PublicCounts]) -> tuple[PublicCounts, ...] | None:
-    """Return public counts as sums of the groups of a table; None if a group of one cuts a group of the other."""
+    """Return public counts as sums of the groups of a table.
+
+    None if a group of one crosses a group of the other.
+    """
     groups_along = groups_of_cells(finest)
     if len(groups_along) < len(finest.attributes):
         return None
@@ -174,8 +188,10 @@ def make_consistent(
     """Make the answers of all tables agree, in units of the measure."""
     paths = {name: [*_path(finest, products, name)] for name in finest.attributes}
     cells = estimator.estimate(replace(finest, attributes=(), query_sets=())).values
-    cells = np.maximum(cells, 0.0) if non_negative else cells
-    cells = np.rint(cells) if whole else cells
+    if non_negative:
+        cells = np.maximum(cells, 0.0)
+    if whole:
+        cells = np.rint(cells)
     chosen: dict[str, QuerySet] = {}
     for name in sorted(paths, key=lambda name_of: len(paths[name_of])):
         before = np.zeros(finest.domain.cells(name), dtype=np.int64)
@@ -208,7 +224,9 @@ def make_consistent(
 def _path(
     finest: Product, products: Sequence[Product], name: str
 ) -> Iterator[tuple[QuerySet, IntArray]]:
-    """Yield the levels asked for along an attribute with the group of every cell, coarsest first, those of the finest table last.
+    """Yield the requested levels along an attribute, coarsest first.
+
+    Each comes with the group of every cell; the groups of the finest table are last.
 
     Only the latter if levels do not nest.
     """
@@ -336,7 +354,7 @@ def projection_method(product: Product) -> str:
 
 
 def _divides_by_levels(product: Product) -> bool:
-    """Whether a table has, along every attribute, its cells or the groups of a level."""
+    """Tell whether every attribute of a table has its cells or one level."""
     return all(asked.kind in ("identity", "level") for asked in product.query_sets)
 
 
@@ -558,10 +576,11 @@ def _simulate_group(
     points = [
         draw_point(sizes, int(norm), lambda bound: _below(bound, generator)) for norm in norms
     ]
-    return {
-        index: np.array([point[at] for point in points], dtype=np.float64).T
-        for at, index in enumerate(group)
-    }
+    noise = {}
+    for at, index in enumerate(group):
+        tables = [point[at] for point in points]
+        noise[index] = np.array(tables, dtype=np.float64).T
+    return noise
 
 
 def non_negative_cells(joint: JointBlocks, b: FloatArray, gap: float) -> tuple[FloatArray, float]:

@@ -129,7 +129,9 @@ class PublicCounts:
 
 
 def replace_groups(sums: KnownSums, groups: Mapping[str, IntArray]) -> KnownSums | None:
-    """Return sums of cells as sums of groups of cells; None if a group cuts one of the sums and is cut by it.
+    """Return sums of cells as sums of groups of cells.
+
+    None if a group and one of the sums overlap only in part.
 
     Args:
         sums: known sums of cells.

@@ -17,7 +17,14 @@ levels of groups of any sizes       ``_levels``
 clock, a descent, an iteration of dual weights.
 """
 
-from leastnoise._families._blocks import p_identity_blocks
+from leastnoise._families._blocks import (
+    NestedInverse,
+    block_gram,
+    block_width,
+    blocks_objective,
+    fit_blocks,
+    p_identity_blocks,
+)
 from leastnoise._families._contrasts import (
     GroupContrasts,
     balanced_rounding,
@@ -32,6 +39,7 @@ from leastnoise._families._contrasts import (
 from leastnoise._families._dense import (
     column_norm,
     eigen_design,
+    fill_columns,
     fit_gaussian_optimum,
     gaussian_optimum,
     singular_value_bound,
@@ -48,6 +56,8 @@ from leastnoise._families._gram import (
     identity_family,
     is_exchangeable,
     merge_equal_cells,
+    order_cells,
+    seriate_cells,
     weighted_sum,
 )
 from leastnoise._families._inverse import (
@@ -67,7 +77,16 @@ from leastnoise._families._levels import (
     partition_groups,
     trace_of_root,
 )
-from leastnoise._families._p_identity import fit_p_identity, p_identity, p_identity_seconds
+from leastnoise._families._p_identity import (
+    PIdentity,
+    Support,
+    fit_p_identity,
+    p_identity,
+    p_identity_objective,
+    p_identity_rmse,
+    p_identity_seconds,
+    positive_inverse,
+)
 from leastnoise._families._queries import (
     MOST_DENSE,
     QUICKER_BY_GRAM,
@@ -88,6 +107,7 @@ from leastnoise._families._queries import (
     row_space,
     row_space_of_gram,
     singular_values,
+    triangle,
     unit_rows,
     weighted_gram,
 )
@@ -101,11 +121,15 @@ from leastnoise._families._search import (
     time_limit,
 )
 from leastnoise._families._toeplitz import (
+    ToeplitzInverse,
     causal_hierarchy,
     causal_strategies,
+    convolve,
     ending_variances,
     first_rows,
+    inverse_series,
     square_root,
+    toeplitz_root,
     weighted_cells,
 )
 from leastnoise._families._tree import (

@@ -519,7 +519,8 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         int((diagonal + below.sum(axis=0)).max()),
         size - (len(fitted.divisors) - 1) * len(diagonal),
     )
-    below = below if len(below) else np.ones((1, len(diagonal)), dtype=np.int64)
+    if not len(below):
+        below = np.ones((1, len(diagonal)), dtype=np.int64)
     within = [
         DiagonalAndRows(diagonal[:cells], below[:, :cells]) for cells in (len(diagonal), last_width)
     ]
@@ -527,7 +528,10 @@ def p_identity_blocks(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
         np.rint(largest * part / fitted.divisors).astype(np.int64)
         for part in (fitted.rows, fitted.diagonal)
     )
-    sums = sums[sums.any(axis=1)] if sums.any() else np.ones((1, len(block_rows)), dtype=np.int64)
+    if sums.any():
+        sums = sums[sums.any(axis=1)]
+    else:
+        sums = np.ones((1, len(block_rows)), dtype=np.int64)
     above = (
         DiagonalAndRows(np.maximum(block_rows, 1), sums) if fitted.diagonal.any() else Dense(sums)
     )

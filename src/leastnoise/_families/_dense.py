@@ -265,10 +265,12 @@ def _spectrum(gram: Gram) -> Spectrum:
                 np.concatenate([[a[1] / (a[0] * jump[0])], inner, [b[-2] / (b[-1] * jump[-1])]]),
                 jump,
             )
+    if gram.is_symmetric_under_reversal and gram.size > 1:
+        spectrum = _symmetric_spectrum
+    else:
+        spectrum = _full_spectrum
     return partial(
-        _symmetric_spectrum
-        if gram.is_symmetric_under_reversal and gram.size > 1
-        else _full_spectrum,
+        spectrum,
         gram.dense(),
     )
 

@@ -67,7 +67,9 @@ def _pair_products(a: FloatArray, b: FloatArray, matrix: FloatArray) -> FloatArr
         b, np.arange(len(b), 0.0, -1)
     ):  # prefix sums take half the work
         sums = np.cumsum(np.cumsum(matrix, axis=1)[:, ::-1], axis=1)[:, ::-1]
-        return sums if a[0] == 1 else np.asarray(a[0] * sums)
+        if a[0] == 1:
+            return sums
+        return np.asarray(a[0] * sums)
     before = np.cumsum(matrix * a, axis=1)
     before *= b
     after = np.cumsum(matrix * b, axis=1)
@@ -183,7 +185,7 @@ class Gram:
         return total
 
     def diagonal(self) -> FloatArray:
-        """Return the diagonal of M, shape (n,): how often each cell is asked for."""
+        """Return the diagonal of M, shape (n,): how often each cell is requested."""
         total = np.full(self.size, self.alone)
         for a, b in self.pairs:
             total += a * b

@@ -370,7 +370,10 @@ def invert_gram(factor: Factor) -> GramInverse:
             f"{MOST_DENSE} cells are allowed. "
             "Choose a hierarchy or the identity along this attribute."
         )
-    shape = triangle(operator) if factor.even else None
+    if factor.even:
+        shape = triangle(operator)
+    else:
+        shape = None
     if shape is not None and shape[1] > 1e-7:
         from scipy.linalg import solve_triangular
 

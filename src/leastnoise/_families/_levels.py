@@ -336,7 +336,7 @@ class Orbits:
             level_weights: a weight for every level.
 
         Returns:
-            The error, infinite if a level is asked for that the measurements do not determine, or
+            The error, infinite if a level is requested that the measurements do not determine, or
             if the finest measured level leaves out an orbit; for every level an array of its
             orbits' slopes.
         """

@@ -138,6 +138,14 @@ def bell_shapes(size: int) -> list[list[Shape]]:
     ]
 
 
+def _random_starts(size: int) -> int:
+    """Return the number of random starts for an attribute of ``size`` cells."""
+    for most_cells, starts in ((64, 8), (128, 6), (256, 4), (1024, 2)):
+        if size <= most_cells:
+            return starts
+    return 1
+
+
 def other_starts(size: int) -> Iterator[list[Window]]:
     """Yield starts with one or two layers of blocks, and random rows.
 
@@ -156,17 +164,7 @@ def other_starts(size: int) -> Iterator[list[Window]]:
         {max(2, min(64, size // cells)) for cells in ((16, 14, 12) if size <= _SHORT else (16,))}
     )
     for p in counts:
-        for seed in range(
-            8
-            if size <= 64
-            else 6
-            if size <= 128
-            else 4
-            if size <= 256
-            else 2
-            if size <= 1024
-            else 1
-        ):
+        for seed in range(_random_starts(size)):
             yield [(0, size, row) for row in np.random.default_rng(seed).random((p, size))]
 
 
@@ -216,11 +214,10 @@ class Support:
         lengths = [stop - start for start, stop in self.windows]
         self.full = all(length == size for length in lengths)
         self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-        self.cells = (
-            np.concatenate([np.arange(*window) for window in self.windows])
-            if lengths
-            else np.zeros(0, np.int64)
-        )
+        if lengths:
+            self.cells = np.concatenate([np.arange(*window) for window in self.windows])
+        else:
+            self.cells = np.zeros(0, np.int64)
 
     def to_matrix(self, values: FloatArray) -> FloatArray:
         """Return the values as a matrix of shape (p, n)."""
@@ -291,9 +288,9 @@ class PIdentity:
                 f"A cell's own query rounds to zero on the grid 2^-{bits}. Use more bits or "
                 "another strategy."
             )
-        return diagonal, to_dyadic(self.rows, bits) if np.rint(
-            np.ldexp(self.rows, bits)
-        ).any() else np.zeros((0, len(diagonal)), np.int64)
+        if not np.rint(np.ldexp(self.rows, bits)).any():
+            return diagonal, np.zeros((0, len(diagonal)), np.int64)
+        return diagonal, to_dyadic(self.rows, bits)
 
 
 def p_identity_rmse(

@@ -1,6 +1,6 @@
 """Closed-form facts about operators, weighted Gram matrices, row spaces.
 
-A function returns None for a class without the short form that is asked for; the caller then
+A function returns None for a class without the short form that is requested; the caller then
 computes from the matrix. Nothing is guessed about entries: such facts rest on `column_sums`,
 `non_negative` and `largest_entry`, which refuse a class that has not registered them.
 
@@ -508,7 +508,10 @@ def invert_within(gram: FloatArray, space: RowSpace) -> FloatArray | None:
 
     None if it is too badly conditioned.
     """
-    basis = None if space.is_full else space.basis
+    if space.is_full:
+        basis = None
+    else:
+        basis = space.basis
     try:
         lower = np.linalg.cholesky(gram if basis is None else basis.T @ gram @ basis)
     except np.linalg.LinAlgError:

@@ -224,7 +224,8 @@ def dual_ascent(
             break
         # The dual value can only rise under the plain first power: when a longer step lowers it,
         # come back to that.
-        power = 1.0 if value < previous * (1 - 1e-9) else power
+        if value < previous * (1 - 1e-9):
+            power = 1.0
         previous = value
         weights = np.maximum(weights * costs**power, 1e-13 / len(weights))
         weights = weights / weights.sum()

@@ -227,7 +227,9 @@ class ToeplitzInverse(GramInverse):
 
 @structured_inverse.register
 def _(operator: Toeplitz, factor: Factor) -> GramInverse | None:
-    return ToeplitzInverse(operator) if factor.even else None
+    if factor.even:
+        return ToeplitzInverse(operator)
+    return None
 
 
 def square_root(gram: Gram, norm: int, bits: int = 20) -> FittedFamily:
@@ -289,7 +291,7 @@ def causal_strategies(name: str, gram: Gram, bits: int) -> list[Factor]:
 
 
 def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
-    """Return the cells with the noise that is best where a unit may have rows in all of them.
+    """Return the cells, weighted best for units with rows in all of them.
 
     The unit then costs the sum of the weights to the power p, p the norm, and the error is the sum
     of the queries' squared entries over the squared weights. Its least is at weights that are the
@@ -308,7 +310,9 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
 
 
 def causal_hierarchy(name: str, weighted_queries: Asked, *, in_all_cells: bool = False) -> Factor:
-    """Find for Laplace noise the hierarchy, or cells, of least error when answers are first published.
+    """Find the hierarchy, or cells, of least error under Laplace noise.
+
+    The error of an answer is its error when it is first published.
 
     Args:
         name: the attribute.
@@ -395,9 +399,9 @@ def ending_variances(factor: Factor, operator: Operator, times: Sequence[int]) -
     variances = []
     for cells in times:
         chosen = queries[last == cells - 1, :cells]
-        variances.append(
-            invert_gram(first_rows(factor, cells)).total_variance(Dense(chosen))
-            if len(chosen)
-            else 0.0
-        )
+        if not len(chosen):
+            variances.append(0.0)
+            continue
+        inverse = invert_gram(first_rows(factor, cells))
+        variances.append(inverse.total_variance(Dense(chosen)))
     return np.array(variances)

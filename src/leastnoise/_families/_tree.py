@@ -136,12 +136,9 @@ def _parts_of(
     Short chains are padded with zeros.
     """
     most = max(map(len, chains))
-    tau = np.array(
-        [
-            [*(traces[width] for width in chain), *[0.0] * (most + 1 - len(chain))]
-            for chain in chains
-        ]
-    )
+    tau = np.zeros((len(chains), most + 1))
+    for row, chain in zip(tau, chains, strict=True):
+        row[: len(chain)] = [traces[width] for width in chain]
     widths = np.array([(*chain, *[0] * (most - len(chain))) for chain in chains], dtype=float)
     return np.maximum(tau[:, :-1] - tau[:, 1:], 0.0), widths
 
@@ -215,7 +212,10 @@ def _candidate_chains(size: int, norm: int) -> list[tuple[int, ...]]:
             widths = tuple(itertools.accumulate((1, *chosen), int.__mul__))
             # One level of a single block is enough, and it need not be wider than the cells.
             if len(widths) < 2 or widths[-2] < size:
-                below = widths[-2] if len(widths) > 1 else 1
+                if len(widths) > 1:
+                    below = widths[-2]
+                else:
+                    below = 1
                 chains.append((*widths[:-1], min(widths[-1], -(-size // below) * below)))
     return list(dict.fromkeys(chains))
 
@@ -288,14 +288,11 @@ def fit_level_tree(gram: Gram, norm: int) -> ScaledTree:
         *_parts_of(chains, traces), norm, 300 if gram.size <= 2**16 else 60
     )
     # Levels that have shrunk to the least weight are left out, and the others get new weights.
-    shorter = [
-        tuple(
-            width
-            for width, weight in zip(chains[index], row, strict=False)
-            if width == 1 or weight > 1.01 * math.exp(_LEAST) * row.max()
-        )
-        for index, row in zip(best, weights, strict=True)
-    ]
+    shorter = []
+    for index, row in zip(best, weights, strict=True):
+        least = 1.01 * math.exp(_LEAST) * row.max()
+        levels = zip(chains[index], row, strict=False)
+        shorter.append(tuple(width for width, weight in levels if width == 1 or weight > least))
     shorter = list(dict.fromkeys(shorter))[: 32 if gram.size <= 4096 else 4]
     best, weights = _optimize_weights(*_parts_of(shorter, traces), norm, 20)
     trees = [

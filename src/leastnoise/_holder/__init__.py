@@ -3,4 +3,4 @@
 Nothing that makes a release may import it.
 """
 
-from leastnoise._holder._check import check
+from leastnoise._holder._check import check, count_fit

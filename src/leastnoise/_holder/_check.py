@@ -201,6 +201,10 @@ def count_fit(
         faults = _line_faults(first)
     else:
         faults = Counter[str]()
+    left_out = []
+    for names, in_table in zip(tables, is_in_table, strict=True):
+        if any(kinds[name].hidden for name in names):
+            left_out.append((names, int(np.count_nonzero(used & ~in_table))))
     return Fit(
         lines=None if opened.delimiter is None else rows + malformed_lines,
         faults=tuple(faults.most_common(_MOST_FAULTS)),
@@ -212,11 +216,7 @@ def count_fit(
         attributes=tuple(tally.fit() for tally in columns[: len(kinds)]),
         measures=tuple(tally.fit(of_measure=True) for tally in columns[len(kinds) :]),
         join=_join_fit(source) if isinstance(source, Joined) else None,
-        left_out=tuple(
-            (names, int(np.count_nonzero(used & ~table_chunks)))
-            for names, table_chunks in zip(tables, is_in_table, strict=True)
-            if any(kinds[name].hidden for name in names)
-        ),
+        left_out=tuple(left_out),
     )
 
 
@@ -237,7 +237,10 @@ def _line_faults(path: str | os.PathLike[str] | CSV) -> Counter[str]:
     )
     from leastnoise._trusted.reading._locations import find_files
 
-    layout = path if isinstance(path, CSV) else CSV(path)
+    if isinstance(path, CSV):
+        layout = path
+    else:
+        layout = CSV(path)
     faults: Counter[str] = Counter()
     for file, _ in find_files(layout.path, KINDS):
         source = open_csv(file, layout)
@@ -506,19 +509,12 @@ def _page_lines(fit: Fit, values: int, unknown: Sequence[str]) -> Iterator[str]:
     yield from _used_rows_lines(fit)
     in_some = {name for names, _ in fit.left_out for name in names}
     for column in fit.attributes:
-        yield from _column_lines(
-            column.name,
-            column,
-            fit.rows,
-            values,
-            (
-                "left out of tables with this attribute"
-                if column.name in in_some
-                else "dropped from every table",
-                "taken to the nearest cell",
-                "counted as other",
-            ),
-        )
+        if column.name in in_some:
+            dropped = "left out of tables with this attribute"
+        else:
+            dropped = "dropped from every table"
+        fates = (dropped, "taken to the nearest cell", "counted as other")
+        yield from _column_lines(column.name, column, fit.rows, values, fates)
     for column in fit.measures:
         yield from _column_lines(
             f"{column.name}, to be summed",

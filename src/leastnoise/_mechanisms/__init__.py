@@ -15,6 +15,7 @@ from leastnoise._mechanisms._choice import (
     Comparison,
     Progress,
     Search,
+    allocate_time,
     choose_plan,
     memory_error_reason,
     noise_kinds,

@@ -36,7 +36,7 @@ from leastnoise._strategies import (
 from leastnoise._trusted.accounting import Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError, InternalError, message, one_of, readable, refuse
 from leastnoise._trusted.measurements import MOST_ROWS
-from leastnoise._workload import Workload
+from leastnoise._workload import ComparisonTarget, Workload
 
 Progress: TypeAlias = Callable[[str], None] | None
 SECONDS = 20.0
@@ -53,6 +53,7 @@ class Search:
     own: Planner | None = None
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     public: tuple[Mapping[str, Any], ...] = ()
+    comparisons: tuple[ComparisonTarget, ...] = ()
     now: Callable[[], float] = time.thread_time
 
     def __post_init__(self) -> None:
@@ -206,7 +207,7 @@ def try_strategies(
     """
     is_automatic = strategy == "auto"
     if is_automatic:
-        tasks = _allocate_time(workload, privacy, seconds)
+        tasks = allocate_time(workload, privacy, seconds)
     else:
         tasks = _tasks_of(_planner_of(strategy), workload, privacy)
     has_many_tables = len(workload.products) > _MANY_TABLES
@@ -218,7 +219,7 @@ def try_strategies(
     while tasks:
         if not is_ordered and _is_slow(*tasks[0], seconds):
             is_ordered = True
-            ordered_tasks = _allocate_time(workload, privacy, seconds, results.promising_noise())
+            ordered_tasks = allocate_time(workload, privacy, seconds, results.promising_noise())
             tasks = ordered_tasks[-len(tasks) :]
         planner, task = tasks.pop(0)
         start = time.perf_counter()
@@ -529,7 +530,7 @@ def _time_requests(
     return sorted(requests, key=lambda request: (request.is_slow, request.seconds_per_chance))
 
 
-def _allocate_time(
+def allocate_time(
     workload: Workload, privacy: Privacy, seconds: float, order: Sequence[Noise] = ()
 ) -> list[tuple[Planner, PlanningProblem]]:
     """Share the time among planners: quick ones first.
@@ -599,7 +600,7 @@ def planning_seconds(workload: Workload, privacy: Privacy, search: Search) -> fl
     """
     if search.strategy == "auto":
         return _planning_passes(workload) * sum(
-            task.seconds for _, task in _allocate_time(workload, privacy, search.seconds)
+            task.seconds for _, task in allocate_time(workload, privacy, search.seconds)
         )
     planner = search.planner
     if planner is None:
@@ -654,7 +655,9 @@ def with_best_lower_bounds(tried: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _failure_reasons(tried: Sequence[Candidate]) -> str:
-    """Return sentences on why nothing can be used, those first that this workload or budget can change.
+    """Return sentences that explain why no strategy can be used.
+
+    Reasons that another workload or budget would remove come first.
 
     Reasons that differ only in numbers are listed once, with the names of their strategies. Of
     strategies that are made for other workloads only the names are listed, if another reason is

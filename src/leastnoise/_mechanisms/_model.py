@@ -171,7 +171,7 @@ class ModelSetting:
 
     @cached_property
     def asked(self) -> tuple[tuple[str, ...], ...]:
-        """The widest tables that are asked for."""
+        """The widest tables that are requested."""
         tables = {
             product.attributes: frozenset(product.attributes) for product in self.plan.workload
         }

@@ -2,7 +2,7 @@
 
 Noise in proportion to the maximum would be too large (docs/decisions/sums.md).
 
-If only the summed number is asked about, and has at most 1024 cells, one step measures buckets of
+If only the summed number is used by a query, and has at most 1024 cells, one step measures buckets of
 it with the whole budget. The noise of a bucket is in proportion to its values, and buckets whose
 noisy sums do not exceed their noise are left out of the answers.
 
@@ -648,7 +648,7 @@ class TruncatedSums(Mechanism):
         return tuple(name for name in workload.domain.names if name in columns)
 
     def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
-        """Make the plan: one step if only the number is asked about, else two."""
+        """Make the plan: one step if only the number is used by a query, else two."""
         plan = plan_sums(workload, privacy).plan
         if search.tell is not None:
             search.tell(STRATEGY)

@@ -267,7 +267,7 @@ class PlanDetails:
         objective: what the plan minimises: the total squared error ("total"), another objective,
             or the budget that keeps every target ("least").
         ended_early: the strategies whose search the time limit ended.
-        high_errors: tables with over twice the error that they have in a plan of their own with an
+        high_errors: tables with over twice the error that they have in a separate plan with an
             equal share of the budget, and the ratio.
         unit_bound: a lower bound of the workload's total squared error at unit noise that the
             planner found; 0 if it found none.

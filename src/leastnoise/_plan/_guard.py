@@ -32,7 +32,7 @@ def without_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
 
 
 def with_guard(privacy: Privacy, share: Fraction | None) -> Privacy:
-    """Return the privacy of a plan and its guard together, from the plan's privacy."""
+    """Return the privacy of a plan with its guard, from the plan's privacy."""
     return _times(privacy, 1 / Fraction(1 - (share or 0)))
 
 

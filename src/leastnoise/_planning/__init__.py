@@ -2,10 +2,17 @@
 
 Begin with `_plan_calls.py` (`plan`, `compare`). `_targets.py` finds the least budget that keeps every
 target, the least of the worst or of relative errors and what each target costs, `_plan_cache.py`
-keeps plans, `_series.py` plans series. Strategies come from `leastnoise._strategies`.
+keeps plans, `_series.py` plans series. `_comparison_targets.py` promises errors of differences and
+ratios, `_power.py` the power of an A/B test. Strategies come from `leastnoise._strategies`.
 """
 
-from leastnoise._planning._plan_cache import plan_from_file
+from leastnoise._planning._comparison_targets import (
+    ComparisonStatus,
+    comparison_goals,
+    comparison_statuses,
+    target_errors,
+)
+from leastnoise._planning._plan_cache import cached_choice, plan_folder, plan_from_file
 from leastnoise._planning._plan_calls import (
     attributes_of_public_counts,
     compare,
@@ -19,6 +26,7 @@ from leastnoise._planning._plan_calls import (
     without_cell_bound,
     workload_to_plan,
 )
+from leastnoise._planning._power import ABPower, ab_power, budget_json, budget_of_text
 from leastnoise._planning._series import (
     SeriesOptions,
     period_errors,
@@ -33,8 +41,11 @@ from leastnoise._planning._targets import (
     Price,
     TargetStatus,
     joint_price,
+    mean_goals,
     mean_target_statuses,
+    missed_targets,
     plan_for_workload,
+    plan_least_budget,
     smallest_privacy,
     stated_privacy,
     table_goals,

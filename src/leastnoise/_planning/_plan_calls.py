@@ -23,6 +23,7 @@ from leastnoise._mechanisms import (
     with_best_lower_bounds,
 )
 from leastnoise._plan import AdaptivePlan, Plan, guard_share, without_guard
+from leastnoise._planning._comparison_targets import read_targets
 from leastnoise._planning._plan_cache import (
     cache_file,
     cached_candidates,
@@ -123,6 +124,7 @@ def plan(
     strategy: str | Own = "auto",
     objective: str = "total",
     level: float = LEVEL,
+    targets: Mapping[str, Any] | None = None,
     seconds: float = SECONDS,
     guard: Exact | None = None,
     progress: Callable[[str], None] | None = None,
@@ -146,6 +148,8 @@ def plan(
             planned; "relative" for errors relative to the tables' public sizes.
         level: of the intervals that margins are about, for the objective "worst"; `Least` has its
             own.
+        targets: of differences and ratios, as ``[targets]`` of a spec has them, for `Least` and
+            for the objective "worst"; `target_errors` says which a plan keeps.
         seconds: about how many CPU seconds of one core "auto" may take, shared by estimates: the
             plan is the same on every machine that is fast enough, and says what the clock ended.
             More may find less error; `compare` says what was left out.
@@ -176,6 +180,7 @@ def plan(
         if isinstance(strategy, str)
         else Search(OWN, seconds, own=user_planner(strategy))
     )
+    search = replace(search, comparisons=read_targets(checked_workload, targets))
     with show_planning(
         progress, lambda: expected_seconds(checked_workload, privacy, search, objective)
     ) as tell:
@@ -236,6 +241,13 @@ def plan_workload(
             "one whose error is known beforehand",
             "Targets and objectives are about promised errors.",
         )
+    if is_data_dependent(strategy) and search.comparisons:
+        raise refuse(
+            "strategy",
+            strategy,
+            "one whose error is known beforehand, for targets of differences and ratios",
+            "Leave strategy out, or leave [targets] out.",
+        )
     if search.impossible and strategy != "model":
         raise refuse(
             "strategy",
@@ -273,14 +285,14 @@ def plan_workload(
 
 
 def workload_to_plan(workload: Workload, search: Search) -> Workload:
-    """Return the workload over the domain that is measured: with the hidden cells it needs."""
+    """Return the workload over the measured domain, with its hidden cells."""
     return with_hidden_cells(
         workload, attributes_of_public_counts(search.public), _decided(workload, search)
     )
 
 
 def error_over_complete(plan: Plan, search: Search) -> float | None:
-    """Return the error of a plan over that where all attributes were declared complete.
+    """Return a plan's error over its error if all attributes were complete.
 
     The other plan is by the same strategy, within a quarter of the seconds. None where no attribute
     has a hidden cell, or the errors depend on the data.
@@ -310,7 +322,10 @@ def _decided(workload: Workload, search: Search) -> tuple[str, ...]:
 
 
 def attributes_of_public_counts(public: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the attributes whose counts are public: every row is in one of their cells."""
+    """Return the attributes whose counts are public.
+
+    Every row is in one of their cells.
+    """
     return {name for entry in public for name in entry["table"]["queries"]}
 
 
@@ -369,7 +384,8 @@ def _plan_cached(
         return replace(result, details=replace(result.details, objective=objective))
 
     if search.own is None:
-        kept_at = cache_file(workload, privacy, search, objective, level)
+        comparisons = [target.to_json() for target in search.comparisons]
+        kept_at = cache_file(workload, privacy, search, objective, level, comparisons)
     else:
         kept_at = None
     return cached_plan(kept_at, workload, privacy, make)
@@ -399,16 +415,20 @@ def compare(
     Those that do not apply come last, with the reason.
 
     Args:
-        workload: what is asked.
+        workload: the workload to plan for.
         budget: PureDP, ApproxDP or ZCDP, where every row is a privacy unit; else a Privacy of one
             of them.
         progress: called with the name of every strategy before it is tried.
-        seconds: about how many CPU seconds of one core all of them together may take, by estimates.
-        by_name: also try the strategies that are never chosen by themselves.
-        own: also try this one, of your own, as `plan` takes it.
+        seconds: the CPU seconds of one core that all strategies together may take, by estimates.
+        by_name: also try the strategies that ``auto`` does not try.
+        own: also try this user-supplied strategy, in the form that `plan` accepts.
+
+    Returns:
+        One candidate per strategy, with its plan and expected error, or the reason why it does not
+        apply. ``frame()`` returns them as a data frame.
 
     Raises:
-        InputError: something of the above cannot be used.
+        InputError: an argument cannot be used.
 
     >>> sorted(c.strategy for c in ln.compare(ln.marginals(ln.Domain(sex=["F", "M"]), ways=1), ln.PureDP(1)) if c.plan)
     ['identity', 'marginals', 'workload']

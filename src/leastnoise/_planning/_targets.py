@@ -38,11 +38,12 @@ from leastnoise._mechanisms import (
     search_again,
 )
 from leastnoise._plan import Plan
+from leastnoise._planning._comparison_targets import ComparisonGoal, comparison_goals
 from leastnoise._strategies import PLANNERS
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP, parameters
 from leastnoise._trusted.check import Exact, InputError, message, one_of, quoted, refuse
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import Product, Statistic, Workload
+from leastnoise._workload import ComparisonTarget, Product, Statistic, Workload
 
 # largest square of half a count's interval over the size: beyond that the interval of a mean is
 # practically unbounded
@@ -105,7 +106,8 @@ class Goal:
     level: float | None = (
         None  # of the interval whose half width is the error; None where it is the RMSE
     )
-    means: tuple[MeanGoal, ...] = ()  # targets of means that follow from the table
+    # targets of means, differences and ratios that follow from the table
+    means: tuple[MeanGoal | ComparisonGoal, ...] = ()
 
     @property
     def has_target(self) -> bool:
@@ -146,14 +148,22 @@ class Goal:
         )
 
 
-def table_goals(workload: Workload, level: float) -> tuple[Goal, ...]:
-    """Return the goals of the tables of a workload, with intervals of this level."""
-    if not workload.has_targets:
+def table_goals(
+    workload: Workload, level: float, comparisons: Sequence[ComparisonTarget] = ()
+) -> tuple[Goal, ...]:
+    """Return the goals of the tables of a workload, with intervals of this level.
+
+    ``comparisons`` are targets of differences and ratios that follow from the tables.
+    """
+    if not (workload.has_targets or comparisons):
         raise InputError(
             "No table has a target. Give one table at least a margin, a relative error with a "
             "size, or an rmse."
         )
-    means = mean_goals(workload, level)
+    means: list[MeanGoal | ComparisonGoal] = [
+        *mean_goals(workload, level),
+        *comparison_goals(workload, comparisons, level),
+    ]
     return tuple(
         _goal(product, level, tuple(mean for mean in means if number in mean.tables))
         for number, product in enumerate(workload)
@@ -191,7 +201,9 @@ def mean_goals(workload: Workload, level: float) -> tuple[MeanGoal, ...]:
     return tuple(goals)
 
 
-def _goal(product: Product, level: float, means: tuple[MeanGoal, ...] = ()) -> Goal:
+def _goal(
+    product: Product, level: float, means: tuple[MeanGoal | ComparisonGoal, ...] = ()
+) -> Goal:
     """Return the goal of one table, with those of the means that follow from it."""
     if product.target is None:
         return Goal(math.inf, None, means)
@@ -550,8 +562,8 @@ def plan_least_budget(workload: Workload, privacy: Least, search: Search | None 
 
     The budget has four decimal digits; one of the candidate strategies meets the targets.
     """
-    goals = table_goals(workload, privacy.level)
     search = search or Search()
+    goals = table_goals(workload, privacy.level, search.comparisons)
     of_size_one = privacy.privacy(Fraction(1))
     ratio = dual_bound(
         equalised_weights(workload, goals), goals, of_size_one, noise_kinds(of_size_one)[0]
@@ -619,8 +631,8 @@ def plan_worst_ratio(
 
     Without targets, the ratio to the error that a table has if planned alone.
     """
-    if workload.has_targets:
-        goals = table_goals(workload, level)
+    if workload.has_targets or search.comparisons:
+        goals = table_goals(workload, level, search.comparisons)
     else:
         single_plans = {
             question: choose_plan(single_workload, privacy, search)[0]
@@ -635,7 +647,8 @@ def plan_worst_ratio(
 
 def worst_seconds(workload: Workload, privacy: Privacy, search: Search) -> float:
     """Estimate the CPU seconds of `worst`."""
-    single_workloads = [] if workload.has_targets else _single_table_workloads(workload).values()
+    has_targets = workload.has_targets or search.comparisons
+    single_workloads = [] if has_targets else _single_table_workloads(workload).values()
     return balanced_seconds(workload, privacy, search) + sum(
         planning_seconds(table, privacy, search) for table in single_workloads
     )
@@ -715,6 +728,25 @@ def mean_target_statuses(plan: Plan, level: float) -> tuple[TargetStatus | None,
             statistic.target.kind, goals[statistic].most, goals[statistic].error(plan)
         )
         for statistic in plan.workload.statistics
+    )
+
+
+def missed_targets(plan: Plan, level: float) -> tuple[str, ...]:
+    """Return the names of tables and means whose error is above their target.
+
+    Args:
+        plan: the plan; of one whose error depends on the data, no target is compared.
+        level: of the intervals whose half-width a margin bounds.
+    """
+    if plan.promise is None:
+        return ()
+    table_names = [product.name for product in plan.workload.products]
+    mean_names = [statistic.name for statistic in plan.workload.statistics]
+    statuses = (*target_statuses(plan, level), *mean_target_statuses(plan, level))
+    return tuple(
+        name
+        for name, status in zip(table_names + mean_names, statuses, strict=True)
+        if status is not None and not status.kept
     )
 
 

@@ -11,13 +11,17 @@ from leastnoise._release._directory import (
     check_target,
     describe_search,
     holds_categories,
+    make_inert,
     open_draft,
     read_categories,
     read_categories_manifest,
+    remove_dead_drafts,
+    restore_inert,
     sha256,
+    sync_to_disk,
     write_categories,
 )
-from leastnoise._release._exports import EXPORTS, FILL_IN, Publication
+from leastnoise._release._exports import EXPORTS, FILL_IN, REVIEW, Publication
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -27,6 +31,8 @@ from leastnoise._release._manifest import (
     read_manifest,
 )
 from leastnoise._release._options import (
+    FORMATS,
+    MOST_TABLES,
     Options,
     check_formats,
     describe_rounding,
@@ -34,26 +40,38 @@ from leastnoise._release._options import (
     tables_to_write,
 )
 from leastnoise._release._records import make_records
-from leastnoise._release._release import Release, build_release, check_options
-from leastnoise._release._report import write_series_page
+from leastnoise._release._release import Release, build_release, check_options, with_table_ids
+from leastnoise._release._report import collect_content, render_report, write_series_page
 from leastnoise._release._sentences import (
+    describe_answers,
+    describe_attribute,
+    describe_cut_rows,
+    describe_definition,
     describe_guard_counts,
     describe_guessing_chance,
+    describe_measure,
+    describe_promise,
+    describe_row_limit,
     error_over_bound,
     format_budget,
     format_public_facts,
+    guessing_chance,
     list_answer_notices,
+    list_clipped_values,
     list_dropped_rows,
     list_file_notices,
     list_sum_contributions,
+    list_uncovered_errors,
 )
+from leastnoise._release._sql_answers import answer_statement
 from leastnoise._release._statistics import StatisticTable
-from leastnoise._release._tables import RoundedTable, Table, Tables, round_table
+from leastnoise._release._tables import RoundedTable, Table, Tables, convert_to_amounts, round_table
 from leastnoise._release._texts import (
     ENGLISH,
     LANGUAGES,
     TEMPLATES,
     Catalogue,
+    estimate_cut_share,
     load_catalogue,
     load_templates,
     make_picture,
@@ -61,6 +79,7 @@ from leastnoise._release._texts import (
     table_title,
 )
 from leastnoise._release._writing import (
+    WRITERS,
     check_records_file,
     fill_draft,
     finishing_seconds,

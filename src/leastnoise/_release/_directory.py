@@ -4,12 +4,11 @@ One of them holds categories that were found privately.
 
 A directory is written under another name next to its target, synced to disk, then renamed. It is
 created when the first file is written, after counting, so the times of directories and files (also
-their creation times) do not reveal how long counting took. Only the lock is created before
-counting, and it is never published.
+their creation times) do not reveal how long counting took. Only the lock file beside it is created
+before counting, and it is never published.
 """
 
 import csv
-import fcntl
 import hashlib
 import json
 import os
@@ -28,6 +27,7 @@ from leastnoise._domain import Categories
 from leastnoise._plan import CategoryPlan, read, read_json
 from leastnoise._release._manifest import check_receipt, read_record
 from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.locks import try_lock
 
 _MOST_NAME_CHARACTERS = 60
 # Texts that a spreadsheet may run as a formula, or read as the end of a field. They begin with such
@@ -35,7 +35,10 @@ _MOST_NAME_CHARACTERS = 60
 # and dates are harmless. ``report.js`` has the same two patterns.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|[\s\x00-\x1f\x7f-\x9f\u200b\ufeff]*[=+\-@＝＋－＠])")  # noqa: RUF001 - full-width
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,:/ -]*")
-_NEW_DRAFT_SECONDS = 60  # seconds
+_DRAFT_NAME = ".leastnoise-"
+_LOCK_ENDING = ".lock"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has no such flag
+_CLEANING_SECONDS = 1.0  # for which another process may hold a lock to remove a dead draft
 
 
 def write_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -124,34 +127,29 @@ def check_target(directory: str | os.PathLike[str]) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Draft:
     """A directory that only this process writes, until `publish` renames it.
 
     Attributes:
         partial: its path before it is published.
         target: its path when it is published.
-        locks: open descriptors with a lock, of the empty directory created before counting, and of
-            the directory that replaces it.
+        exists: whether it was created; it is created when the first file is written.
     """
 
     partial: Path
     target: Path
-    locks: list[int]
+    exists: bool = False
 
     @property
     def path(self) -> Path:
         """The directory to write into.
 
-        The first access creates it anew, so that its times do not reveal how long counting took.
+        The first access creates it, so that its times do not reveal how long counting took.
         """
-        if len(self.locks) == 1:
-            new_directory = self.partial.with_name(f"{self.partial.name}.new")
-            shutil.rmtree(new_directory, ignore_errors=True)
-            new_directory.mkdir()
-            self.locks.append(os.open(new_directory, os.O_RDONLY | os.O_DIRECTORY))
-            fcntl.flock(self.locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-            new_directory.rename(self.partial)  # which is empty, and is replaced in one step
+        if not self.exists:
+            self.partial.mkdir()
+            self.exists = True
         return self.partial
 
     def publish(self) -> None:
@@ -160,20 +158,20 @@ class Draft:
         created = []
         for directory, _, files in os.walk(path):
             for name in (*files, "."):
-                _sync_to_disk(Path(directory, name))
+                sync_to_disk(Path(directory, name))
         try:
             for folder in reversed(self.target.parents):
                 if not folder.exists():
                     folder.mkdir(exist_ok=True)
                     created.append(folder)
-                    _sync_to_disk(folder.parent)
+                    sync_to_disk(folder.parent)
             _rename_draft(path, self.target)
         except BaseException:
             for folder in reversed(created):
                 with suppress(OSError):
                     folder.rmdir()
             raise
-        _sync_to_disk(self.target.parent)
+        sync_to_disk(self.target.parent)
 
 
 @contextmanager
@@ -181,84 +179,101 @@ def open_draft(target: Path) -> Iterator[Draft]:
     """Open a draft: a directory to write into, next to its target.
 
     Guarantees: ``target`` does not exist, or is complete and on the disk. Only one process at a
-        time has a draft of one target. If a process dies, the next process with the same target
-        takes over its draft, and the next process with a neighbouring target removes it. Without
-        `publish` nothing is left at the end of the block.
+        time has a draft of one target. If a process dies, the next process with a target in the
+        same folder removes its draft. Without `publish` nothing is left at the end of the block.
     """
     parent = next(folder for folder in target.parents if folder.exists())
+    name = hashlib.sha256(os.fsencode(target.relative_to(parent))).hexdigest()[:16]
+    partial = parent / f"{_DRAFT_NAME}{name}"
+    lock_file = parent / f"{partial.name}{_LOCK_ENDING}"
     try:
-        partial, handle = _lock_draft(target, parent)
-        _remove_dead_drafts(parent)
+        handle = _lock_draft(target, lock_file)
     except OSError as error:
         raise _unusable_target_error(target, error) from None
-    locks = [handle]
     try:
-        yield Draft(partial, target, locks)
+        try:
+            if os.path.lexists(target):
+                raise _existing_target_error(target)
+            _remove_directory(partial)  # of a process that died
+            remove_dead_drafts([parent])
+        except OSError as error:
+            raise _unusable_target_error(target, error) from None
+        yield Draft(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        for lock in locks:
-            os.close(lock)
+        _remove_lock(lock_file, handle)
 
 
-def _lock_draft(target: Path, parent: Path) -> tuple[Path, int]:
-    """Create and lock the empty draft of a target in a folder above it.
+def _lock_draft(target: Path, lock_file: Path) -> int:
+    """Create and lock the lock file of a draft, and return its descriptor.
 
-    The system frees the lock when the process ends.
+    The system frees the lock when the process ends. Another process may hold it for a moment, to
+    remove the draft of a dead one; then this function tries again.
     """
-    path = (
-        parent
-        / f".leastnoise-{hashlib.sha256(os.fsencode(target.relative_to(parent))).hexdigest()[:16]}"
-    )
+    deadline = time.monotonic() + _CLEANING_SECONDS
     while True:
-        path.mkdir(exist_ok=True)
+        handle = os.open(lock_file, os.O_CREAT | os.O_RDWR | _NO_LINK, 0o600)
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue  # its writer has just given it its name
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = path.stat().st_ino == os.fstat(handle).st_ino
-            if locked and os.path.lexists(target):
-                path.rmdir()
-                raise _existing_target_error(target)
-            if locked:
-                for entry in path.iterdir():
-                    if entry.is_dir() and not entry.is_symlink():
-                        shutil.rmtree(entry)
-                    else:
-                        entry.unlink()
-                return path, handle
-        except FileNotFoundError:
-            pass
-        except BlockingIOError:
-            os.close(handle)
-            raise InputError(
-                f"The output directory {str(target)!r} is being written by another process. "
-                "Choose another, or wait for that process."
-            ) from None
+            if try_lock(handle) and _is_file(lock_file, handle):
+                return handle
         except BaseException:
             os.close(handle)
             raise
         os.close(handle)
+        if time.monotonic() > deadline:
+            raise InputError(
+                f"The output directory {str(target)!r} is being written by another process. "
+                "Choose another, or wait for that process."
+            )
+        time.sleep(_CLEANING_SECONDS / 20)
 
 
-def _remove_dead_drafts(folder: Path) -> None:
-    """Remove old drafts that dead processes left for other targets.
+def _is_file(path: Path, handle: int) -> bool:
+    """Return whether an open file still has this path."""
+    try:
+        return path.stat().st_ino == os.fstat(handle).st_ino
+    except FileNotFoundError:
+        return False
 
-    New drafts stay, because their processes may not have locked them yet.
+
+def _remove_lock(lock_file: Path, handle: int) -> None:
+    """Remove a lock file that this process holds, and free the lock."""
+    with suppress(OSError):  # Windows cannot remove an open file; `remove_dead_drafts` does later
+        lock_file.unlink()
+    os.close(handle)
+
+
+def _remove_directory(path: Path) -> None:
+    """Remove a directory, if there is one; a link is removed and not followed."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+
+
+def remove_dead_drafts(folders: Iterable[Path]) -> None:
+    """Remove the drafts in some folders whose processes have died.
+
+    What cannot be removed is left for the next process.
     """
-    for path in folder.glob(".leastnoise-*"):
-        with suppress(OSError):
-            if time.time() - path.lstat().st_mtime < _NEW_DRAFT_SECONDS:
-                continue
-            handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(
-                    handle, fcntl.LOCK_EX | fcntl.LOCK_NB
-                )  # fails where its writer lives, as for the draft just taken
-                shutil.rmtree(path.rename(path.with_name(f"{path.name}.left")))
-            finally:
-                os.close(handle)
+    for folder in folders:
+        for lock_file in folder.glob(f"{_DRAFT_NAME}*{_LOCK_ENDING}"):
+            with suppress(OSError):
+                _remove_if_dead(lock_file)
+
+
+def _remove_if_dead(lock_file: Path) -> None:
+    """Remove a lock file and its draft, unless a living process holds the lock."""
+    handle = os.open(lock_file, os.O_RDWR | _NO_LINK)
+    is_dead = False
+    try:
+        is_dead = try_lock(handle) and _is_file(lock_file, handle)
+        if is_dead:
+            _remove_directory(lock_file.with_name(lock_file.name.removesuffix(_LOCK_ENDING)))
+            with suppress(OSError):
+                lock_file.unlink()
+    finally:
+        os.close(handle)
 
 
 def _rename_draft(partial: Path, target: Path) -> None:
@@ -287,7 +302,10 @@ def _unusable_target_error(target: Path, error: OSError) -> InputError:
     )
 
 
-def _sync_to_disk(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
+    """Write a file, or the names in a directory, to the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows cannot open a directory
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""The exports of a finished release, each a text computed from published files.
+"""The exports of a finished release: texts from its published files.
 
 - a file for reviewers, with the topics of NIST SP 800-226 in our own words;
 - an entry for the registry of deployments of differential privacy

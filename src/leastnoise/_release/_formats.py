@@ -101,7 +101,7 @@ class Workbook:
         self._index.set_column(1, 2, 32)
 
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
-        """Write a table or a statistic to a sheet of its own."""
+        """Write a table or a statistic to a separate sheet."""
         # Names differ because they begin with the ids.
         name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {result.name}")[
             :_MOST_SHEET_NAME_CHARACTERS

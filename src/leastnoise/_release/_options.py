@@ -40,7 +40,7 @@ MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written; public."""
 _SMALLEST_STEP = Fraction(1, 10**12)  # of rounding, in rows or the unit of a measure
 _LARGEST_STEP = Fraction(10**18)
-_MOST_TABLES = 200  # tables of a workbook, or of SDMX messages
+MOST_TABLES = 200  # tables of a workbook, or of SDMX messages
 _MOST_ANSWERS = 1_000_000  # answers of a workbook, or of SDMX messages
 
 
@@ -81,7 +81,7 @@ class Options:
         labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1":
             "men", "2": "women"}}``: pages, charts and terminals show them in place of the codes,
             which stay in files. SDMX has both.
-        statements: of SQL, each with a table of its own in the report and in files; what they ask
+        statements: of SQL, each with a separate table in the report and in files; what they ask
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
             none is stated, and CURRENT_DATE is refused.
@@ -370,11 +370,11 @@ def check_formats(formats: Sequence[str], tables: Sequence[Product]) -> None:
         if name in ("xlsx", "sdmx"):
             advice = "Leave that format out, or ask for less."
             answers = sum(product.rows for product in tables)
-            if not len(tables) <= _MOST_TABLES:
+            if not len(tables) <= MOST_TABLES:
                 raise refuse(
                     f"a release in the format {name!r}",
                     f"{len(tables)} tables",
-                    f"of at most {_MOST_TABLES} tables",
+                    f"of at most {MOST_TABLES} tables",
                     advice,
                 )
             if not answers <= _MOST_ANSWERS:

@@ -614,6 +614,12 @@ def interval_width(
     return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 
 
+def with_table_ids(options: Options, products: Sequence[Product]) -> Options:
+    """Return options that name the tables of covariances by their ids."""
+    ids = [f"q{find_table_position(products, key) + 1}" for key in options.covariances]
+    return replace(options, covariances=tuple(dict.fromkeys(ids)))
+
+
 def build_release(
     outcome: Outcome,
     options: Options | None = None,
@@ -622,13 +628,7 @@ def build_release(
 ) -> Release:
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
-    requested = Options() if options is None else options
-    ids = tuple(
-        dict.fromkeys(
-            f"q{find_table_position(workload.products, key) + 1}" for key in requested.covariances
-        )
-    )
-    options = replace(requested, covariances=ids)
+    options = with_table_ids(Options() if options is None else options, workload.products)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )

@@ -780,7 +780,10 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
 def _shown_columns(
     statement: Statement, columns: Columns
 ) -> list[tuple[OutputColumn, list[Array]]]:
-    """Return the columns of a statement with their arrays; those without noise come first."""
+    """Return the columns of a statement with their arrays.
+
+    Columns without noise come first.
+    """
     arrays = iter(columns.values())
     pairs = []
     for column in statement.columns:
@@ -790,7 +793,7 @@ def _shown_columns(
 
 
 def _code_labels(release: Release) -> dict[str, Mapping[str, str]]:
-    """Return the texts of codes, by the name of an attribute or level in lower case."""
+    """Return the texts of codes by attribute or level, in lower case."""
     domain = release.plan.domain
     labels = display_texts(release.options, domain)
     return {

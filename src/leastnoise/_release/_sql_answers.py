@@ -1,4 +1,4 @@
-"""Answers of SQL statements, computed from the tables and statistics of a release."""
+"""Answers of SQL statements from the tables and statistics of a release."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -74,7 +74,9 @@ def find_answer(workload: Workload, aggregate_workload: Workload) -> int | None:
 
 
 def check_statements(workload: Workload, settings: SqlSettings, texts: Sequence[str]) -> None:
-    """Check that a plan has the tables and statistics of statements, before a payment.
+    """Check that a plan has the tables and statistics of SQL statements.
+
+    This check comes before a payment.
 
     Raises:
         InputError: it lacks one, or a statement cannot be answered.
@@ -117,7 +119,7 @@ def answer_statement(statement: Statement, answer_workload: AnswerWorkload) -> C
 
 
 def _released_columns(selection: Selection, answer_workload: AnswerWorkload) -> dict[str, Array]:
-    """Return the answers of a selection and the ends of their intervals, by column."""
+    """Return the answers of a selection and their interval ends by column."""
     columns: dict[str, Array] = {}
     for number, aggregate in enumerate(selection.aggregates):
         arrays = [
@@ -136,7 +138,7 @@ def _aggregate_answers(
     grouping: Sequence[int],
     answer_workload: AnswerWorkload,
 ) -> list[FloatArray]:
-    """Return the answer of every group of a grouping set and the ends of its interval.
+    """Return the answers and interval ends of the groups of a grouping set.
 
     If FILTER leaves no cell, counts and sums are exactly 0.
     """
@@ -168,7 +170,7 @@ def _aggregate_answers(
 def _positions(
     shown_keys: Mapping[str, Sequence[object]], counted_keys: Mapping[str, Sequence[object]]
 ) -> list[Array]:
-    """Return for every attribute where the keys that are shown are counted; -1 for nowhere."""
+    """Return where each attribute counts the displayed keys; -1 for nowhere."""
     positions = []
     for name, keys in counted_keys.items():
         position_of = {key: position for position, key in enumerate(keys)}

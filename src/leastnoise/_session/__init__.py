@@ -3,34 +3,50 @@
 No other room calls sources, planning, kernel, estimation and release together.
 """
 
-from leastnoise._session._guard import GuardForecast, forecast_guard, guard_warning
+from leastnoise._session._guard import (
+    MISSED,
+    WRONG,
+    GuardForecast,
+    difference_tail,
+    forecast_guard,
+    guard_measurements,
+    guard_warning,
+    noise_difference_bound,
+    single_draw_bound,
+)
 from leastnoise._session._payments import (
     IN_MEMORY,
     check_before_planning,
     check_writable,
     count_csv_blocks,
     estimate_reading_seconds,
+    estimate_release_memory,
     estimate_resuming_seconds,
     is_published,
     is_resumable,
+    list_csv_sizes,
     plan_budget_left,
     read_payment_state,
     reconcile_ledger,
+    remove_leftovers,
 )
 from leastnoise._session._periods import (
     PeriodState,
     PublishedPeriods,
+    build_outcome_through,
     is_unfinished,
     period_state,
     publish_due_periods,
 )
 from leastnoise._session._release_job import (
     FinishedRelease,
+    ReleaseRequest,
     enter_release,
     export,
     outcome_from_json,
     read_release,
 )
+from leastnoise._session._schema_check import ColumnCheck, check_schema
 from leastnoise._session._session import (
     audit,
     estimate_planning_seconds,
@@ -40,6 +56,21 @@ from leastnoise._session._session import (
     release,
     release_series,
     resume,
+)
+from leastnoise._session._spec_run import (
+    RunObserver,
+    SpecFile,
+    SpecRun,
+    choose_ledger,
+    find_missing_categories,
+    read_spec,
+    require_known_categories,
+    require_release,
+    run_spec,
+    settle_earlier_releases,
+    warnings_of_plan,
+    warnings_of_spec,
+    with_data,
 )
 from leastnoise._sources import SchemaField, file_endings, schema
 from leastnoise._trusted.kernel import Entry, Ledger, Limit

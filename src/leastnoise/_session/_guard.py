@@ -35,6 +35,7 @@ from typing import Any
 
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
+from leastnoise._log import LOGGER
 from leastnoise._plan import Plan, guard_share
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
@@ -209,7 +210,15 @@ def pay_for_guard(
         facts = judge_counts(measured, observation, payment, public_rows)
     except GuardError:
         ledger.seal(receipt)
+        LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
         raise
+    LOGGER.info(
+        "guard: about %s rows used (standard deviation %.3g); paid %s, release %d",
+        facts["used"],
+        facts["noise_std"],
+        receipt.charge,
+        receipt.number,
+    )
     return PaidGuard(facts, receipt)
 
 

@@ -1,7 +1,7 @@
 """Check data, budget, memory and time before a payment; read its state.
 
 The state of a payment is read from the ledger and never assumed. Every payment of this process is
-made under a run of its own. The run is noted before anything is paid, so that the ledger can be
+made under a separate run. The run is noted before anything is paid, so that the ledger can be
 asked for the outcome.
 """
 
@@ -29,7 +29,14 @@ from leastnoise._plan import (
     without_guard,
 )
 from leastnoise._planning import SMALL, plan_for_workload, smallest_privacy
-from leastnoise._release import Options, check_formats, finishing_seconds, tables_to_write
+from leastnoise._release import (
+    Options,
+    check_formats,
+    finishing_seconds,
+    remove_dead_drafts,
+    sync_to_disk,
+    tables_to_write,
+)
 from leastnoise._sources import has_text_rows
 from leastnoise._spec import Spec, columns_to_read
 from leastnoise._trusted import reading
@@ -40,11 +47,13 @@ from leastnoise._trusted.check import (
     InternalError,
     LeastNoiseError,
     PaidError,
+    refuse,
 )
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series
 from leastnoise._trusted.ledgers import find_ledger, read_receipt
 
 IN_MEMORY = "(in memory)"
+_MOST_NOTE = 500  # characters
 GUARD = "(guard)"
 """The output of a guard in the ledger: it has no directory, because all of it is in the ledger."""
 
@@ -149,9 +158,22 @@ def payment_run(ledger: Ledger, room: int) -> Iterator[str]:
 def reconcile_ledger(ledger: Ledger) -> tuple[Entry, ...]:
     """Settle the entries of stopped processes, and return the settled ones.
 
-    Published releases are sealed; others are marked absent or resumable.
+    Published releases are sealed; others are marked absent or resumable. What dead processes left
+    in the folders of the ledger and of its releases is removed.
     """
-    return ledger.reconcile(is_published)
+    settled = ledger.reconcile(is_published)
+    remove_leftovers(ledger)
+    return settled
+
+
+def remove_leftovers(ledger: Ledger) -> None:
+    """Remove the drafts of dead processes near a ledger and its releases."""
+    folders = {Path(os.path.realpath(ledger.path)).parent, ledger.path.absolute().parent}
+    for entry in ledger.entries():
+        output = Path(entry.output)
+        if output.is_absolute():
+            folders.add(next(folder for folder in output.parents if folder.exists()))
+    remove_dead_drafts(folders)
 
 
 def require_receipt(series: Series) -> Receipt:
@@ -159,6 +181,20 @@ def require_receipt(series: Series) -> Receipt:
     if series.receipt is None:
         raise InternalError("A paid series has no receipt; please report this.")
     return series.receipt
+
+
+def check_note(note: str) -> None:
+    """Refuse a note that is not one line of text."""
+    if not isinstance(note, str) or len(note.splitlines()) > 1 or len(note) > _MOST_NOTE:
+        got = note if isinstance(note, str) else type(note).__name__
+        raise refuse("note", got, f"a text of one line and at most {_MOST_NOTE} characters")
+
+
+def with_note(description: str, note: str) -> str:
+    """Return the line that the ledger records for people."""
+    if note:
+        return f"{description}; {note}"
+    return description
 
 
 def is_resumable(entry: Entry) -> bool:
@@ -198,11 +234,8 @@ def is_published(entry: Entry) -> bool | None:
         receipt = read_receipt(Path(entry.output))
         if receipt.get("id") != entry.id:
             return False
-        handle = os.open(Path(entry.output).parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)  # what cannot be made durable is not known to be published
-        finally:
-            os.close(handle)
+        # what cannot be made durable is not known to be published
+        sync_to_disk(Path(entry.output).parent)
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:

@@ -22,6 +22,7 @@ from leastnoise._session._guard import find_waiting_guard, pay_for_guard
 from leastnoise._session._payments import (
     check_affordable,
     check_join,
+    check_note,
     check_readable,
     check_writable,
     is_resumable,
@@ -30,10 +31,12 @@ from leastnoise._session._payments import (
     payment_run,
     reconcile_ledger,
     require_receipt,
+    with_note,
 )
 from leastnoise._session._release_job import (
     ReleaseRequest,
     ledger_bytes_needed,
+    log_payment,
     publish,
     read_table,
     receipt_facts,
@@ -169,6 +172,7 @@ def publish_due_periods(
     *,
     through: str | None = None,
     progress: RowProgress | None = None,
+    note: str = "",
 ) -> PublishedPeriods:
     """Pay for a series unless it is paid, and publish the periods due.
 
@@ -180,7 +184,9 @@ def publish_due_periods(
         plan: makes the plan, if the series was not paid before.
         through: the last period to draw; None for the last that is over.
         progress: shows how far reading is.
+        note: a text for people, which the ledger records with the payment.
     """
+    check_note(note)
     if spec.series is None:
         raise InputError("Periods are published of a spec with [series]; this one has none.")
     target = Path(out).expanduser().absolute()
@@ -213,7 +219,7 @@ def publish_due_periods(
         ledger = open_or_create_ledger(
             ledger_path, name, with_guard(job.plan.privacy, job.guard_share)
         )
-    return _draw_and_publish(job, table, ledger, target, periods_due)
+    return _draw_and_publish(job, table, ledger, target, periods_due, note)
 
 
 def _new_job(
@@ -255,7 +261,12 @@ def _begun_job(spec: Spec, ledger: Ledger, entry: Entry) -> _SeriesJob:
 
 
 def _draw_and_publish(
-    job: _SeriesJob, table: "Table | None", ledger: Ledger, target: Path, periods_due: int
+    job: _SeriesJob,
+    table: "Table | None",
+    ledger: Ledger,
+    target: Path,
+    periods_due: int,
+    note: str = "",
 ) -> PublishedPeriods:
     """Pay for a series unless it is paid, draw the periods due, and publish."""
     plan = job.plan
@@ -267,7 +278,7 @@ def _draw_and_publish(
         request = replace(request, guard=guard.facts)
     with payment_run(ledger, ledger_bytes_needed(plan)) as run:
         if job.entry is None:
-            receipt = _pay(plan, request, ledger, target, run)
+            receipt = _pay(plan, request, ledger, target, run, note)
             if guard is not None:
                 guard.seal(ledger)
         else:
@@ -280,7 +291,9 @@ def _draw_and_publish(
     return PublishedPeriods(entry, job.entry is None, directories, period_state(ledger, entry))
 
 
-def _pay(plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str) -> Receipt:
+def _pay(
+    plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run: str, note: str
+) -> Receipt:
     """Pay for all periods of a series."""
     dates, along = _series_dates(plan)
     tables = pluralize(len(plan.workload.products), "table")
@@ -289,11 +302,13 @@ def _pay(plan: Plan, request: ReleaseRequest, ledger: Ledger, target: Path, run:
         None,
         ledger,
         output=str(target),
-        description=f"series of {dates.size} periods along {along}, {tables}",
+        description=with_note(f"series of {dates.size} periods along {along}, {tables}", note),
         options=request.to_json(),
         run=run,
     )
-    return require_receipt(series)
+    receipt = require_receipt(series)
+    log_payment(ledger, receipt)
+    return receipt
 
 
 def _check_not_older(target: Path, undrawn: Sequence[str]) -> None:

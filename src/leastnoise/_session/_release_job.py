@@ -7,11 +7,13 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from leastnoise._charts import missing_charts_notice
 from leastnoise._estimation import Outcome
 from leastnoise._frames import pluralize
 from leastnoise._interruption import note_run
+from leastnoise._log import LOGGER
 from leastnoise._mechanisms import mechanism_of, release_contract
 from leastnoise._plan import (
     CategoryPlan,
@@ -40,6 +42,7 @@ from leastnoise._release import (
     check_target,
     fill_draft,
     holds_categories,
+    list_dropped_rows,
     open_draft,
     read_categories,
     read_categories_manifest,
@@ -194,6 +197,7 @@ def read_table(
     With ``usage`` the rows used and not used are counted too.
     """
     unit = plan.privacy
+    _log_columns(plan, source)
     if isinstance(plan, CategoryPlan):
         return reading.read_keys(
             source,
@@ -221,6 +225,18 @@ def read_table(
         unit_reading=unit.unit_reading,
         progress=progress,
     )
+
+
+def _log_columns(plan: Plan | CategoryPlan, source: Any) -> None:
+    """Log which attributes and measures are read, and which rows tables leave out."""
+    name = reading.dataset_name(source) or "the data"
+    if isinstance(plan, CategoryPlan):
+        LOGGER.info("reading %s: %s", name, plan.attribute)
+        return
+    attributes, measures = plan.used()
+    LOGGER.info("reading %s: %s", name, ", ".join([*attributes, *measures]))
+    for sentence in list_dropped_rows(plan):
+        LOGGER.info("left out: %s", sentence)
 
 
 def _tables(plan: Plan) -> dict[str | None, list[tuple[str, ...]]] | None:
@@ -270,7 +286,16 @@ def publish(
     if folder is not None:
         write(result, folder)
         folder.publish()
+        LOGGER.info("wrote %s", folder.target)
+        chart_notice = missing_charts_notice()
+        if chart_notice and write is fill_draft:
+            LOGGER.warning("%s", chart_notice)
     return result
+
+
+def log_payment(ledger: Ledger, receipt: Receipt) -> None:
+    """Log what a release or a series cost."""
+    LOGGER.info("paid %s from %s, release %d", receipt.charge, ledger.path, receipt.number)
 
 
 def receipt_facts(ledger: Ledger, receipt: Receipt) -> dict[str, Any]:
@@ -370,27 +395,38 @@ def read_release(directory: str | os.PathLike[str]) -> Release:
     """Read a published release, and compute its answers from its measurements.
 
     Args:
-        directory: the release.
+        directory: the folder of the release.
+
+    Returns:
+        The release, with its answers, standard errors and intervals.
 
     Raises:
-        InputError: no release is there, one of another format, or its measurements are not those of
-            its manifest.
+        InputError: the folder has no release, its format is unknown, or its measurements do not
+            match its manifest.
 
     >>> ln.read_release("/nowhere-at-all/release")
     Traceback (most recent call last):
     ...
     leastnoise._trusted.check._errors.InputError: There is no release in ...
     """
-    return _read_published(Path(directory).expanduser())[0]
+    return read_published(Path(directory).expanduser()).release
 
 
-def _read_published(path: Path) -> tuple[Release, Manifest]:
+class PublishedRelease(NamedTuple):
+    """A release that was read from its directory, with its manifest."""
+
+    release: Release
+    manifest: Manifest
+
+
+def read_published(path: Path) -> PublishedRelease:
     """Read a release and its manifest, and check the listed measurements."""
     manifest = read_manifest(path)
     plan = _listed_text(path, manifest, "measurements/plan.json")
     observation = _listed_text(path, manifest, "measurements/observation.json")
     receipt = {name: entry for name, entry in (manifest.receipt or {}).items() if name != "id"}
-    return build_release(outcome_from_json(plan, observation), manifest.options, receipt), manifest
+    release = build_release(outcome_from_json(plan, observation), manifest.options, receipt)
+    return PublishedRelease(release, manifest)
 
 
 def _listed_text(path: Path, manifest: Manifest, name: str) -> str:
@@ -451,17 +487,20 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     """Return a published release as a text in another form.
 
     Args:
-        directory: the release.
+        directory: the folder of the release.
         form: ``review`` (Markdown after NIST SP 800-226; what only people can answer is marked),
             ``registry`` (YAML for the registry of deployments of differential privacy), ``mbi``
             (JSON with the measurements as mbi takes them) or ``notebook`` (for Jupyter; Quarto
             renders it too).
 
-    Raises:
-        InputError: another form, no release, or one without what the form needs.
+    Returns:
+        The text of the export.
 
-    Guarantees: post-processing of what was published; it reads no data and costs nothing. The
-        privacy loss that it states is that of all that was published, a guard's share included.
+    Raises:
+        InputError: the form is unknown, there is no release, or it lacks what the form needs.
+
+    Guarantees: it is post-processing of the published files, reads no data and costs nothing. It
+        states the privacy loss of everything that was published, including the guard.
 
     >>> ln.export("/nowhere-at-all/release", "revue")
     Traceback (most recent call last):
@@ -469,7 +508,7 @@ def export(directory: str | os.PathLike[str], form: str) -> str:
     """
     chosen = EXPORTS[one_of("the form of an export", form, tuple(EXPORTS))]
     path = Path(directory).expanduser()
-    release, manifest = _read_published(path)
+    release, manifest = read_published(path)
     return chosen(Publication(release, manifest, str(path)))
 
 
@@ -552,7 +591,7 @@ def _spent_on_categories(directory: Path) -> _Spent:
 
 def _spent_on_release(directory: Path) -> _Spent:
     """Return what a release spent; for a series, the cost of all periods."""
-    release, manifest = _read_published(directory)
+    release, manifest = read_published(directory)
     plan = release.plan
     series = plan.series if isinstance(plan, SeriesPlan) else None
     return _Spent(

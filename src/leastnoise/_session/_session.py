@@ -34,6 +34,7 @@ from leastnoise._session._payments import (
     IN_MEMORY,
     check_affordable,
     check_memory,
+    check_note,
     check_readable,
     check_search_datasets,
     count_csv_blocks,
@@ -46,6 +47,7 @@ from leastnoise._session._payments import (
     reconcile_ledger,
     require_receipt,
     warn_of_unfinished,
+    with_note,
 )
 from leastnoise._session._periods import finish_series, is_unfinished, publish_due_periods
 from leastnoise._session._release_job import (
@@ -54,6 +56,7 @@ from leastnoise._session._release_job import (
     ReleaseRequest,
     build_release_job,
     finish_paid,
+    log_payment,
     publish,
     read_release,
     read_table,
@@ -157,7 +160,7 @@ def find_categories(
 
 def plan_spec(spec: Spec, progress: Callable[[str], None] | None = None) -> Plan:
     """Plan the release or the series of a spec."""
-    return spec.plan(spec.search(progress))
+    return spec.plan_with(spec.search(progress))
 
 
 def estimate_planning_seconds(spec: Spec) -> float:
@@ -180,6 +183,7 @@ def release(
     dataset: str | None = None,
     seed: int | None = None,
     progress: bool | RowProgress | None = None,
+    note: str = "",
 ) -> Release:
     """Pay for a plan, measure, estimate, and return the release.
 
@@ -198,6 +202,7 @@ def release(
             drawn anew.
         progress: True for a line that says which share of the rows has been read; None for such a
             line in notebooks only.
+        note: a text of one line for people, which the ledger records with the payment.
 
     Returns:
         The release; its ``answers`` are a data frame.
@@ -237,6 +242,7 @@ def release(
     if not isinstance(options, Options):
         raise refuse("options", type(options).__name__, "leastnoise.Options(...)")
     check_options(plan, options)
+    check_note(note)
     target = None if out is None else check_target(out)
     check_memory(plan, in_files=target is not None)
     result: Release
@@ -260,6 +266,7 @@ def release(
             whole=whole,
             dataset=dataset,
             progress=row_progress(progress),
+            note=note,
         )
     return result
 
@@ -309,6 +316,7 @@ def _pay_and_release(
     whole: Privacy | None,
     dataset: str | None,
     progress: RowProgress | None,
+    note: str = "",
 ) -> Any:
     """Pay for a release or a search and publish it, or finish a stopped one.
 
@@ -321,6 +329,7 @@ def _pay_and_release(
         whole: the budget of a ledger that is made now; None to refuse to make one.
         dataset: the name of the data in the ledger; None for the source's file name.
         progress: shows how far reading is.
+        note: a text for people, which the ledger records.
     """
     check_environment()
     plan = job.plan
@@ -369,12 +378,13 @@ def _pay_and_release(
         with payment_run(ledger, job.room) as run:
             facts = {
                 "output": IN_MEMORY if target is None else str(target),
-                "description": job.description,
+                "description": with_note(job.description, note),
             }
             series = Series.paid(
                 job.terms, table, ledger, options=request.to_json(), run=run, **facts
             )
             receipt = require_receipt(series)
+            log_payment(ledger, receipt)
             if guard is not None:
                 guard.seal(ledger)
             result = publish(

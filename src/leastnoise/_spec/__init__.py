@@ -5,6 +5,7 @@ are and what columns may hold; `_draft_columns.py` and `_column_names.py` what t
 of columns suggest for a draft; `_warnings.py` warns of valid but probably mistaken settings.
 """
 
+from leastnoise._spec._domain import domain_from_spec
 from leastnoise._spec._draft_columns import (
     SourceColumn,
     SourceColumns,
@@ -26,4 +27,9 @@ from leastnoise._spec._spec import (
     search_plans,
     spec_from_table,
 )
-from leastnoise._spec._warnings import plan_warnings, spec_warnings
+from leastnoise._spec._warnings import (
+    crowded_warnings,
+    early_warnings,
+    plan_warnings,
+    spec_warnings,
+)

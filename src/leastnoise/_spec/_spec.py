@@ -21,6 +21,7 @@ from leastnoise._domain import (
     factor_measures,
     known_keys,
 )
+from leastnoise._error import LEVEL
 from leastnoise._frames import pluralize
 from leastnoise._mechanisms import BY_NAME, SECONDS, Search
 from leastnoise._plan import CategoryPlan, Plan, guard_share, plan_categories, without_guard
@@ -28,6 +29,7 @@ from leastnoise._planning import (
     OBJECTIVES,
     Least,
     SeriesOptions,
+    comparison_goals,
     is_data_dependent,
     per_cell,
     plan_from_file,
@@ -74,6 +76,7 @@ from leastnoise._trusted.check import (
 from leastnoise._trusted.measurements import MOST_ROWS
 from leastnoise._trusted.reading import CSV, DatabaseTable, Joined, check_unit
 from leastnoise._workload import (
+    ComparisonTarget,
     Product,
     SqlSettings,
     Statement,
@@ -87,6 +90,7 @@ from leastnoise._workload import (
     parse_day,
     quantile_queries,
     queries,
+    read_comparison_targets,
     read_statements,
     together,
     with_domain,
@@ -208,6 +212,7 @@ _PART_NAMES = [
     "impossible",
     "public",
     "series",
+    "targets",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -250,6 +255,7 @@ class Spec:
     impossible: tuple[Mapping[str, tuple[int, ...]], ...] = ()
     series: SeriesOptions | None = None
     public: tuple[Mapping[str, Any], ...] = ()
+    targets: tuple[ComparisonTarget, ...] = ()
 
     @property
     def planned_privacy(self) -> Privacy | Least:
@@ -280,18 +286,28 @@ class Spec:
         ``progress`` receives the name of each.
         """
         return Search(
-            self.strategy, self.seconds, progress, impossible=self.impossible, public=self.public
+            self.strategy,
+            self.seconds,
+            progress,
+            impossible=self.impossible,
+            public=self.public,
+            comparisons=self.targets,
         )
 
-    def plan(self, search: Search) -> Plan:
+    def plan_with(self, search: Search) -> Plan:
         """Plan a series if the spec has one, else one release."""
         privacy = self.planned_privacy
         if self.series is not None and isinstance(privacy, Privacy):
             return series_plan(self.workload, privacy, self.series, search)
         return plan_workload(self.workload, privacy, search, self.objective, self.options.level)
 
-    def data(self, source: Path | DatabaseTable) -> Any:
-        """Return the data of a source with the layout and join of the spec."""
+    def data(self, source: Any) -> Any:
+        """Return the data of a source with the layout and join of the spec.
+
+        None for None.
+        """
+        if source is None:
+            return None
         data = CSV(source, **self.layout) if self.layout and isinstance(source, Path) else source
         return Joined(data, **self.join) if self.join else data
 
@@ -319,16 +335,21 @@ def read_spec(
     found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
     statements: str | Path | None = None,
 ) -> Spec:
-    """Read a spec file; relative paths in it are relative to its folder.
+    """Read a spec file.
+
+    Relative paths in the file are relative to its folder.
 
     Args:
         path: the TOML file.
-        found: by attribute, categories that a search found and did not write.
-        statements: a file of SQL statements that are asked in place of ``[[workload]]``.
+        found: by attribute, categories that a search found and did not write to a file.
+        statements: a file of SQL statements that replace ``[[workload]]``.
+
+    Returns:
+        The spec: source, workload, privacy and output as typed values.
 
     Raises:
-        InputError: a file is missing, is no TOML, or holds something that is not allowed; the
-            message names the place.
+        InputError: a file is missing, is not TOML, or has an entry that is not allowed; the message
+            names the entry.
 
     >>> ln.read_spec("/nowhere.toml")
     Traceback (most recent call last):
@@ -498,7 +519,25 @@ def spec_from_table(
         impossible=impossible_from_spec(workload.domain, parts.get("impossible", [])),
         series=series,
         public=public_from_spec(workload.domain, parts.get("public", []), files),
+        targets=_read_targets(parts, workload, series),
     )
+
+
+def _read_targets(
+    parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
+) -> tuple[ComparisonTarget, ...]:
+    """Read [targets]: the largest errors of differences and ratios."""
+    if "targets" not in parts:
+        return ()
+    if series is not None:
+        raise InputError(
+            "[targets] is for one release; got a spec with [series]. Leave it out, and give "
+            "margins to the tables."
+        )
+    with within("[targets] "):
+        targets = read_comparison_targets(workload.domain, parts["targets"])
+        comparison_goals(workload, targets, LEVEL)  # refuses what no table has
+    return targets
 
 
 def _read_series(

@@ -282,7 +282,7 @@ def _untargeted_table_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str
 
     The targets of other tables then decide their errors.
     """
-    goals = table_goals(spec.workload, spec.options.level)
+    goals = table_goals(spec.workload, spec.options.level, spec.targets)
     without = [
         product.name
         for product, goal in zip(spec.workload, goals, strict=True)

@@ -14,7 +14,13 @@ from collections.abc import Mapping
 
 from leastnoise._families import Deadline, NotApplicable, deadline_passed, time_limit
 from leastnoise._strategies._counts_and_sums import counts_and_sums, split_units_budget
-from leastnoise._strategies._covering import COVERING
+from leastnoise._strategies._covering import (
+    COVERING,
+    cover_errors,
+    covering_design,
+    design_seconds,
+    greedy_cover,
+)
 from leastnoise._strategies._data_aware import (
     GROUP_SHARE,
     PLANE_FIRST_SHARE,
@@ -38,6 +44,9 @@ from leastnoise._strategies._datacube_baselines import (
     FOURIER,
     FOURIER_EVEN,
     RESIDUAL_MAX,
+    bits_of,
+    residual_noise_max,
+    walsh_functions,
 )
 from leastnoise._strategies._k_norm import K_NORM
 from leastnoise._strategies._kronecker import (
@@ -51,7 +60,26 @@ from leastnoise._strategies._kronecker import (
     TOEPLITZ_ROOT,
 )
 from leastnoise._strategies._marginals import MARGINALS
-from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
+from leastnoise._strategies._planning_problem import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    attribute_costs,
+)
+from leastnoise._strategies._residual_algebra import (
+    at_cost_one,
+    attribute_sets,
+    diagonal_errors,
+    dimensions,
+    downward_closure,
+    grouped_budgets,
+    improve_weights,
+    incidence,
+    least_error,
+    locate,
+    scaled_error,
+    table_sizes,
+)
 from leastnoise._strategies._sums import (
     MOST_SUM_CELLS,
     SURE,
@@ -62,15 +90,22 @@ from leastnoise._strategies._sums import (
     candidate_cells,
     choose_group_threshold,
     choose_threshold,
+    estimated_rmse,
     estimated_rmse_along,
+    falling_counts,
     gram_matrices_along,
+    isotonic_falling,
     limited_strategy,
+    weighted_gram,
+    whole_rows,
 )
 from leastnoise._strategies._tables import (
     IDENTITY,
     RESIDUAL,
     WORKLOAD,
     WORKLOAD_EVEN,
+    identity,
+    optimal_budgets,
     reweighted_strategy,
 )
 from leastnoise._strategies._tilted import TILTED

@@ -6,7 +6,7 @@ Let R be the distance of the ends of a measure and m their middle. A row adds v 
 high - v to the other, so both ends together cost what a count costs. If each has the variance s^2,
 counts have 2 s^2 / R^2, and sums s^2 / 2 plus m^2 times that of counts. So a planner's strategy for
 counts can be measured on both ends; it is made for counts with the importance of counts and sums
-together. Tables that are asked for as counts alone are planned apart. Under Gaussian noise the
+together. Tables that are requested as counts alone are planned apart. Under Gaussian noise the
 counts of all tables are measured once more, as both ends give counts and centred sums in a fixed
 proportion. The split of the budget between these parts is searched, with the exact error
 (docs/mathematics.md, section 8).
@@ -51,7 +51,7 @@ def counts_and_sums(planner: Planner, task: PlanningProblem) -> Strategy:
     """Return a planner's strategy with counts and sums measured jointly.
 
     Raises:
-        NotApplicable: the planner cannot, or no table is asked for both.
+        NotApplicable: the planner cannot, or no table is requested in both ways.
     """
     if not planner.automatic:
         raise NotApplicable("a strategy of a paper is measured as it is published")
@@ -253,7 +253,10 @@ def split_units_budget(
     if len(parts) == 1 or any(structure.solver_cells for structure in covariances.values()):
         return blocks
     # A weight m times as large has 1 / m^2 of the error and m, or m^2, times the cost.
-    root = 3 if task.noise is Noise.DISCRETE_LAPLACE else 4
+    if task.noise is Noise.DISCRETE_LAPLACE:
+        root = 3
+    else:
+        root = 4
     times: dict[str | None, float] = {}
     for part in parts:
         of = {block.measure for block in part.blocks}

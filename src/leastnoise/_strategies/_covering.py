@@ -237,7 +237,10 @@ def greedy_cover(
     # of the asked ones that are left. Keep the number of cells that leads to the least variance.
     requested = list(targets)
     options = _candidates(requested)
-    power = 2 if norm == 1 else 1
+    if norm == 1:
+        power = 2
+    else:
+        power = 1
     added = _cells_added(shape, options, requested)
     least = math.inf
     best = list[int]()
@@ -534,7 +537,9 @@ def _place_attributes(
             at = int(shuffled[load[shuffled].argmin()])
         on[at].append(attributes[i])
         load[at] += math.log(max(shape[attributes[i]], 1.0001))
-    tables = {tuple(sorted(i for point in block for i in on[point])) for block in blocks}
+    tables = set()
+    for block in blocks:
+        tables.add(tuple(sorted(i for point in block for i in on[point])))
     return sorted(table for table in tables if table)
 
 
@@ -569,21 +574,17 @@ def designed_strategy(name: str, workload: Workload, along: Mapping[str, Factor]
         )
         tables = [tuple(domain.names[at] for at in table) for table in design.tables]
         weights = design.theta.tolist()
-        if any(
-            math.prod(domain.kind(axis).size for axis in names) > MOST_TABLE_CELLS
-            for names in tables
-        ):
+        sizes = [math.prod(domain.kind(axis).size for axis in names) for names in tables]
+        if max(sizes, default=0) > MOST_TABLE_CELLS:
             tables = [*sets]
             weights = [1.0] * len(sets)
         # The weights start from a split of the budget between measures as between tables that share
         # nothing.
         share = (design.error * domain.largest_value(measure) ** 2) ** (1 / 3)
-        norms = [
-            block_norm(
-                domain, Block(tuple(factors[axis] for axis in names), Fraction(1), measure), 1
-            )
-            for names in tables
-        ]
+        norms = []
+        for names in tables:
+            block = Block(tuple(factors[axis] for axis in names), Fraction(1), measure)
+            norms.append(block_norm(domain, block, 1))
         chosen[measure] = tables
         start[measure] = [
             share * weight / norm for weight, norm in zip(weights, norms, strict=True)
@@ -618,12 +619,13 @@ def covering(task: PlanningProblem) -> Strategy:
 COVERING = Planner(
     name="covering",
     propose=covering,
-    measures="a few larger tables that contain the asked ones between them",
+    measures="a few larger tables that together contain all tables of the workload",
     made_for="marginals under Laplace noise",
     norms=(1,),
     instead="covering tables are made for Laplace noise; with Gaussian noise residual is never "
     "worse",
     limits="tables of 2^28 cells",
+    paper="Ding et al., SIGMOD 2011",
     contains=tables_of_cells,
     laplace=design_seconds,
 )

@@ -403,10 +403,10 @@ def binned_tables(
     for _ in range(_ROUNDS + 1):
         noise = std * (relative**norm).sum() ** (1 / norm) / relative
         target_share = _HELD * noise / np.maximum(total, noise)
-        table_bins_list = [
-            table_bins([shares[name] for name in names], float(share))
-            for names, share in zip(tables, target_share, strict=True)
-        ]
+        table_bins_list = []
+        for names, share in zip(tables, target_share, strict=True):
+            table_shares = [shares[name] for name in names]
+            table_bins_list.append(table_bins(table_shares, float(share)))
         last = relative
         relative = table_precisions(
             [math.prod(map(len, starts)) for starts in table_bins_list], list(tables.values())

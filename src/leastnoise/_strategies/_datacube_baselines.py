@@ -114,11 +114,11 @@ def _split_budget(
 CUBOIDS = Planner(
     name="cuboids",
     propose=cuboids,
-    measures="greedily chosen tables from which all asked ones are added up (Ding et al., the "
-    "largest variance kept small), "
-    "with the best split",
-    made_for="C+",
+    measures="greedily chosen tables whose sums give all tables of the workload, each with the "
+    "best share of the budget",
+    made_for="a small largest variance",
     limits="tables of 2^28 cells",
+    paper="Ding et al., SIGMOD 2011; C+ in Cormode et al., arXiv 1207.6096",
     automatic=False,
 )
 CUBOIDS_EVEN = replace(
@@ -126,7 +126,7 @@ CUBOIDS_EVEN = replace(
     name="cuboids_even",
     propose=partial(cuboids, even=True),
     measures="the same tables, all with the same noise",
-    made_for="C",
+    paper="C in Cormode et al., arXiv 1207.6096",
 )
 
 
@@ -226,10 +226,11 @@ def _parts(operator: Operator) -> tuple[float, float]:
 FOURIER = Planner(
     name="fourier",
     propose=fourier,
-    measures="the Fourier coefficients of the asked tables with the best split of the budget; "
-    "an attribute of n cells is coded on ceil(log2 n) bits",
-    made_for="F+",
+    measures="the Fourier coefficients of the workload's tables, each with the best share of the "
+    "budget; an attribute of n cells is coded on ceil(log2 n) bits",
+    made_for="marginals",
     limits="attributes of 1024 cells",
+    paper="F+ in Cormode et al., arXiv 1207.6096",
     automatic=False,
 )
 FOURIER_EVEN = replace(
@@ -237,7 +238,7 @@ FOURIER_EVEN = replace(
     name="fourier_even",
     propose=partial(fourier, even=True),
     measures="the same coefficients, all with the same noise",
-    made_for="F",
+    paper="F in Cormode et al., arXiv 1207.6096",
 )
 
 
@@ -306,11 +307,12 @@ def residual_noise_max(
 RESIDUAL_MAX = Planner(
     name="residual_max",
     propose=residual_max,
-    measures="as `residual`, with the largest variance of a cell (times its table's weight "
-    "squared) least instead of the sum",
+    measures="the contrasts of `residual`, with the least maximum variance of a cell (times its "
+    "table's weight squared) instead of the least sum",
     made_for="marginals of counts under Gaussian noise",
     norms=(2,),
     instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
     "evenly; choose cuboids",
+    paper="arXiv 2305.08175",
     automatic=False,
 )

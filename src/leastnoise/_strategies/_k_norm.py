@@ -422,6 +422,7 @@ K_NORM = Planner(
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
     limits=f"groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
+    paper="Hardt and Talwar, arXiv 0907.3754",
     seconds=_seconds,
     # Where it can be used it is mostly the best, and other strategies then gain nothing.
     likely=lambda _: 8.0,

@@ -84,7 +84,10 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
         return strategies[0]
     # Counts and sums share only the budget: with a share s of it each has the error E / s^(root -
     # 1), so E^(1 / root) is the best share.
-    root = 3 if task.norm == 1 else 2
+    if task.norm == 1:
+        root = 3
+    else:
+        root = 2
     shares = [strategy.error ** (1 / root) for strategy in strategies]
     weighed: list[tuple[Block, float]] = []
     for strategy, share in zip(strategies, shares, strict=True):
@@ -101,7 +104,9 @@ def kronecker(name: str, fit: Fit, task: PlanningProblem, first: Fit | None = No
 
 def _sweeps(workload: Workload) -> int:
     """Return how often each attribute is fitted with the others fixed."""
-    return 3 if len(workload.beyond_cells) > 1 else 1
+    if len(workload.beyond_cells) > 1:
+        return 3
+    return 1
 
 
 def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None) -> Strategy:
@@ -118,7 +123,10 @@ def _part_strategy(name: str, fit: Fit, task: PlanningProblem, first: Fit | None
     bits = max(1, min(20, room // max(1, len(attributes))))
     for sweeps_left in reversed(range(_sweeps(workload))):
         for attribute in attributes:
-            now = first if first and sweeps_left else fit
+            if first and sweeps_left:
+                now = first
+            else:
+                now = fit
             weighted_queries = _weighted_queries(workload, attribute, along, norm)
             shares = np.array([weight for weight, _ in weighted_queries]) / math.fsum(
                 weight for weight, _ in weighted_queries
@@ -239,11 +247,9 @@ def _optimum_step(line: AttributeCost) -> float:
     """
     if line.cells > MOST_DENSE:
         return 0.0
-    return 0.005 + (
-        0.1 * (line.cells / 1024) ** 2.5
-        if line.structured and line.one_set
-        else 0.44 * (line.cells / 1024) ** 3
-    )
+    if line.structured and line.one_set:
+        return 0.005 + 0.1 * (line.cells / 1024) ** 2.5
+    return 0.005 + 0.44 * (line.cells / 1024) ** 3
 
 
 def joint_design_seconds(workload: Workload) -> float:
@@ -269,8 +275,9 @@ def _chain_seconds(workload: Workload) -> float:
 HIERARCHY = Planner(
     name="hierarchy",
     propose=partial(kronecker, "hierarchy", best_hierarchy),
-    measures="nested runs of cells along ordered attributes, of the branching that is best",
+    measures="nested runs of cells along ordered attributes, with the best branching factor",
     made_for="ranges on long attributes",
+    paper="Hay et al., VLDB 2010",
     seconds=seconds_per_attribute(lambda line: 0.01 + 0.3 * line.cells / 2**16),
     laplace=joint_design_seconds,
     likely=lambda _: 1 / 2,
@@ -288,6 +295,7 @@ HAAR = Planner(
     measures="the Haar wavelet, with the best weight for every level",
     made_for="ranges",
     limits="attributes of 4096 cells",
+    paper="Xiao et al., ICDE 2010",
     seconds=_HAAR_SECONDS,
     step=_HAAR_SECONDS,
     laplace=joint_design_seconds,
@@ -310,9 +318,10 @@ LEVEL_TREE = Planner(
 TOEPLITZ_ROOT = Planner(
     name="toeplitz_root",
     propose=partial(kronecker, "toeplitz_root", square_root),
-    measures="the square root of the prefix sums: every cell and those before it, the nearer the "
-    "heavier",
+    measures="the square root of the matrix of prefix sums: each row weights a cell and the "
+    "cells before it, nearer cells more",
     made_for="prefix sums and ranges under Gaussian noise, to millions of cells",
+    paper="arXiv 2202.11205",
     norms=(2,),
     instead="the root is made for Gaussian noise; for pure differential privacy choose p_identity",
     seconds=seconds_per_attribute(lambda line: 0.01 + 4e-6 * line.cells),
@@ -321,7 +330,8 @@ EIGEN_DESIGN = Planner(
     name="eigen_design",
     propose=partial(kronecker, "eigen_design", eigen_design),
     measures="weighted eigenvectors of the workload",
-    made_for="Gaussian noise",
+    made_for="any queries along an attribute under Gaussian noise",
+    paper="Li and Miklau, arXiv 1202.3807",
     limits="attributes of 1024 cells",
     seconds=seconds_per_attribute(
         lambda line: 0.02 + 1.7 * (line.cells / 1024) ** 3 if line.cells <= 1024 else 0.0
@@ -339,6 +349,7 @@ P_IDENTITY = Planner(
     propose=_p_identity,
     measures="every cell and a few weighted sums, found by descent",
     made_for="any queries along an attribute under Laplace noise",
+    paper="McKenna et al., VLDB 2018",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; for Gaussian noise "
     "gaussian_optimum is never worse",
@@ -356,7 +367,8 @@ P_IDENTITY = Planner(
 P_IDENTITY_BLOCKS = Planner(
     name="p_identity_blocks",
     propose=partial(kronecker, "p_identity_blocks", p_identity_blocks),
-    measures="p-Identity within blocks of cells, the same in each, and over the blocks' sums",
+    measures="the same p-Identity strategy within every block of cells, and one over the sums of "
+    "the blocks",
     made_for="prefix sums and ranges under Laplace noise, to millions of cells",
     norms=(1,),
     instead="p-Identity is made for pure differential privacy; choose toeplitz_root for Gaussian "

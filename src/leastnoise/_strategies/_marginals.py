@@ -1,6 +1,6 @@
 """The requested tables of cells and levels, with the best weights.
 
-Where one attribute is asked about by nested levels, and the others by their cells, a table of every
+Where one attribute is queried by nested levels, and the others by their cells, a table of every
 level and every asked set of the others may be measured. With the notation of ``_product`` in
 ``accuracy``: on each residual space tau of the others the precision of level l is a(l), the sum
 over tables (l, S) with tau inside S of theta^2 times the product of 1 / n_i over S without tau, and
@@ -176,16 +176,13 @@ class _GroupWeights:
         ]
         # For every space the importance of the levels, and how much precision each table adds to
         # its level at privacy cost 1.
-        self.information = [
-            (
-                level_weights.tolist(),
-                [
-                    (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
-                    for tables in self.tables
-                ],
-            )
-            for level_weights, table_information in asked.spaces
-        ]
+        self.information = []
+        for level_weights, table_information in asked.spaces:
+            precision = [
+                (table_information[:, tables] / cost[tables] ** 2).sum(axis=0)
+                for tables in self.tables
+            ]
+            self.information.append((level_weights.tolist(), precision))
 
     def divided(
         self, point: FloatArray
@@ -335,11 +332,8 @@ def marginals(task: PlanningProblem) -> Strategy:
     }
     for measure, level, names in level_tables.tables:
         factors = {attribute: factor_along(domain, attribute, {}) for attribute in names}
-        factors |= (
-            {level_tables.name: Factor((level_tables.name,), operators[level])}
-            if level < total
-            else {}
-        )
+        if level < total:
+            factors[level_tables.name] = Factor((level_tables.name,), operators[level])
         blocks.append(
             check_table_size(
                 Block(
@@ -400,8 +394,8 @@ def _group_seconds(workload: Workload) -> float:
 MARGINALS = Planner(
     name="marginals",
     propose=marginals,
-    measures="the tables of cells that are asked about, and those of levels along one attribute, "
-    "with the best weights",
+    measures="the workload's tables of cells, and its tables of levels along one attribute, with "
+    "the best weights",
     made_for="marginals, and levels along one attribute",
     limits="tables of 2^28 cells",
     seconds=lambda workload: base_seconds(workload) + _group_seconds(workload),

@@ -184,6 +184,7 @@ class Planner:
         norms: 1 for Laplace, 2 for Gaussian noise: the noise that it can plan for.
         instead: what to choose under other noise, in words.
         limits: the largest workload that it takes, in words.
+        paper: the paper that describes it, with its name there; empty if there is none.
         automatic: whether the automatic choice tries it.
         seconds: estimated CPU seconds that it needs for any strategy.
         most: estimated CPU seconds in which it finds the best strategy that it can; None if more
@@ -204,6 +205,7 @@ class Planner:
     norms: tuple[int, ...] = (1, 2)
     instead: str = ""
     limits: str = ""
+    paper: str = ""
     automatic: bool = True
     seconds: Seconds = base_seconds
     most: Seconds | None = None
@@ -264,11 +266,10 @@ def block_norm(domain: Domain, block: Block, norm: int) -> float:
     height = 1.0
     along = [factor.attributes for factor in block.factors]
     if block.limits is None or (block.limits.attribute,) not in along:
-        height = float(
-            domain.largest_value(block.measure)
-            if block.limits is None
-            else block.limits.values.max()
-        )
+        if block.limits is None:
+            height = float(domain.largest_value(block.measure))
+        else:
+            height = float(block.limits.values.max())
     for factor in block.factors:
         if block.limits is not None and factor.attributes == (
             block.limits.attribute,

@@ -230,11 +230,12 @@ def diagonal_errors(matrix: Matrix, coefficient: FloatArray) -> Errors:
     Over the residual spaces with c > 0.
     """
     has_weight = coefficient > 0
-    rows, weights = (
-        (matrix, coefficient)
-        if bool(has_weight.all())
-        else (matrix[has_weight], coefficient[has_weight])
-    )
+    if bool(has_weight.all()):
+        rows = matrix
+        weights = coefficient
+    else:
+        rows = matrix[has_weight]
+        weights = coefficient[has_weight]
     if hasattr(rows, "tocsr"):
         transposed = rows.T.tocsr()
     else:

@@ -234,7 +234,10 @@ def choose_threshold(
         lost: Gram matrix for losses, where it is another.
         law: what the counts are fitted to.
     """
-    missed = gram if lost is None else lost
+    if lost is None:
+        missed = gram
+    else:
+        missed = lost
     if len(tail) != len(cells) - 1:
         raise InputError(
             f"There must be one count for each interval between {len(cells)} candidates; got "

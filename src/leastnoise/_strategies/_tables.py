@@ -192,17 +192,14 @@ def weighted_strategy(
     for measure, sets in tables.items():
         requested = {*chain.from_iterable(sets), *workload.used[measure]}
         factors = {axis: factor_along(domain, axis, along) for axis in requested}
-        blocks += [
-            check_table_size(
-                Block(tuple([factors[axis] for axis in names]), Fraction(1), measure, limits)
-            )
-            for names in sets
-        ]
+        position_of = {axis: at for at, axis in enumerate(domain.names)}
+        positions = []
+        for names in sets:
+            table_factors = tuple([factors[axis] for axis in names])
+            blocks.append(check_table_size(Block(table_factors, Fraction(1), measure, limits)))
+            positions.append(tuple([position_of[axis] for axis in names]))
         closure, coefficient = residual_coefficients(workload.of(measure), factors)
-        positions = {axis: at for at, axis in enumerate(domain.names)}
-        matrices.append(
-            incidence(closure, [tuple([positions[axis] for axis in names]) for names in sets])
-        )
+        matrices.append(incidence(closure, positions))
         coefficients.append(coefficient)
     cost = table_costs(domain, blocks, norm, privacy)
     if start is None:
@@ -228,11 +225,15 @@ def table_costs(
     """Return the privacy cost of a unit of weight on each table, (tables,)."""
     cost = np.array([block_norm(domain, block, norm) for block in blocks], dtype=np.float64)
     if privacy is not None and privacy.max_per_cell is not None and norm == 2:
-        bare = [
-            [f.attributes[0] for f in block.factors if f.operator == Identity(f.operator.size)]
-            for block in blocks
-        ]
-        cost *= np.sqrt([relative_sensitivity(privacy, domain, names) for names in bare])
+        sensitivities = []
+        for block in blocks:
+            bare = [
+                factor.attributes[0]
+                for factor in block.factors
+                if factor.operator == Identity(factor.operator.size)
+            ]
+            sensitivities.append(relative_sensitivity(privacy, domain, bare))
+        cost *= np.sqrt(sensitivities)
     return cost
 
 
@@ -299,9 +300,10 @@ def identity(task: PlanningProblem) -> Strategy:
 IDENTITY = Planner(
     name="identity",
     propose=identity,
-    measures="every cell of the joint table of all attributes asked about",
+    measures="every cell of the joint table of all attributes of the workload",
     made_for="few cells",
     limits="a joint table of 2^28 cells",
+    paper="I in Cormode et al., arXiv 1207.6096",
     reference=lambda _: True,
 )
 
@@ -327,12 +329,9 @@ def residual(task: PlanningProblem) -> Strategy:
             norm = (1 - 1 / sizes)[requested].prod(axis=1)
             taus = requested.tolist()
             if task.privacy.max_per_cell is not None:
-                norm *= [
-                    relative_sensitivity(
-                        task.privacy, domain, [domain.names[at] for at in tau], contrasts=True
-                    )
-                    for tau in taus
-                ]
+                for index, tau in enumerate(taus):
+                    names = [domain.names[at] for at in tau]
+                    norm[index] *= relative_sensitivity(task.privacy, domain, names, contrasts=True)
             blocks += contrasts(domain, taus, measure)
             errors.append(sums[sums > 0] * sizes[requested].prod(axis=1))
             norms.append(domain.largest_value(measure) * np.sqrt(norm))
@@ -362,6 +361,7 @@ RESIDUAL = Planner(
     instead="residual spaces are measured by contrasts, on which Laplace noise is not spent "
     "evenly; choose covering",
     limits="tables of 2^28 cells",
+    paper="arXiv 2305.08175",
     contains=tables_of_cells,
 )
 
@@ -433,7 +433,7 @@ def _inverse_seconds(workload: Workload) -> float:
 
     No deadline ends them.
 
-    Where an attribute is asked about in several ways, one of them is over the joint cells.
+    Where an attribute is queried in several ways, one of them is over the joint cells.
     """
     operators = {operator for _, _, operator in workload.along if operator.rows > 1} - {
         Identity(workload.domain.kind(name).size) for name in workload.domain.names
@@ -471,9 +471,10 @@ def _workload_seconds(workload: Workload) -> float:
 WORKLOAD = Planner(
     name="workload",
     propose=measured_workload,
-    measures="every query that is asked, as it is asked",
+    measures="every query of the workload, unchanged",
     made_for="few queries",
     limits="2^22 queries",
+    paper="Q+ in Cormode et al., arXiv 1207.6096",
     seconds=_workload_seconds,
     step=_inverse_seconds,
     likely=lambda _: 1 / 8,
@@ -482,8 +483,8 @@ WORKLOAD_EVEN = replace(
     WORKLOAD,
     name="workload_even",
     propose=partial(measured_workload, even=True),
-    measures="every query that is asked, all with the same noise",
-    made_for="Q",
+    measures="every query of the workload, all with the same noise",
+    paper="Q in Cormode et al., arXiv 1207.6096",
     automatic=False,
 )
 
@@ -509,4 +510,6 @@ def optimal_budgets(
     budget = dual_ascent(
         step, np.full(columns, 1 / columns), (1 + gap) ** (1 / (root - 1)) - 1, steps
     )[3]
-    return budget if norm == 1 else np.sqrt(budget)
+    if norm == 1:
+        return budget
+    return np.sqrt(budget)

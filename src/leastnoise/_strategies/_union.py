@@ -75,10 +75,10 @@ def union(task: PlanningProblem) -> Strategy:
             f"the joint table may have at most {_MOST_JOINT} cells, and an attribute {_MOST_LONG}"
         )
     error = _quick_errors(products, sizes, norm)
-    errors = {
-        parting: error(tuple(not side for side in parting)) + error(parting)
-        for parting in _partitions(products, sizes)
-    }
+    errors = {}
+    for parting in _partitions(products, sizes):
+        complement = tuple(not side for side in parting)
+        errors[parting] = error(complement) + error(parting)
     parting = min(errors, key=errors.__getitem__)
     if not errors[parting] < _WORTH * error((True,) * len(products)):
         raise NotApplicable(
@@ -151,10 +151,9 @@ def _fit_table(
     products: Sequence[Product], sizes: dict[str, int], sweeps: Sequence[Fit], norm: int
 ) -> tuple[Factor, ...]:
     """Fit a table for some products, attribute by attribute in sweeps."""
+    used = {name for product in products for name in product.attributes}
     queries_along = {
-        name: _operators_along(products, name, sizes[name])
-        for name in sizes
-        if any(name in product.attributes for product in products)
+        name: _operators_along(products, name, sizes[name]) for name in sizes if name in used
     }
     bits = min(20, _MOST_BITS // max(1, len(queries_along)))
     factors: dict[str, Factor] = {}
@@ -241,19 +240,19 @@ def _seconds(workload: Workload) -> float:
         and math.prod(sizes) <= _MOST_JOINT
         and max(sizes, default=1) <= _MOST_LONG
     )
-    return base_seconds(workload) + (
-        12 * sum((line.cells / 1024) ** 2.2 for line in attribute_costs(workload).values())
-        if made_for
-        else 0.0
-    )
+    if not made_for:
+        return base_seconds(workload)
+    costs = attribute_costs(workload).values()
+    return base_seconds(workload) + 12 * sum((line.cells / 1024) ** 2.2 for line in costs)
 
 
 UNION = Planner(
     name="union",
     propose=union,
-    measures="two tables, each for a part of what is asked and with its own strategy along every "
-    "attribute; answers come from both",
-    made_for="products that need an attribute in detail here and in groups there",
+    measures="two tables, each for a part of the workload and with its own strategy along every "
+    "attribute; answers combine both",
+    made_for="products that need an attribute in detail in one place and in groups in another",
     limits="a joint table of 2^22 cells, attributes of 1024",
+    paper="McKenna et al., VLDB 2018",
     seconds=_seconds,
 )

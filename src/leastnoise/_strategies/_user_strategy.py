@@ -61,8 +61,8 @@ def user_planner(user_strategy: Own) -> Planner:
     return Planner(
         name=OWN,
         propose=lambda task: _user_strategy(user_strategy, task),
-        measures="what was given",
-        made_for="a strategy of one's own",
+        measures="the queries that the user passed",
+        made_for="user-supplied strategies",
     )
 
 
@@ -171,7 +171,9 @@ def _operator(task: PlanningProblem, name: str, value: Any, bits: int) -> Operat
 
 
 def _with_hidden_cell(value: Operator, kind: Kind, norm: int) -> Operator:
-    """Return queries on published cells, and one for the hidden cell of the largest column's norm.
+    """Return queries on published cells, and one for the hidden cell.
+
+    The column of the hidden cell has the norm of the largest column.
 
     It makes no row cost more, and without it tables that do without the attribute would not follow.
     """

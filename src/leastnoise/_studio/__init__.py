@@ -3,4 +3,22 @@
 It never reads private rows.
 """
 
+from leastnoise._studio._begin_page import list_commands, read_columns, spec_from_form
+from leastnoise._studio._draft import (
+    change_draft,
+    draft_from_text,
+    format_spec,
+    handle_request,
+    save_spec,
+)
+from leastnoise._studio._explore_page import ReleaseExplorer, exploring_page
+from leastnoise._studio._pages import ASSETS
+from leastnoise._studio._planning import (
+    Background,
+    Planning,
+    PlanningState,
+    rescale_plan,
+    state_json,
+    table_margins,
+)
 from leastnoise._studio._server import Studio

@@ -405,7 +405,7 @@ def handle_request(request: Mapping[str, Any], send: SendMessage) -> None:
     try:
         spec = parse_spec(request["text"], Path(request["folder"]))
         if "price" not in request:
-            plan = spec.plan(spec.search(lambda name: send({"trying": name})))
+            plan = spec.plan_with(spec.search(lambda name: send({"trying": name})))
             send({"plan": plan.to_json()})
             return
         plan = Plan.from_json(request["plan"])

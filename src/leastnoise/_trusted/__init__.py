@@ -1,5 +1,6 @@
-"""The trusted computing base: the code that must be right for a release to be private.
+"""The trusted computing base: code on which the privacy of releases rests.
 
 It imports NumPy, the standard library and, for reading, PyArrow, DuckDB, narwhals, SQLGlot and the
-driver of PostgreSQL. It imports nothing else of leastnoise. Each folder has its proofs beside it.
+driver of PostgreSQL. For file locks, which only decide which process waits, it imports portalocker.
+It imports nothing else of leastnoise. Each folder has its proofs beside it.
 """

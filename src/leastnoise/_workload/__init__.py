@@ -1,5 +1,16 @@
 """Workloads: query sets on attributes, products of them, weighted unions."""
 
+from leastnoise._workload._comparison import (
+    Comparison,
+    ComparisonTarget,
+    Quantity,
+    Quotient,
+    all_published,
+    read_comparison,
+    read_comparison_targets,
+    read_quantity,
+    selected_cells,
+)
 from leastnoise._workload._missing import (
     declared,
     incomplete_attributes,
@@ -58,6 +69,7 @@ from leastnoise._workload._sql_statement import (
     high_column,
     low_column,
 )
+from leastnoise._workload._sql_values import UNDECIDED
 from leastnoise._workload._workload import (
     Workload,
     cdf_queries,

@@ -241,14 +241,18 @@ class Product:
         names = [query_set.name_along(name) for name, query_set in self.along.items()]
         table = " x ".join(names) or "total"
         if self.of_units:
-            return f"units by {table}" if names else "units"
+            if names:
+                return f"units by {table}"
+            return "units"
         if self.measure is None:
             return table
         if self.of_values:
             sum_name = f"sum of {self.measure}"
         else:
             sum_name = self.measure
-        return f"{sum_name} by {table}" if names else sum_name
+        if names:
+            return f"{sum_name} by {table}"
+        return sum_name
 
 
 def _is_of_single_cells(query_set: QuerySet) -> bool:

@@ -134,11 +134,9 @@ class QuerySet:
         if not self.arguments:
             return self.kind
         single = self.form.named or self.form.numbered
-        return {
-            self.kind: self.arguments[0][0]
-            if single
-            else [list(argument) for argument in self.arguments]
-        }
+        if single:
+            return {self.kind: self.arguments[0][0]}
+        return {self.kind: [list(argument) for argument in self.arguments]}
 
     def operator(self, attribute: str, kind: Kind) -> Operator:
         """Return the queries as an operator over the cells of an attribute.
@@ -245,7 +243,7 @@ def _groups_of_level(kind: Kind, level_name: str, *, all_groups: bool) -> Operat
 
 
 def _changes(attribute: str, kind: Kind, periods: object) -> Operator:
-    """Return each period of dates less the one so many periods before."""
+    """Return the change of each period of dates over a number of periods."""
     if not isinstance(kind, Dates):
         advice = "Give a matrix of rows such as [-1, 1]."
         raise refuse(
@@ -354,7 +352,10 @@ def _range_cells(attribute: str, kind: Kind, pair: Sequence[Any]) -> tuple[int, 
     advice = ""
     allowed = f"two of its cells ({labels[0]} to {labels[-1]}), the lower first"
     if isinstance(kind, (Integers, Categories, Coded)):
-        low = kind.low if isinstance(kind, Integers) else 0
+        if isinstance(kind, Integers):
+            low = kind.low
+        else:
+            low = 0
         allowed = f"two whole numbers with {low} <= low <= high <= {low + _last_cell(kind)}"
     elif isinstance(kind, Decimals):
         advice = _nearest(
@@ -372,7 +373,9 @@ def _end_of_range(range_name: str, kind: Kind, end: Any) -> int | None:
         return None
     if isinstance(kind, (Categories, Coded)):
         is_position = isinstance(end, (int, np.integer)) and 0 <= end <= _last_cell(kind)
-        return int(end) if is_position else None
+        if is_position:
+            return int(end)
+        return None
     if isinstance(kind, Decimals):
         return kind.cell_of_number(exact(f"a bound of {range_name}", end))
     cell = kind.names.find(end)
@@ -443,47 +446,79 @@ def with_hidden_group(query_set: QuerySet, kind: Kind) -> QuerySet:
 
 @cache
 def identity() -> QuerySet:
-    """Every cell of the attribute: a histogram.
+    """Return the query set of all cells of an attribute: a histogram.
+
+    Returns:
+        A query set with one query per cell, for `queries`. For an attribute of n cells its matrix is
+        the identity, n x n.
 
     >>> ln.identity().kind
     'identity'
+    >>> ln.queries(ln.Domain(age=ln.Integers(0, 9)), age=ln.identity()).rows
+    10
     """
     return QuerySet("identity")
 
 
 def total() -> QuerySet:
-    """The sum over the attribute, as if it were not there.
+    """Return the query set of the total over an attribute.
+
+    The attribute is summed over, as if the table did not have it.
+
+    Returns:
+        A query set with one query, for `queries`. For an attribute of n cells its matrix is a row of
+        n ones.
 
     >>> ln.total().kind
     'total'
+    >>> ln.queries(ln.Domain(age=ln.Integers(0, 9)), age=ln.total()).rows
+    1
     """
     return QuerySet("total")
 
 
 def prefix() -> QuerySet:
-    """All prefix sums: the empirical CDF in counts.
+    """Return the query set of all prefix sums: the empirical CDF in counts.
+
+    Returns:
+        A query set with one query per cell, for `queries`: the count of rows up to and including this
+        cell. For an attribute of n cells its matrix is lower triangular, n x n.
 
     >>> ln.prefix().kind
     'prefix'
+    >>> ln.queries(ln.Domain(age=ln.Integers(0, 9)), age=ln.prefix()).rows
+    10
     """
     return QuerySet("prefix")
 
 
 def all_ranges() -> QuerySet:
-    """Every interval of cells.
+    """Return the query set of all intervals of consecutive cells.
+
+    Returns:
+        A query set for `queries`. For an attribute of n cells it has n (n + 1) / 2 queries.
 
     >>> ln.all_ranges().kind
     'all_ranges'
+    >>> ln.queries(ln.Domain(age=ln.Integers(0, 9)), age=ln.all_ranges()).rows
+    55
     """
     return QuerySet("all_ranges")
 
 
 def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
-    """Given intervals.
+    """Return a query set of stated intervals.
 
     Args:
-        pairs: (low, high) each. For Integers, Decimals and Dates values, both included; for Bins
-            and Edges two edges; else cell positions, both included.
+        pairs: one pair (low, high) per query. For Integers, Decimals and Dates the two values are
+            included; for Bins and Edges they are two edges; for other attributes they are positions
+            of cells, both included.
+
+    Returns:
+        A query set with one query per pair, for `queries`.
+
+    Raises:
+        InputError: `queries` raises it for pairs that do not fit the attribute.
 
     >>> ln.ranges([(17, 24), (25, 64)]).arguments
     ((17, 24), (25, 64))
@@ -492,10 +527,17 @@ def ranges(pairs: Iterable[Sequence[Any]]) -> QuerySet:
 
 
 def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
-    """Given sets of cells, by their labels.
+    """Return a query set of stated sets of cells, by their labels.
 
     Args:
-        groups: lists of labels; a query counts the rows in any cell of its list.
+        groups: one list of labels per query; the query counts the rows in any of these cells.
+
+    Returns:
+        A query set with one query per list, for `queries`.
+
+    Raises:
+        InputError: `queries` raises it for an empty list, and for labels that the attribute does
+            not have.
 
     >>> ln.predicates([["F"], ["F", "M"]]).arguments
     (('F',), ('F', 'M'))
@@ -505,7 +547,9 @@ def predicates(groups: Iterable[Iterable[Label]]) -> QuerySet:
 
 def _end(value: Any) -> Any:
     """Return an end of a range as JSON has it; a Boolean is refused later."""
-    return value if isinstance(value, bool) else _written(value)
+    if isinstance(value, bool):
+        return value
+    return _written(value)
 
 
 def _written(value: Any) -> Any:
@@ -520,10 +564,17 @@ def _written(value: Any) -> Any:
 
 
 def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
-    """Given integer queries, one row each.
+    """Return a query set of stated integer queries.
 
     Args:
-        rows: whole numbers, one a cell of the attribute; shape (queries, size).
+        rows: whole numbers, shape (queries, cells of the attribute).
+
+    Returns:
+        A query set with one query per row, for `queries`.
+
+    Raises:
+        InputError: an entry is not a whole number. `queries` refuses rows of another length than
+            the attribute.
 
     >>> ln.matrix([[1, 1, 0], [0, 1, -1]]).arguments
     ((1, 1, 0), (0, 1, -1))
@@ -544,10 +595,19 @@ def matrix(rows: Iterable[Iterable[int]]) -> QuerySet:
 
 
 def level(name: str) -> QuerySet:
-    """Every group of a level of the attribute, such as the regions of its stores.
+    """Return the query set of all groups of a level.
+
+    An example is the regions of an attribute of stores.
 
     Args:
-        name: of the level, as the attribute declares it.
+        name: the name of the level that the attribute declares.
+
+    Returns:
+        A query set with one query per group, for `queries`.
+
+    Raises:
+        InputError: the name is empty or not a text. `queries` refuses a level that the attribute does not
+            have.
 
     >>> ln.level("region").arguments
     (('region',),)
@@ -558,12 +618,20 @@ def level(name: str) -> QuerySet:
 
 
 def change(periods: int) -> QuerySet:
-    """The change of each period of dates since some periods before.
+    """Return the query set of changes over a number of periods.
 
-    Of months, 12 periods are a year.
+    For an attribute of months, 12 periods are a year.
 
     Args:
-        periods: how many, at least 1; the first periods, which have none before them, are left out.
+        periods: the number of periods between the two dates, at least 1. The first ``periods``
+            periods have no earlier one and are left out.
+
+    Returns:
+        A query set with one query per remaining period, for `queries`: its count minus the count
+        ``periods`` periods before.
+
+    Raises:
+        InputError: ``periods`` is not a whole number of at least 1.
 
     >>> months = ln.Dates("2024-01-01", "2025-02-28", "month")
     >>> ln.change(12).labels("month", months)
@@ -645,13 +713,13 @@ def groups_of(domain: Domain, by: object, argument_name: str) -> dict[str, Query
         InputError: an unknown or repeated attribute, or a query set other than cells, a level,
             ranges or predicates.
     """
-    listed: list[Any] = (
-        [by]
-        if isinstance(by, Mapping)
-        else [None]
-        if isinstance(by, str) or not isinstance(by, Iterable)
-        else list(by)
-    )
+    listed: list[Any]
+    if isinstance(by, Mapping):
+        listed = [by]
+    elif isinstance(by, str) or not isinstance(by, Iterable):
+        listed = [None]
+    else:
+        listed = list(by)
     if not all(isinstance(entry, (str, Mapping)) for entry in listed):
         advice = (
             f"The groups of a level are asked for as {{ {domain.names[0]} = {{ level = '...' }} }}."

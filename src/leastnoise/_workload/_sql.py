@@ -83,7 +83,8 @@ def read_statements(
         InputError: what cannot be answered, of all statements, each with its number, line and
             column.
     """
-    settings = SqlSettings() if settings is None else settings
+    if settings is None:
+        settings = SqlSettings()
     day = parse_day(settings.today)
     trees = [entry for text in texts for entry in _parse(text)]
     if not 0 < len(trees) <= _MOST_STATEMENTS:
@@ -180,7 +181,7 @@ def _with_levels(statements: Sequence[Statement]) -> tuple[Statement, ...]:
 def _is_like_a_level(domain: Domain, group: Grouped) -> bool:
     """Return whether a column of groups could be a new level.
 
-    In a level each cell behind the regular ones is a group of its own.
+    In a level each cell behind the regular ones is a separate group.
     """
     kind = domain.kind(group.attribute)
     placement = place_groups(kind, [group.keys], None)

@@ -482,12 +482,11 @@ class AggregateReader:
     def _branches_of_one_attribute(self, clause: str, case: Node) -> list[Boxes]:
         """Return the boxes of each branch of a CASE, of ELSE last."""
         count = len(case_results(case))
-        return [
-            self._columns.true_boxes(
-                clause, _with_results(case, [branch == other for other in range(count)])
-            )
-            for branch in range(count)
-        ]
+        boxes = []
+        for branch in range(count):
+            is_branch = [branch == other for other in range(count)]
+            boxes.append(self._columns.true_boxes(clause, _with_results(case, is_branch)))
+        return boxes
 
 
 def _without_measures(reader: AggregateReader, node: Node) -> Node:

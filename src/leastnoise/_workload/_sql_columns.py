@@ -202,7 +202,9 @@ class ColumnReader:
         if isinstance(inner, exp.Or) and self._is_mixed(clause, inner):
             return unite(clause, self.domain, read(inner.left), read(inner.right))
         if not inner.find(exp.Column):
-            return EVERYTHING if constant_truth(clause, inner) else ()
+            if constant_truth(clause, inner):
+                return EVERYTHING
+            return ()
         attribute = self._attribute(clause, inner)
         values = truth_values(attribute, inner, lambda column: self.find(clause, column))
         true_values = (True, UNDECIDED) if with_undecided else (True,)
@@ -210,7 +212,9 @@ class ColumnReader:
         if len(parts) == len(Parts.of(attribute.kind).all):
             return EVERYTHING
         undecided = frozenset([attribute.name] if UNDECIDED in values else [])
-        return (Condition({attribute.name: parts}, undecided),) if parts else ()
+        if parts:
+            return (Condition({attribute.name: parts}, undecided),)
+        return ()
 
     def _is_mixed(self, clause: str, node: Node) -> bool:
         """Return whether a condition names several attributes."""

@@ -168,12 +168,11 @@ def _without_full_attributes(domain: Domain, box: Condition) -> Condition:
 
 def hull(domain: Domain, boxes: Sequence[Condition]) -> Condition:
     """Return the smallest box that has all boxes in it."""
-    names = {name for name in boxes[0].parts if all(name in box.parts for box in boxes)}
-    parts = {
-        name: frozenset[int]().union(*(box.parts[name] for box in boxes))
-        for name in domain.names
-        if name in names
-    }
+    names = frozenset(boxes[0].parts).intersection(*(box.parts for box in boxes))
+    parts = {}
+    for name in domain.names:
+        if name in names:
+            parts[name] = frozenset[int]().union(*(box.parts[name] for box in boxes))
     undecided = frozenset[str]().union(*(box.undecided for box in boxes))
     return _without_full_attributes(domain, Condition(parts, undecided))
 

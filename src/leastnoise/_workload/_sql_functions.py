@@ -140,7 +140,10 @@ def _parsed_time(call: Node, type_name: str) -> Node:
     arguments = call.expressions
     if len(arguments) != 2 or not _has_text_format(arguments[1]):
         return call
-    name = "TO_DATE" if type_name == "DATE" else "TO_TIMESTAMP"
+    if type_name == "DATE":
+        name = "TO_DATE"
+    else:
+        name = "TO_TIMESTAMP"
     read = _read_by_postgres(f"{name}(x, {arguments[1].sql('postgres')})")
     if read.args.get("format") is None:
         return call
@@ -181,11 +184,16 @@ def _constant_number(node: Any) -> Fraction | None:
     from sqlglot import exp
 
     is_negative = isinstance(node, exp.Neg)
-    literal = node.this if is_negative else node
+    if is_negative:
+        literal = node.this
+    else:
+        literal = node
     if not isinstance(literal, exp.Literal) or literal.is_string:
         return None
     number = Fraction(literal.name)
-    return -number if is_negative else number
+    if is_negative:
+        return -number
+    return number
 
 
 def _number_literal(number: Fraction) -> Node:

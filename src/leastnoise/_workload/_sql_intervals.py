@@ -52,7 +52,9 @@ def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
     noisy = [column for column in node.find_all(exp.Column) if noise_of(column) is not None]
     has_query = node.find(exp.Select) is not None
     if not noisy:
-        return Noise() if has_query else None
+        if has_query:
+            return Noise()
+        return None
     noise = noise_of(noisy[0])
     is_usable = len(noisy) == 1 and noise is not None and noise.has_interval and not has_query
     if not is_usable or noise is None or not _is_monotone(noisy[0], node):
@@ -64,7 +66,10 @@ def expression_noise(node: Node, noise_of: NoiseOf) -> Noise | None:
 
 
 def _where_both_exist(function_name: str, values: Sequence[Node]) -> Node:
-    """Return a function of values, and NULL where one of them is: DuckDB would ignore it."""
+    """Return a function of values that is NULL where one of them is NULL.
+
+    DuckDB would ignore the NULL.
+    """
     from sqlglot import exp
 
     is_missing = exp.or_(

@@ -72,7 +72,7 @@ class StatementReader:
             domain: its attributes and measures are the columns.
             settings: the unit, the current day and the join.
             tree: the syntax tree.
-            faults: collects what cannot be answered.
+            faults: collects the parts that cannot be answered.
         """
         from sqlglot import exp
 
@@ -435,7 +435,7 @@ class StatementReader:
 
 
 def _counts_rows_or(aggregate: Node, unit: str) -> bool:
-    """Return whether an aggregate is COUNT(*), COUNT of a constant, or COUNT(unit)."""
+    """Tell whether an aggregate is COUNT(*), COUNT(constant) or COUNT(unit)."""
     from sqlglot import exp
 
     counted = aggregate.this
@@ -446,7 +446,7 @@ def _counts_rows_or(aggregate: Node, unit: str) -> bool:
 
 
 def _with_safe_functions(node: Node) -> Node:
-    """Return an expression whose functions give NULL where they fail for noisy numbers."""
+    """Return an expression that is NULL where noisy numbers make it fail."""
     copy = node.copy()
     children = [(key, value) for key, value in copy.args.items() if value is not None]
     for key, value in children:
@@ -530,7 +530,10 @@ def _merged(select: Node, inner: Node) -> Node:
     from sqlglot import exp
 
     for node in inner.expressions:
-        star = node if isinstance(node, exp.Star) else node.this
+        if isinstance(node, exp.Star):
+            star = node
+        else:
+            star = node.this
         if is_star(node) and (star.args.get("replace") or star.args.get("rename")):
             raise refused(node.sql("duckdb"), "Name the columns")
     definitions = {node.alias.lower(): node.unalias() for node in inner.expressions if node.alias}
@@ -586,7 +589,9 @@ def _own_columns(select: Node) -> Iterator[Node]:
 def _as_list(value: Any) -> list[Node]:
     if value is None:
         return []
-    return value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return value
+    return [value]
 
 
 def _is_within_order(column: Node) -> bool:

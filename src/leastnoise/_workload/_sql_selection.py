@@ -90,7 +90,7 @@ class SelectionReader:
         unit: the column of the privacy unit.
         of_unit: attributes in which the rows of a unit agree.
         select: the syntax tree; every column of SELECT has an alias.
-        faults: collects what cannot be answered.
+        faults: collects the parts that cannot be answered.
         translate: answers subqueries among the columns.
         add_selection: returns the number of the released table.
     """
@@ -615,7 +615,10 @@ def check_clauses(select: Node, faults: Faults, allowed: set[str]) -> None:
                 node = value[0]
             else:
                 node = value
-            place = node if hasattr(node, "walk") else select
+            if hasattr(node, "walk"):
+                place = node
+            else:
+                place = select
             faults.add(
                 place, refused(name.upper(), CLAUSE_ADVICE.get(name, "Leave it out")).args[0]
             )

@@ -2,7 +2,7 @@
 
 Groups and conditions are about the parts of a column (`leastnoise._workload._sql_values.Parts`):
 its regular cells, nulls, and values outside the domain. A table has cells, and some parts may have
-none. `place_groups` finds the cells of every group, or says which parts need a cell of their own.
+none. `place_groups` finds the cells of every group, or says which parts need a separate cell.
 """
 
 import math
@@ -111,11 +111,11 @@ def place_groups(
         needs |= {"null"} if is_apart else set()
     if needs:
         return Placement((), frozenset(needs))
-    groups = [
-        (_shown_key(key, kind), tuple(sorted({cell_of[part] for part in group if part in cell_of})))
-        for key, group in published.items()
-    ]
-    groups = [(key, cells) for key, cells in groups if cells]
+    groups = []
+    for key, group in published.items():
+        cells = {cell_of[part] for part in group if part in cell_of}
+        if cells:
+            groups.append((_shown_key(key, kind), tuple(sorted(cells))))
     return Placement(tuple(sorted(groups, key=lambda group: group[1])))
 
 
@@ -131,7 +131,7 @@ def _with_shared_cell(
     """Merge the groups of nulls and of outside values that share a cell.
 
     Returns:
-        The groups, and whether nulls need a cell of their own instead.
+        The groups, and whether nulls need a separate cell instead.
     """
     sharing = {
         key: group
@@ -201,15 +201,14 @@ class Selection:
         """
         groups = [self.groups[index] for index in grouping]
         names = {group.attribute for group in groups} | {*condition.parts}
-        return {
-            name: place_groups(
-                self.domain.kind(name),
-                [group.keys for group in groups if group.attribute == name],
-                condition.parts.get(name),
-            )
-            for name in self.domain.names
-            if name in names
-        }
+        placements = {}
+        for name in self.domain.names:
+            if name in names:
+                keys = [group.keys for group in groups if group.attribute == name]
+                placements[name] = place_groups(
+                    self.domain.kind(name), keys, condition.parts.get(name)
+                )
+        return placements
 
     def group_keys(
         self, grouping: Sequence[int], condition: Condition
@@ -234,7 +233,7 @@ class Selection:
         return sets
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a cell of their own."""
+        """Return by attribute the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for grouping in self.sets:
             for condition in (self.condition, *map(self.condition_of, self.aggregates)):
@@ -366,7 +365,7 @@ class Statement:
         )
 
     def needs(self) -> dict[str, frozenset[str]]:
-        """Return by attribute the parts that need a cell of their own."""
+        """Return by attribute the parts that need a separate cell."""
         needs: dict[str, frozenset[str]] = {}
         for selection in self.selections:
             for name, parts in selection.needs().items():

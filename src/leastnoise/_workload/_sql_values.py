@@ -116,7 +116,10 @@ def column_values(kind: Kind, level_name: str | None) -> tuple[object, ...]:
     if level_name is not None:
         level = kind.level(level_name)
         labels = [level.labels[group] for group in level.cells[: kind.regular]]
-    outside = [UNDECIDED] if Parts.of(kind).has_outside else []
+    if Parts.of(kind).has_outside:
+        outside = [UNDECIDED]
+    else:
+        outside = []
     return (*labels, None, *outside)
 
 
@@ -210,8 +213,14 @@ def _check_functions(attribute: Attribute, node: Node) -> None:
 
 
 def _function_name(node: Node) -> str:
-    names: Sequence[str] = node.sql_names() if hasattr(node, "sql_names") else []
-    return names[0] if names else type(node).__name__.upper()
+    names: Sequence[str]
+    if hasattr(node, "sql_names"):
+        names = node.sql_names()
+    else:
+        names = []
+    if names:
+        return names[0]
+    return type(node).__name__.upper()
 
 
 def _advice(attribute: Attribute, node: Node) -> str:
@@ -295,7 +304,9 @@ class _Expression:
         except (InputError, duckdb.Error):
             return UNDECIDED
         values = results.get(part, set())
-        return values.pop() if len(values) == 1 else UNDECIDED
+        if len(values) == 1:
+            return values.pop()
+        return UNDECIDED
 
     def _text(self) -> str:
         """Return the expression as SQL, over the columns of stand-ins."""

@@ -52,7 +52,7 @@ class Workload:
         statistics: means, quantiles and distribution functions that are made of the tables.
 
     Guarantees: not empty; every product belongs to ``domain``, and the tables of every statistic
-        are asked for. A table that is asked for
+        are requested. A table that is requested
     again by ``+`` stays one table, with the sum of the weights.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
@@ -95,7 +95,7 @@ class Workload:
         Means need counts and sums; the others need counts up to every cell.
 
         Raises:
-            InputError: one of them is not asked for.
+            InputError: one of them is not requested.
         """
         product_of_key = {product.table_key: product for product in self.products}
         keys = statistic.questions(self.domain)
@@ -130,7 +130,7 @@ class Workload:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that are asked about, in the order of the domain."""
+        """The attributes that the queries use, in the order of the domain."""
         queried_names = {name for name, _, _ in self.along}
         return tuple(name for name in self.domain.names if name in queried_names)
 
@@ -166,7 +166,7 @@ class Workload:
 
     @cached_property
     def used(self) -> Mapping[str | None, frozenset[str]]:
-        """The attributes that are asked about, by measure."""
+        """The attributes that the queries use, by measure."""
         return {
             measure: frozenset(chain.from_iterable(sets)) for measure, sets in self.tables.items()
         }
@@ -331,10 +331,8 @@ class Workload:
     def to_json(self) -> list[dict[str, object]]:
         """A JSON value of the tables; domain and statistics are kept elsewhere."""
         # Few query sets make very many tables: each object is written once.
-        known = {
-            id(q): q.to_json()
-            for q in {id(q): q for product in self.products for q in product.query_sets}.values()
-        }
+        query_sets = {id(sets): sets for product in self.products for sets in product.query_sets}
+        known = {key: query_set.to_json() for key, query_set in query_sets.items()}
         return [
             {
                 "queries": dict(
@@ -523,10 +521,10 @@ def from_json(
     """Read what ``Workload.to_json`` wrote."""
     products = []
     for entry in value:
-        sets = {
-            name: QuerySet(q["kind"], tuple(tuple(row) for row in q["arguments"]))
-            for name, q in entry["queries"].items()
-        }
+        sets = {}
+        for name, form in entry["queries"].items():
+            arguments = tuple(tuple(row) for row in form["arguments"])
+            sets[name] = QuerySet(form["kind"], arguments)
         product = _product(domain, sets, entry["weight"], entry["measure"])
         if "size" not in entry:
             size = None
@@ -600,25 +598,28 @@ def queries(
     of_unit: Sequence[str] = (),
     **query_sets: object,
 ) -> Workload:
-    """One table: a product of query sets.
+    """Return a workload of one table: a product of query sets.
 
     Args:
         domain: the domain.
-        asked: query sets by attribute as a mapping, for attributes whose names are no keywords or
-            are words of this function.
-        weight: counts in the total error as weight squared; above 0.
+        asked: query sets by attribute, as a mapping, for attributes whose names are not Python
+            identifiers or are parameters of this function.
+        weight: above 0. The total error counts the squared error of the table times weight squared.
         sum: a measure to sum in place of counting rows.
-        count: a measure counts the rows with a value of it; "units" privacy units, each once in
-            every cell that one of its rows is in.
-        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in
-            all.
+        count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
+            every privacy unit once in each cell that has one of its rows.
+        of_unit: attributes that have one value for all rows of a unit. In a table by these
+            attributes only, a unit counts once in total.
         query_sets: by attribute: ``identity()``, ``prefix()`` ... or their names; attributes left
             out are summed over.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
 
     Raises:
         InputError: an unknown attribute or measure, or a query set that does not fit.
 
-    Edge cases: with no query sets it is the total.
+    Edge cases: without query sets the workload is the total.
 
     >>> domain = ln.Domain(sex=["F", "M"], age=["young", "old"])
     >>> ln.queries(domain, sex=ln.identity(), age="prefix").rows
@@ -649,20 +650,24 @@ def marginals(
     count: str = "rows",
     of_unit: Sequence[str] = (),
 ) -> Workload:
-    """All marginals on ``ways`` attributes, or on up to ``upto`` of them.
+    """Return all marginals on ``ways`` attributes, or on up to ``upto`` of them.
 
     Args:
         domain: the domain.
         ways: number of attributes of every marginal.
         upto: in place of ``ways``: all marginals on 0, 1, ..., ``upto`` attributes.
-        of: restrict to these attributes; a mapping such as ``{"store": level("region")}`` is for
-            the groups of a level.
-        weight: counts in the total error as weight squared; above 0.
+        of: the attributes to choose from, by default all; a mapping such as ``{"store":
+            level("region")}`` for the groups of a level.
+        weight: above 0. The total error counts the squared error of every marginal times weight
+            squared.
         sum: a measure to sum in place of counting rows.
-        count: a measure counts the rows with a value of it; "units" privacy units, each once in
-            every cell that one of its rows is in.
-        of_unit: attributes in which the rows of a unit agree; by these alone a unit counts once in
-            all.
+        count: "rows"; or a measure, to count the rows with a value of it; or "units", to count
+            every privacy unit once in each cell that has one of its rows.
+        of_unit: attributes that have one value for all rows of a unit. In a table by these
+            attributes only, a unit counts once in total.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
 
     Raises:
         InputError: neither or both of ``ways`` and ``upto``, or more ways than attributes.
@@ -714,21 +719,25 @@ def mean_queries(
     margin: Exact | None = None,
     rmse: Exact | None = None,
 ) -> Workload:
-    """Means of a measure by group, of the rows with a value.
+    """Return a workload of means of a measure by group.
 
-    The sums and counts of values that they follow from are answered too.
+    A mean is over the rows with a value. The workload also answers the sums and the counts of values
+    from which the means follow.
 
     Args:
         domain: the domain.
-        of: a measure.
+        of: the name of a measure.
         by: attributes whose cells are the groups, or mappings such as ``{"store":
             level("region")}``; none for the mean of all rows.
-        weight: of both tables.
-        size: a public number, how many rows with a value a group is expected to have; the plan says
-            the error of a mean for it.
-        margin: a target: half width of the interval of a mean, at the release's level, in a group
-            of that many rows, whatever the mean.
-        rmse: in place of it, the standard error.
+        weight: the weight of both tables, above 0.
+        size: a public number of rows with a value that a group is expected to have. The plan states
+            the error of a mean for this number.
+        margin: a target, in units of the measure: half the width of the interval of a mean, at the
+            release's level, in a group of ``size`` rows, for every possible mean.
+        rmse: a target for the standard error, in place of ``margin``.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
 
     Raises:
         InputError: no such measure or attribute, or a target that is not above 0 or has no size.
@@ -755,26 +764,29 @@ def quantile_queries(
     weight: Exact = 1,
     size: Exact | None = None,
 ) -> Workload:
-    """Quantiles of a number by group.
+    """Return a workload of quantiles of a number by group.
 
-    The counts up to every cell that they follow from are answered too.
+    The workload also answers the counts up to every cell, from which the quantiles follow.
 
     Values beyond the bounds of the number count in its first and last cell: the domain of the
-    workload has ``outside="clip"`` for it. A table of the same number that leaves such values out
-    cannot be asked for together with its quantiles.
+    workload has ``outside="clip"`` for it. The same workload cannot have a table
+    of this number that leaves such values out.
 
     Args:
         domain: the domain.
-        of: an attribute of Integers, Decimals, Bins or Edges.
-        at: shares above 0 and at most 1, exact; ["0.25", "0.5", "0.75"] for the quartiles.
+        of: the name of an attribute of Integers, Decimals, Bins or Edges.
+        at: shares above 0 and at most 1, read exactly; ["0.25", "0.5", "0.75"] for the quartiles.
         by: as for `mean_queries`.
-        weight: of the table.
-        size: a public number, how many rows a group is expected to have; the plan says the error of
-            the shares for it.
+        weight: the weight of the table, above 0.
+        size: a public number of rows that a group is expected to have. The plan states the error of
+            the shares for this number.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
 
     Raises:
-        InputError: no such attribute, no numbers, shares that are none, or groups of the number
-            itself.
+        InputError: the attribute does not exist or has no numbers, a share is not in (0, 1], or ``by``
+            names the number itself.
 
     >>> ln.quantile_queries(ln.Domain(age=ln.Integers(17, 90)), "age", ["0.5"]).products[0].name
     'age:prefix'
@@ -786,16 +798,19 @@ def quantile_queries(
 def cdf_queries(
     domain: Domain, of: str, *, by: By = (), weight: Exact = 1, size: Exact | None = None
 ) -> Workload:
-    """The distribution function of a number by group.
+    """Return a workload of the distribution function of a number by group.
 
-    The counts up to every cell that it follows from are answered too.
+    The workload also answers the counts up to every cell, from which the function follows.
 
     Args:
         domain: the domain.
-        of: an attribute of Integers, Decimals, Bins or Edges.
+        of: the name of an attribute of Integers, Decimals, Bins or Edges.
         by: as for `mean_queries`.
-        weight: of the table.
+        weight: the weight of the table, above 0.
         size: as for `quantile_queries`.
+
+    Returns:
+        A workload, which you can add to others and pass to `plan`.
 
     Raises:
         InputError: as `quantile_queries`.

@@ -5,8 +5,14 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from leastnoise._trusted.accounting import ApproxDP, KeyRule, Noise, Privacy, keys_are_private
-from leastnoise._trusted.accounting._deltas import LEAST_DELTA
+from leastnoise._trusted.accounting import (
+    LEAST_DELTA,
+    ApproxDP,
+    KeyRule,
+    Noise,
+    Privacy,
+    keys_are_private,
+)
 
 RULES = [
     (Fraction(scale, 7), threshold) for scale in range(2, 62, 3) for threshold in (2, 5, 19, 33)

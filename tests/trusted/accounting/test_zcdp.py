@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 from leastnoise._fitting import largest_accepted, zcdp_epsilon
-from leastnoise._trusted.accounting import ConcentratedCost, covers, zcdp_delta
-from leastnoise._trusted.accounting._budget import ApproxDP
+from leastnoise._trusted.accounting import ApproxDP, ConcentratedCost, covers, zcdp_delta
 from leastnoise._trusted.check import InputError
 
 

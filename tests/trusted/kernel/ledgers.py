@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from leastnoise._trusted.accounting import Privacy, PureCost, PureDP
-from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel import Ledger
 
 ONE = Privacy(PureDP(1))
 

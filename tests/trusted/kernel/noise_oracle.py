@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 from scipy import stats
 
-from leastnoise._trusted.kernel import SeededEntropy, _noise
+from behind_the_wall import discrete_gaussian, discrete_laplace, rounded_gaussian
+from leastnoise._trusted.kernel import SeededEntropy
 
 SCALES = [
     (1, 8),
@@ -20,9 +21,9 @@ SCALES = [
     (2**40, 1),
 ]
 SAMPLERS = {
-    "laplace": _noise.discrete_laplace,
-    "gaussian": _noise.discrete_gaussian,
-    "rounded": _noise.rounded_gaussian,
+    "laplace": discrete_laplace,
+    "gaussian": discrete_gaussian,
+    "rounded": rounded_gaussian,
 }
 LEAST_EXPECTED = 25  # draws in a bin
 SUMMED_UP_TO = 200  # smaller scales are summed term by term

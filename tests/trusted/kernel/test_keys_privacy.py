@@ -19,8 +19,9 @@ from leastnoise._trusted.kernel import (
     ReleaseContract,
     SeededEntropy,
     UnpaidSeries,
+    outcome_from_text,
+    outcome_to_text,
 )
-from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text
 from leastnoise._trusted.measurements import Block, Measurements
 from leastnoise._trusted.table import Table
 

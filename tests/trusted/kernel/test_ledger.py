@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from behind_the_wall import hash_row
 from leastnoise._domain import PerCellBound
 from leastnoise._fitting import gaussian_mu_squared
 from leastnoise._trusted.accounting import (
@@ -25,9 +26,8 @@ from leastnoise._trusted.accounting import (
     PureDP,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
-from leastnoise._trusted.kernel import _ledger_file
-from leastnoise._trusted.kernel._ledger import Ledger
-from leastnoise._trusted.kernel._ledger_file import SELECT, hash_row, write_transaction
+from leastnoise._trusted.kernel import Ledger, _ledger_file
+from leastnoise._trusted.kernel._ledger_file import SELECT, write_transaction
 from trusted.kernel.ledgers import ONE, edit, take
 
 SET, ADD = Ledger.set_budget, Ledger.add_spent

@@ -18,8 +18,7 @@ from leastnoise._trusted.accounting import (
     PureDP,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
-from leastnoise._trusted.kernel import _ledger
-from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel import Ledger, _ledger
 from trusted.kernel.ledgers import ONE, take
 
 

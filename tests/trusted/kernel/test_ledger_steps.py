@@ -1,6 +1,5 @@
 """What the steps of a release, and the processes that make it, leave in a ledger, and what a newer or older copy shows."""
 
-import fcntl
 import os
 import re
 import sqlite3
@@ -12,8 +11,8 @@ from fractions import Fraction
 import pytest
 
 from leastnoise._trusted.check import LedgerError
-from leastnoise._trusted.kernel import _ledger, _ledger_run
-from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.check.locks import try_lock
+from leastnoise._trusted.kernel import Ledger, _ledger, _ledger_run
 from trusted.kernel.ledgers import edit, take
 
 
@@ -220,15 +219,15 @@ def test_a_sign_whose_handle_is_zero_is_removed_too(ledger) -> None:
 
 
 def test_lock_file_swept_before_locking_is_remade(ledger, monkeypatch) -> None:
-    lock, swept = fcntl.flock, []
+    swept = []
 
-    def late(handle, how):
+    def late(handle):
         if not swept:
             swept.extend(path for path in ledger.path.parent.iterdir() if ".run-" in path.name)
             swept[0].unlink()
-        lock(handle, how)
+        return try_lock(handle)
 
-    monkeypatch.setattr("fcntl.flock", late)
+    monkeypatch.setattr("leastnoise._trusted.kernel._run_locks.try_lock", late)
     with ledger.running() as run:
         assert [
             run in path.name for path in ledger.path.parent.iterdir() if ".run-" in path.name

@@ -21,8 +21,7 @@ from leastnoise._trusted.accounting import (
     keys_are_private,
 )
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
-from leastnoise._trusted.domain import _domain
-from leastnoise._trusted.domain._cells import plain_json
+from leastnoise._trusted.domain import _domain, plain_json
 from leastnoise._trusted.kernel import (
     KeySearch,
     LeastCost,
@@ -31,8 +30,8 @@ from leastnoise._trusted.kernel import (
     Series,
     _measure,
     _series,
+    values_from_text,
 )
-from leastnoise._trusted.kernel._outcome import values_from_text
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, measurements_digest
 from leastnoise._trusted.table import Table

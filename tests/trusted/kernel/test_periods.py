@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import SAMPLERS
 from leastnoise._domain import UnitCount
 from leastnoise._trusted.accounting import Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError, InternalError, LedgerError
@@ -25,7 +26,6 @@ from leastnoise._trusted.kernel import (
     UnpaidSeries,
     _periods,
 )
-from leastnoise._trusted.kernel._measure import SAMPLERS
 from leastnoise._trusted.linop import Dense, Identity, Tree
 from leastnoise._trusted.measurements import Block, Factor, Limits, Measurements, cost
 from leastnoise._trusted.table import Table

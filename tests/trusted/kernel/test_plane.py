@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from behind_the_wall import cut_counts
 from leastnoise._trusted.check import InputError, InternalError
-from leastnoise._trusted.kernel import LeastCost, SeededEntropy
+from leastnoise._trusted.kernel import GRID, LeastCost, SeededEntropy
 from leastnoise._trusted.kernel import _plane as plane
 from leastnoise._trusted.kernel._plane import (
-    GRID,
     block_costs,
-    cut_counts,
     largest_count,
     noise_scale,
     read_penalty,

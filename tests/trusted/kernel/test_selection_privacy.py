@@ -14,8 +14,7 @@ import pytest
 
 from leastnoise._domain import Domain, Integers
 from leastnoise._trusted.accounting import Privacy, PureDP
-from leastnoise._trusted.kernel import LeastCost, SeededEntropy, UnpaidSeries, _plane
-from leastnoise._trusted.kernel._plane import GRID
+from leastnoise._trusted.kernel import GRID, LeastCost, SeededEntropy, UnpaidSeries, _plane
 from leastnoise._trusted.table import Table
 from trusted.kernel.series import many_steps
 

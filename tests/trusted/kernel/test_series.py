@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leastnoise._audit._synthetic_tables import series_on_rows
+from leastnoise._audit import series_on_rows
 from leastnoise._domain import Domain, Integers, Measure, PerCellBound
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._trusted.accounting import (

@@ -47,6 +47,7 @@ from leastnoise._trusted.linop import (
     apply_transpose,
     column_sums,
     dense,
+    entries,
     largest_entry,
     narrow,
     non_negative,
@@ -55,7 +56,6 @@ from leastnoise._trusted.linop import (
     unpack,
     whole_bytes,
 )
-from leastnoise._trusted.linop._functions import entries
 from leastnoise._trusted.measurements import Block, Factor, Measurements, column_norm
 from trusted.linop.conformance import CASES, Case
 

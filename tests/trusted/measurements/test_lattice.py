@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from leastnoise._trusted.measurements import count_grid, dimensions, numerators
-from leastnoise._trusted.measurements._lattice import count_tables
+from leastnoise._trusted.measurements import count_grid, count_tables, dimensions, numerators
 
 
 def enumerated(cells, total, norm):

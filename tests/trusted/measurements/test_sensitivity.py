@@ -30,9 +30,9 @@ from leastnoise._trusted.measurements import (
     column_norm,
     cost,
     row_scales,
+    sum_up,
 )
 from leastnoise._trusted.measurements._measurements import _root_up
-from leastnoise._trusted.measurements._sensitivity import sum_up
 from leastnoise._workload import marginals
 from strategies.proposals import proposal
 from trusted.measurements.brute import claimed, worst

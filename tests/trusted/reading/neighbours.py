@@ -29,7 +29,7 @@ from leastnoise._domain import (
     Reading,
 )
 from leastnoise._trusted.reading import CSV, ReadRequest, _files, _read, read
-from leastnoise._trusted.table._table import Counted, columns_of
+from leastnoise._trusted.table import Counted, columns_of
 from trusted.reading.pools import FIELDS, JUNK
 from trusted.reading.sources import POOLS
 

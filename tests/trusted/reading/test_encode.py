@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from behind_the_wall import Column, amount_encoder, is_null, text
 from leastnoise._domain import (
     Bins,
     Categories,
@@ -23,9 +24,6 @@ from leastnoise._domain import (
     inner_edges,
     multiples,
 )
-from leastnoise._trusted.reading._column import Column
-from leastnoise._trusted.reading._encode import amount_encoder
-from leastnoise._trusted.reading._values import is_null, text
 from trusted.reading.encoders import cell_encoder
 
 NUMBERS = st.one_of(

@@ -17,15 +17,14 @@ import pytest
 from sqlglot import exp
 
 import leastnoise as ln
+from behind_the_wall import CountRequest, amount_encoder, count, to_column
+from behind_the_wall import text as text_of
 from leastnoise._cli import main
 from leastnoise._domain import UnitCount, ValueCount, Weighted, rule_of
 from leastnoise._spec import parse_spec
-from leastnoise._trusted.kernel._count import count
+from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
-from leastnoise._trusted.reading._column import CountRequest, to_column
-from leastnoise._trusted.reading._encode import amount_encoder
 from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepared
-from leastnoise._trusted.reading._values import text as text_of
 from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
@@ -789,7 +788,7 @@ def stranger(url):
         ('public.vis"its', "does not exist, or has no columns."),
         (
             "forbidden",
-            "the table 'forbidden' of PostgreSQL cannot be read. Check that env:VISITS_URL is",
+            "the table 'forbidden' of PostgreSQL cannot be read. The role of env:VISITS_URL may not",
         ),
         ("failing", "the table 'failing' of PostgreSQL cannot be read."),
     ],
@@ -807,11 +806,55 @@ def test_a_failing_server_says_nothing_of_its_own(stranger, monkeypatch, table, 
 
 def test_a_server_that_cannot_be_reached(monkeypatch):
     monkeypatch.setenv("VISITS_URL", "postgresql://tester:PASSWORDMARK@/postgres?host=/nowhere")
-    with refused("cannot be read. Check that env:VISITS_URL is the URL"):
+    with refused(
+        "cannot be read. No connection with env:VISITS_URL: the host '/nowhere' of its URL"
+    ):
         read(ln.DatabaseTable("visits", "env:VISITS_URL"), ln.Domain(b=["true"]))
     monkeypatch.delenv("VISITS_URL")
     with refused("The environment variable VISITS_URL must hold the URL of the database"):
         read(ln.DatabaseTable("visits", "env:VISITS_URL"), ln.Domain(b=["true"]))
+
+
+@pytest.fixture(scope="session")
+def roles(url):
+    """The folder of the server's socket; it has roles that may not do everything."""
+    fill(url, ["CREATE ROLE outsider LOGIN", "CREATE ROLE group_only NOLOGIN"])
+    fill(url, ["CREATE DATABASE closed"])
+    fill(url, ["REVOKE CONNECT ON DATABASE closed FROM PUBLIC"])
+    return url.partition("?host=")[2]
+
+
+@pytest.mark.parametrize(
+    ("address", "part"),
+    [
+        ("postgresql://nobody:PASSWORDMARK@/postgres?host={folder}", "the role 'nobody' of its"),
+        ("postgresql://group_only:PASSWORDMARK@/postgres?host={folder}", "the role 'group_only'"),
+        ("postgresql://tester:PASSWORDMARK@/nothing?host={folder}", "the database 'nothing' of"),
+        ("postgresql://outsider:PASSWORDMARK@/closed?host={folder}", "the database 'closed' of"),
+        ("postgresql://tester:PASSWORDMARK@/postgres?host={folder}&port=59", "the port '59' of"),
+        ("postgresql://tester:PASSWORDMARK@/postgres?host=/nowhere", "the host '/nowhere' of"),
+        ("postgresql://tester:PASSWORDMARK@no.invalid/postgres", "the host 'no.invalid' of its"),
+        ("postgresql://tester:PASSWORDMARK@127.0.0.1:1/postgres", "the port '1' of its URL"),
+        ("postgresql://tester:PASSWORDMARK@127.0.0.1:one/postgres", "the port of its URL"),
+        ("postgresql://tester:PASSWORD/MARK@127.0.0.1:1/postgres", "of its URL"),
+        ("postgresql://tester:1/PASSWORDMARK@127.0.0.1:1/postgres", "of its URL"),
+        ("postgresql://tester:1?PASSWORDMARK@127.0.0.1:1/postgres", "cannot be read"),
+        ("postgresql://tester:1#PASSWORDMARK@127.0.0.1:1/postgres", "cannot be read"),
+        ("postgresql://tester@/postgres?host={folder}&passwort=PASSWORDMARK", "the query of its"),
+        ("mysql://tester:PASSWORDMARK@127.0.0.1/postgres", "its scheme is 'mysql'"),
+        ("postgresql+psycopg2://tester:PASSWORDMARK@h/d", "its scheme is 'postgresql+psycopg2'"),
+        ("tester:PASSWORDMARK@127.0.0.1/postgres", "its scheme is missing"),
+    ],
+)
+def test_connection_error_names_the_wrong_part(roles, monkeypatch, address, part):
+    monkeypatch.setenv("VISITS_URL", address.replace("{folder}", roles))
+    with pytest.raises(InputError) as error:
+        ln.check(
+            ln.marginals(ln.Domain(b=["true"]), ways=1),
+            ln.DatabaseTable("visits", "env:VISITS_URL"),
+        )
+    assert part in str(error.value)
+    assert [secret for secret in ("PASSWORD", "MARK") if secret in str(error.value)] == []
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
-from leastnoise._holder._check import count_fit
-from leastnoise._trusted.kernel._count import count
+from behind_the_wall import count
+from leastnoise._holder import count_fit
 from leastnoise._trusted.reading import (
     ReadRequest,
     _read,

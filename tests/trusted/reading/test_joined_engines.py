@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import open_source
 from leastnoise import Bins, Categories, DatabaseTable, Dates, Domain, Measure
-from leastnoise._trusted.reading import _read
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counts, literal
 from trusted.reading.postgres import fill, table
 
@@ -147,7 +147,7 @@ def test_tables_that_one_query_cannot_have_are_read(engine, partners):
         )
     # a double is no key there
     opened = [
-        _read.open_source(ln.Joined(engine, partners, on=on, public=True)).engine
+        open_source(ln.Joined(engine, partners, on=on, public=True)).engine
         for on in ({"x": "y"}, {"u": "y"}, {"u": "k"})
     ]
     assert [one is None for one in opened] == [True, True, False]
@@ -197,4 +197,4 @@ def test_spark_ignores_unused_duplicate_columns(spark_session, spark):
 def test_frames_of_two_sessions_of_spark_are_read(spark_session, spark):
     """Neither session knows the other's views."""
     partners = spark_session.newSession().createDataFrame(PARTNERS)
-    assert _read.open_source(ln.Joined(spark, partners, on={"u": "k"}, public=True)).engine is None
+    assert open_source(ln.Joined(spark, partners, on={"u": "k"}, public=True)).engine is None

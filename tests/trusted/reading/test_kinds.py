@@ -15,12 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import leastnoise as ln
+from behind_the_wall import Column, amount_encoder
 from leastnoise._sources import schema
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.reading import CSV, read
-from leastnoise._trusted.reading._column import Column
-from leastnoise._trusted.reading._encode import amount_encoder
-from leastnoise._trusted.table._table import columns_of
+from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import cell_encoder, refused
 
 PERIODS = {

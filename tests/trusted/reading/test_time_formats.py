@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import leastnoise as ln
+from behind_the_wall import Column
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.reading import read
-from leastnoise._trusted.reading._column import Column
 from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import cell_encoder, refused
 

@@ -8,11 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from behind_the_wall import arrow_fields, open_source, to_column, values_of
 from leastnoise._domain import Categories, Dates, Domain, Integers
 from leastnoise._trusted.reading import ReadRequest, _postgres, read
-from leastnoise._trusted.reading._column import STRANGE, arrow_fields, to_column
-from leastnoise._trusted.reading._engine import values_of
-from leastnoise._trusted.reading._read import open_source
+from leastnoise._trusted.reading._column import STRANGE
 from leastnoise._trusted.table import columns_of
 from trusted.reading.encoders import columns_of_chunks
 from trusted.reading.pools import ARROW, DUCKDB, PANDAS, POLARS

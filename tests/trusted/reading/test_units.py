@@ -9,10 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from behind_the_wall import Column
 from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _read, read
-from leastnoise._trusted.reading._column import Column
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.table import Counted, columns_of
 from trusted.reading.neighbours import entropy_of as entropy

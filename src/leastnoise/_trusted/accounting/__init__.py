@@ -33,7 +33,7 @@ from leastnoise._trusted.accounting._cost import (
     total,
     whole_budget,
 )
-from leastnoise._trusted.accounting._deltas import gaussian_is_private, zcdp_delta
+from leastnoise._trusted.accounting._deltas import LEAST_DELTA, gaussian_is_private, zcdp_delta
 from leastnoise._trusted.accounting._json import (
     budget_from_json,
     charge_from_json,

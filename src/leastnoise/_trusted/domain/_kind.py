@@ -45,8 +45,8 @@ class Kind(ABC):
     Frozen, equal and hashable by value.
 
     Attributes:
-        null: what a null does: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
-            ``"cell"``: count it in a cell of its own, ``(null)``.
+        null: how to treat a null: ``"drop"`` the row, ``"other"``: count it in a cell of that name, or
+            ``"cell"``: count it in a separate cell, ``(null)``.
         outside: what any other value does: ``"drop"`` the row, ``"clip"`` it to the nearest cell
             (where cells are in order), ``"other"``, or ``"cell"``: count it in the cell
             ``(outside)``.

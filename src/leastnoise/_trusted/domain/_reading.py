@@ -48,7 +48,7 @@ class Reading:
             compared with the text as it is read, and with numbers as numbers: ``["-9"]`` makes the
             number -9 a null too.
         decimal: the decimal mark of numbers that are text, ``"."`` or ``","``.
-        thousands: what stands between groups of three digits, such as ``"."`` or ``"'"``; empty:
+        thousands: what is between groups of three digits, such as ``"."`` or ``"'"``; empty:
             nothing does. All blanks are one mark, and so are both apostrophes.
         currency: signs that may stand once before or after a number, such as ``["€", "$"]``.
         trim: leave out blanks at both ends of a text (space, tab, CR, no-break spaces).

@@ -63,7 +63,7 @@ def count(
     Guarantees: the numbers are those of int64 addition, exact while (number of rows) x (largest
         amount of a row) < 2^63, which the caller
     has checked from public bounds. Each marginal depends on its attributes and the rows alone, not
-    on the other marginals that are asked for. With limits a row adds at most the limit of its cell,
+    on the other marginals that are requested. With limits a row adds at most the limit of its cell,
     whatever its value.
 
     Edge cases: the empty set gives the total, one number. A table without rows gives zeros. Memory

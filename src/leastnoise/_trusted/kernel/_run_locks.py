@@ -7,7 +7,6 @@ ledger's rows (PROOFS-ledger.md, theorem 4).
 """
 
 import errno
-import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leastnoise._trusted.check import LedgerError
+from leastnoise._trusted.check.locks import try_lock
 from leastnoise._trusted.kernel._ledger_file import os_error_reason
 
 
@@ -66,10 +66,12 @@ def _lock_new_file(file: Path) -> int:
     Returns -1 if another process has removed the file meanwhile.
     """
     handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
-    with suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(handle).st_nlink:
+    try:
+        if try_lock(handle) and os.fstat(handle).st_nlink:
             return handle
+    except OSError:
+        os.close(handle)
+        raise
     os.close(handle)
     return -1
 
@@ -136,7 +138,8 @@ def is_running(ledger: Path, run: str) -> bool:
     except OSError:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not try_lock(handle):
+            return True
         with suppress(OSError):
             file.unlink()
     except OSError:

@@ -165,7 +165,7 @@ class _PrivateState:
     They are kept outside it, so that nothing leads from it to the rows (K7).
 
     Attributes:
-        table: the encoded rows; None as long as only recorded steps are asked for.
+        table: the encoded rows; None as long as only recorded steps are requested.
         entropy: the source of all noise.
         cost: what all steps together may cost.
         ledger: that paid; None for an `UnpaidSeries`.
@@ -237,7 +237,7 @@ class Series(Immutable):
 
         Args:
             terms: the steps to be carried out; public.
-            table: the encoded private rows; None if no step is asked for before the series is
+            table: the encoded private rows; None if no step is requested before the series is
                 resumed.
             ledger: the ledger that pays now: the whole declared budget, or the cost of the only
                 step.
@@ -281,7 +281,7 @@ class Series(Immutable):
 
         Args:
             terms: the terms that were paid for.
-            table: the encoded private rows; None as long as only recorded steps are asked for.
+            table: the encoded private rows; None as long as only recorded steps are requested.
             ledger: the ledger that paid.
             receipt: from ``ledger.take_over``.
 

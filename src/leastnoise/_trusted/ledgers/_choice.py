@@ -266,7 +266,7 @@ def _describe_payment(payer: Path) -> str:
 
 
 def _missing_entries(ledger: Path, releases: Sequence[Path], *, exists: bool) -> str:
-    """Return the message for a ledger without the entries of releases that it paid.
+    """Return the message for a ledger that lacks entries of paid releases.
 
     Args:
         ledger: the file of the ledger.

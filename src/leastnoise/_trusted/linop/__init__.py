@@ -6,6 +6,7 @@ from leastnoise._trusted.linop._functions import (
     apply,
     column_sums,
     dense,
+    entries,
     is_partition,
     largest_entry,
     last_cells,

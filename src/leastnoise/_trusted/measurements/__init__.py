@@ -12,6 +12,7 @@ from leastnoise._trusted.measurements._json import (
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
     count_grid,
+    count_tables,
     dimensions,
     divide_out,
     draw_point,

@@ -204,7 +204,7 @@ class Source:
             what was made of its columns.
         engine: an `leastnoise._trusted.reading._engine.Engine` where the rows can be counted, None if they
             can only be read.
-        delimiter: what stands between the fields of CSV files; None of other sources.
+        delimiter: what is between the fields of CSV files; None of other sources.
         holds: what columns hold by their declared types, where that is known.
     """
 
@@ -230,7 +230,7 @@ class Source:
 def by_columns(
     chunks: Callable[[list[str]], Chunks[Column]],
 ) -> Callable[[Encoders], Chunks[IntArray]]:
-    """Encode columns chunk by chunk, each by itself.
+    """Encode columns chunk by chunk, each separately.
 
     Given columns, none twice, ``chunks`` yields for each chunk its number of rows and these columns
     in that order.

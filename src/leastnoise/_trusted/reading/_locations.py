@@ -90,6 +90,11 @@ NO_POSTGRES = (
     "in, "
     "and that you may read the table there."
 )
+NO_CONNECTION = "{what} cannot be read. No connection with {connection}: {cause}"
+FORBIDDEN_TABLE = (
+    "{what} cannot be read. The role of {connection} may not read it: GRANT SELECT on it to that "
+    "role, or use another role."
+)
 NO_SOURCE = (
     "the source must be a path to {endings} files, a pandas, Polars, PyArrow, Spark or Ibis "
     "table, a DuckDB relation or a "

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from leastnoise._trusted.check import InputError, message
 from leastnoise._trusted.reading._column import Column, Source, since_1970, to_column
+from leastnoise._trusted.reading._connections import check_scheme, explain_failure
 from leastnoise._trusted.reading._engine import (
     INSTANTS,
     UNREAD,
@@ -25,7 +26,13 @@ from leastnoise._trusted.reading._engine import (
     engine_source,
     values_of,
 )
-from leastnoise._trusted.reading._locations import NO_POSTGRES, STORED, DatabaseTable
+from leastnoise._trusted.reading._locations import (
+    FORBIDDEN_TABLE,
+    NO_CONNECTION,
+    NO_POSTGRES,
+    STORED,
+    DatabaseTable,
+)
 from leastnoise._trusted.reading._sql import Expression, sql
 
 # Hash tables of Postgres are spilled to its disk beyond its own bound, and 100 sets of a table are
@@ -35,7 +42,8 @@ _LATEST = 2**63 - 1
 _GREATEST = sys.float_info.max
 # Half of the least double, which is rounded to 0, in all its digits.
 _NEAR = str(Context(prec=800).power(2, -1075))
-_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required FROM pg_attribute
+_COLUMNS = """SELECT attname::text AS name, format_type(atttypid, NULL) AS kind, attnotnull AS required,
+has_any_column_privilege(attrelid, 'SELECT') AS allowed FROM pg_attribute
 WHERE attrelid = to_regclass({}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _START = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -125,6 +133,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         relation.set("db", exp.to_identifier(source.parts[0], quoted=True))
     what = message(STORED, table=source.table, engine="PostgreSQL")
     url = source.url()
+    check_scheme(url, source.connection.removeprefix("env:"))
     session = _session(source, url)
     with session(what) as run:
         described = run(
@@ -142,6 +151,8 @@ def open_postgres(source: DatabaseTable) -> Source:
             f"{what} does not exist, or has no columns. Write its name as it is stored, with its "
             "schema: public.visits."
         )
+    if not columns[0]["allowed"]:  # its columns can be seen, and no row can be read
+        session = _session(source, url, FORBIDDEN_TABLE)
     types = _types_of({row["name"]: row["kind"] for row in columns}, unicode=encoding == "UTF8")
     engine = Engine(
         what=what,
@@ -173,9 +184,15 @@ def _types_of(kinds: Mapping[str, str], *, unicode: bool) -> dict[str, Type]:
 
 
 def _session(
-    source: DatabaseTable, url: str
+    source: DatabaseTable, url: str, failure: str = NO_POSTGRES
 ) -> Callable[[str], AbstractContextManager[Callable[[str | exp.Select], Any]]]:
-    """Return a maker of transactions that only read, each on one snapshot."""
+    """Return a maker of transactions that only read, each on one snapshot.
+
+    Args:
+        source: the table.
+        url: of the database.
+        failure: the message if a query fails.
+    """
     import pyarrow as pa
 
     try:
@@ -187,8 +204,18 @@ def _session(
 
     @contextmanager
     def session(what: str) -> Iterator[Callable[[str | exp.Select], Any]]:
+        # The text of an error may quote the password, the query or a row. That of a failed
+        # connection decides between fixed sentences; that of a query is not looked at.
         try:
-            with driver.connect(url) as connection, connection.cursor() as cursor:
+            connection = driver.connect(url)
+        except (driver.Error, pa.ArrowException, OSError) as error:
+            cause = explain_failure(url, str(error))
+            reason = NO_POSTGRES if cause is None else NO_CONNECTION
+            raise InputError(
+                message(reason, what=what, connection=source.connection, cause=cause or "")
+            ) from None
+        try:
+            with connection, connection.cursor() as cursor:
 
                 def run(query: str | exp.Select) -> Any:
                     cursor.execute(query if isinstance(query, str) else query.sql("postgres"))
@@ -198,9 +225,6 @@ def _session(
                     cursor.execute(sentence)
                 yield run
         except (driver.Error, pa.ArrowException, OSError):
-            # its own text may quote the password, the query or a row
-            raise InputError(
-                message(NO_POSTGRES, what=what, connection=source.connection)
-            ) from None
+            raise InputError(message(failure, what=what, connection=source.connection)) from None
 
     return session

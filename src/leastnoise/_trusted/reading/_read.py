@@ -71,7 +71,7 @@ class ReadRequest:
             no row.
         measures: those to read, None for all of the domain.
         tables: for each measure that is summed, or None for rows, the attributes of every marginal
-            that will be asked of the table; None where that is not known. A source that is an
+            that will be requested from the table; None where that is not known. A source that is an
             engine then encodes, bounds and counts the rows itself, if it can.
         usage: also count how many rows are used and how many are not, as the table's ``usage``.
         published: the attributes of every table that is published: a row is used if it fills the
@@ -541,7 +541,7 @@ def open_source(source: Any, wanted: Sequence[str] | None = None) -> Source:
 
 
 def csv_delimiter(source: Any) -> str | None:
-    """Return what stands between the names in the header of CSV files.
+    """Return what is between the names in the header of CSV files.
 
     None of any other source.
 

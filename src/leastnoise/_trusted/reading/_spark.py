@@ -122,7 +122,7 @@ def _batches(frame: Any) -> Iterator[Any]:
 def _type(kind: str) -> Type:
     """Return what becomes of a type, by its name.
 
-    Text with a collation of its own has another type.
+    Text with a separate collation has another type.
     """
     if kind in _TYPES:
         return _TYPES[kind]

@@ -108,7 +108,7 @@ class Units:
         keys alone: the kept rows of others stay, and those that come or go are at most k, and at
         most m in one cell.
 
-        Rows without a unit are dropped. Kept as a unit of their own, any number of people would
+        Rows without a unit are dropped. Kept as a separate unit, any number of people would
         share its k rows; kept each as its own unit, one person could have more than k. Dropping
         them lets a change of one affect no other row.
 

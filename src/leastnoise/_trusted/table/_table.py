@@ -127,7 +127,7 @@ class Table(Immutable):
         counting: 1 for every row that counts as a row, 0 for one that only stands for its unit in
             counts of units; None if all rows count.
         usage: the handle on a second table, of how many rows of the source are used and how many
-            are not; None if nobody asked.
+            are not; None if nobody requested it.
 
     Attributes:
         domain: the public domain.

@@ -1,0 +1,328 @@
+"""Commands that compare released numbers, and the power of an A/B test.
+
+``difference``, ``ab-test`` and ``power``. They read no data and cost nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leastnoise._cli._finished import (
+    list_notes,
+    read_conditions,
+    read_groups,
+    read_with_progress,
+)
+from leastnoise._cli._output import FILE, format_number, json_option, print_json, print_table
+from leastnoise._estimation import ABTest, Differences, ab_test, compare_groups, compare_releases
+from leastnoise._frames import TabularMixin
+from leastnoise._planning import ABPower, ab_power, budget_json, budget_of_text
+from leastnoise._release import ENGLISH, Release
+from leastnoise._trusted.check import InputError, exact
+from leastnoise._workload import cells_of
+
+_SELECT = "Select both groups along one attribute, such as year=2025 year=2024."
+_UNBOUNDED = (
+    "A ratio without an upper end: the interval of the number by which it divides holds 0, so "
+    "every ratio is possible."
+)
+_OF_ROWS = (
+    "The intervals are about the rows of the release. For an effect beyond these rows, with the "
+    "sampling error, use `leastnoise ab-test`."
+)
+
+_cells_option = click.option(
+    "--cells",
+    multiple=True,
+    metavar="NAME",
+    help="Compare within every value of an attribute, or every group of a level: store:region.",
+)
+_level_option = click.option(
+    "--level", type=float, help="Coverage of the intervals.  [default: as in the release]"
+)
+
+
+@click.command("difference")
+@click.argument("directory", metavar="RELEASE", type=FILE)
+@click.argument("groups", metavar="[NAME=GROUP NAME=AGAINST]", nargs=-1)
+@click.option(
+    "--other", type=FILE, metavar="RELEASE", help="Compare with this release, such as last year's."
+)
+@click.option("--mean", metavar="MEASURE", help="Compare means of a measure.")
+@click.option("--sum", "summed", metavar="MEASURE", help="Compare sums of a measure.")
+@click.option(
+    "--share",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Compare shares of rows with this value; repeated: with either value.",
+)
+@click.option("--units", is_flag=True, help="Count privacy units instead of rows.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="With --other: only rows with this value; repeated: with either value.",
+)
+@_cells_option
+@_level_option
+@json_option
+def difference(
+    directory: Path,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    level: float | None,
+    groups: tuple[str, ...],
+    other: Path | None,
+    **options: Any,
+) -> None:
+    """Compare two groups, periods or releases: difference, ratio and lift.
+
+    RELEASE is the directory that `leastnoise release` wrote. Counts of rows are compared, unless an
+    option names something else. Groups are values of one attribute, or groups of a level:
+    year=2025 year=2024, or store:region=north store:region=south.
+    """
+    release = read_with_progress(directory)
+    level = release.level if level is None else level
+    quantity = {
+        "mean": options["mean"],
+        "sum": options["summed"],
+        "share": read_conditions(release.plan.domain, options["share"]) or None,
+        "count": "units" if options["units"] else "rows",
+    }
+    if other is not None:
+        if groups:
+            raise InputError(
+                "Compare two groups of one release, or two releases with --other. To compare one "
+                "group of two releases, select it with --where."
+            )
+        against = read_with_progress(other)
+        compared = compare_releases(
+            release,
+            against,
+            **quantity,
+            where=read_conditions(release.plan.domain, options["where"]),
+            by=read_groups(release.plan.domain, options["cells"]),
+            level=level,
+        )
+        _print_comparison(compared, [release, against], as_json=as_json)
+        return
+    if options["where"]:
+        raise InputError(
+            "--where is for two releases, with --other. Within one release compare groups along "
+            "several attributes with --cells."
+        )
+    along, group, base = _read_two_groups(release, groups)
+    compared = compare_groups(
+        release,
+        along,
+        group,
+        base,
+        **quantity,
+        by=read_groups(release.plan.domain, options["cells"]),
+        level=level,
+    )
+    _print_comparison(compared, [release], as_json=as_json)
+
+
+def _read_two_groups(release: Release, texts: Sequence[str]) -> tuple[str, list[Any], list[Any]]:
+    """Read the attribute and the cells of two groups."""
+    if len(texts) != 2:
+        raise InputError(f"difference needs two groups, or --other; got {len(texts)}. {_SELECT}")
+    domain = release.plan.domain
+    conditions = [read_conditions(domain, [text]) for text in texts]
+    names = [*conditions[0], *conditions[1]]
+    if names[0] != names[1]:
+        raise InputError(
+            f"Both groups must be along one attribute; got {' and '.join(names)}. {_SELECT}"
+        )
+    kind = domain.kind(names[0])
+    first, second = (cells_of(kind, condition[names[0]]) for condition in conditions)
+    return names[0], first, second
+
+
+def _print_comparison(
+    compared: Differences | ABTest, releases: Sequence[Release], *, as_json: bool
+) -> None:
+    """Print the rows of a comparison, with the notes of the releases."""
+    rows = _rows_of(compared)
+    notes = list(dict.fromkeys(note for release in releases for note in list_notes(release)))
+    if any(row.get("ratio_bounded") == 0 for row in rows):
+        notes.append(_UNBOUNDED)
+    if "ratio" in rows[0]:
+        notes.append(_OF_ROWS)
+    if as_json:
+        print_json({"title": compared.title, "rows": rows, "notes": notes})
+        return
+    _print_rows(compared.title, rows, [*compared.numbers])
+    for note in notes:
+        click.echo(click.wrap_text(note, 100))
+
+
+def _rows_of(compared: TabularMixin) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON objects; a number that is not finite is null."""
+    columns = {name: values.tolist() for name, values in compared.columns().items()}
+    rows = []
+    for numbers in zip(*columns.values(), strict=True):
+        row = dict(zip(columns, numbers, strict=True))
+        for name, value in row.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                row[name] = None
+        rows.append(row)
+    return rows
+
+
+def _print_rows(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+    """Print a table with one line for each number and its interval."""
+    keys = [name for name in rows[0] if name not in names]
+    shown = [
+        name
+        for name in names
+        if name != "ratio_bounded" and not name.endswith(("_low", "_high", "_std_error"))
+    ]
+    lines = []
+    for row in rows:
+        group = [", ".join(f"{name}={row[name]}" for name in keys)] if keys else []
+        lines += [[*group, name, *_format_interval(row, name)] for name in shown]
+    columns = [("number", "left"), ("value", "right"), ("interval", "right")]
+    if keys:
+        columns = [("cell", "fold"), *columns]
+    print_table(title, columns, lines)
+
+
+def _format_interval(row: Mapping[str, Any], name: str) -> tuple[str, str]:
+    """Return a value and its interval as texts; empty where there is none."""
+    value = "-" if row[name] is None else format_number(row[name])
+    if f"{name}_low" not in row:
+        return value, ""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    if low is None and high is None:
+        return value, "any number"
+    if high is None:
+        return value, f"{format_number(low)} or more"
+    return value, f"{format_number(low)} to {format_number(high)}"
+
+
+@click.command("ab-test")
+@click.argument("directory", metavar="RELEASE", type=FILE)
+@click.argument("groups", metavar="NAME=TREATMENT NAME=CONTROL", nargs=2)
+@click.option("--mean", metavar="MEASURE", required=True, help="The outcome; 0 or 1 for rates.")
+@click.option(
+    "--std",
+    type=float,
+    help="The public standard deviation of the outcome within an arm.  [default: the largest "
+    "possible, which is exact for rates]",
+)
+@_cells_option
+@_level_option
+@json_option
+def ab_test_command(
+    directory: Path,
+    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    groups: tuple[str, str],
+    mean: str,
+    std: float | None,
+    cells: tuple[str, ...],
+    level: float | None,
+) -> None:
+    """Estimate the effect of a treatment from a release with means by arm.
+
+    RELEASE is the directory that `leastnoise release` wrote. The interval of the difference covers
+    the noise and the sampling error.
+    """
+    release = read_with_progress(directory)
+    treatment, control = groups
+    along, first, second = _read_two_groups(release, [treatment, control])
+    test = ab_test(
+        release,
+        along,
+        first,
+        second,
+        mean=mean,
+        std=std,
+        by=read_groups(release.plan.domain, cells),
+        level=release.level if level is None else level,
+    )
+    _print_comparison(test, [release], as_json=as_json)
+
+
+@click.command()
+@click.option(
+    "--mean", type=float, required=True, help="The expected mean, or rate, of the control."
+)
+@click.option("--effect", type=float, help="The difference of the means to be shown.")
+@click.option("--size", type=int, help="The number of rows of each arm.")
+@click.option("--std", type=float, help="The standard deviation of the outcome; not for rates.")
+@click.option(
+    "--bounds",
+    default="0..1",
+    show_default=True,
+    metavar="LOW..HIGH",
+    help="The public bounds of the outcome.",
+)
+@click.option("--epsilon", help="The budget of the release, with or without --delta.")
+@click.option("--delta", help="With --epsilon.")
+@click.option("--rho", help="The budget of the release as zero-concentrated privacy.")
+@click.option(
+    "--power",
+    "target_power",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="The probability of showing the effect, where a number is searched.",
+)
+@click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Coverage of the interval."
+)
+@json_option
+def power(as_json: bool, bounds: str, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
+    """Show which effect an A/B test can show, before any data.
+
+    Give effect, size and budget for the power. Leave out one of the three for the smallest that
+    reaches --power.
+    """
+    low, dots, high = bounds.partition("..")
+    if not dots:
+        raise InputError(f"--bounds must be LOW..HIGH, such as 0..1; got {bounds!r}.")
+    sizes = {name: options[name] for name in ("epsilon", "delta", "rho")}
+    result = ab_power(
+        budget_of_text(sizes),
+        mean=options["mean"],
+        effect=options["effect"],
+        size=options["size"],
+        std=options["std"],
+        bounds=(exact("--bounds", low), exact("--bounds", high)),
+        power=options["target_power"],
+        level=options["level"],
+    )
+    if as_json:
+        print_json(_power_json(result))
+        return
+    budget = ", ".join(f"{name} = {value}" for name, value in budget_json(result.budget).items())
+    rows = [
+        ("effect", format_number(result.effect)),
+        ("rows of each arm", f"{result.size:,}"),
+        ("budget", budget),
+        ("power", f"{result.power:.3f}"),
+        ("standard error from noise", format_number(result.noise_std)),
+        ("standard error from sampling", format_number(result.sampling_std)),
+    ]
+    print_table(
+        f"A/B test, {ENGLISH.format_percent(result.level)} interval",
+        [("number", "left"), ("value", "right")],
+        rows,
+    )
+
+
+def _power_json(result: ABPower) -> dict[str, Any]:
+    """Return the power of a test as a JSON object."""
+    return {
+        "effect": result.effect,
+        "size": result.size,
+        "budget": budget_json(result.budget),
+        "power": result.power,
+        "noise_std": result.noise_std,
+        "sampling_std": result.sampling_std,
+        "level": result.level,
+    }

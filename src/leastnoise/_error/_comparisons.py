@@ -1,0 +1,422 @@
+"""Errors and intervals of differences and ratios of two quantities.
+
+Each quantity is a count or sum, or a quotient N / D of two (a mean, a share). The error of a
+quotient r is about (n - r d) / D, with the errors n and d of N and D. Least squares has exact
+covariances for all of these, so two quantities of one release have a known correlation.
+
+The interval of a difference or a ratio follows from the intervals of both quantities and their
+correlation (the method of variance estimates recovery). For counts it is the exact interval of the
+difference, and Fieller's of the ratio. It stays valid where a quotient has an asymmetric interval
+because its divisor is small.
+
+Source: Zou and Donner, Statistics in Medicine 27 (2008), differences; Donner and Zou, Statistical
+Methods in Medical Research 21 (2012), ratios; Fieller, J. R. Stat. Soc. B 16 (1954).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._error._equations import Covariance, centring_midpoint, covariances
+from leastnoise._error._intervals import ratio_interval
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import Array, FloatArray
+from leastnoise._trusted.linop import Total, dense
+from leastnoise._trusted.measurements import Measurements
+from leastnoise._workload import Product, Quotient, matrix, queries
+
+_ROUNDING = 2.0**-40  # part of a variance that the rounding of a difference may leave of it
+_MOST_ENTRIES = 2**24  # of the matrix of differences along an attribute
+
+
+@dataclass(frozen=True, slots=True)
+class PairCovariances:
+    """Covariances between corresponding answers of two products.
+
+    Args:
+        measurements: what was, or will be, measured.
+        covariance_of: the covariance of least squares for a measure; None for counts of rows.
+        variances_of: the variances of a product's answers, 0 for what is public.
+    """
+
+    measurements: Measurements
+    covariance_of: Callable[[str | None], Covariance]
+    variances_of: Callable[[Product], FloatArray]
+
+    def between(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
+        """Return the covariances between answers with the same place along ``names``.
+
+        A product with one query along an attribute, or none, has it for every place of the other.
+        Sums and counts of one measure share the errors of its counts; other measures have
+        uncorrelated errors.
+
+        Args:
+            first: a product on some of ``names``.
+            second: another one.
+            names: all attributes, in the order of the domain.
+        """
+        if first.measure != second.measure:
+            return self._between_measures(first, second, names)
+        along = [_query_rows(first, second, name) for name in names]
+        differing = [name for name, rows in zip(names, along, strict=True) if rows is not None]
+        if not differing:
+            return self._expanded(first, names)
+        if len(differing) == 1 and not first.of_units:
+            rows = along[names.index(differing[0])]
+            polarized = self._polarized(first, second, names, differing[0], rows)
+            if polarized is not None:
+                return polarized
+        return self._listed(first, second, names)
+
+    def _expanded(self, product: Product, names: tuple[str, ...]) -> FloatArray:
+        return expand(product, self.variances_of(product), names)
+
+    def _between_measures(
+        self, first: Product, second: Product, names: tuple[str, ...]
+    ) -> FloatArray:
+        for sums, counts in ((first, second), (second, first)):
+            if sums.measure is None:
+                continue
+            if sums.domain.count_of(sums.measure) == counts.measure:
+                # A sum is the centred sum, with uncorrelated errors, plus the midpoint times the
+                # count.
+                midpoint = centring_midpoint(self.measurements, sums.measure)
+                if not midpoint:
+                    break
+                as_counts = queries(sums.domain, sums.along, sum=counts.measure).products[0]
+                return midpoint * self.between(as_counts, counts, names)
+        return np.zeros((1,) * len(names))
+
+    def _polarized(
+        self,
+        first: Product,
+        second: Product,
+        names: tuple[str, ...],
+        name: str,
+        rows: Array | None,
+    ) -> FloatArray | None:
+        """Return covariances from the variance of the difference along one attribute.
+
+        None if the difference is no query: a hidden cell is counted by one of the two.
+        """
+        kind = first.domain.kind(name)
+        if rows is None or rows[:, kind.published :].any():
+            return None
+        sets = {**(first.along if name in first.along else second.along)}
+        sets[name] = matrix(rows[:, : kind.published].tolist())
+        difference = queries(first.domain, sets, sum=first.measure).products[0]
+        return np.asarray(
+            (
+                self._expanded(first, names)
+                + self._expanded(second, names)
+                - self._expanded(difference, names)
+            )
+            / 2
+        )
+
+    def _listed(self, first: Product, second: Product, names: tuple[str, ...]) -> FloatArray:
+        """Return covariances from those of all pairs of answers."""
+        covariance = self.covariance_of(first.measure)
+        if covariance.solver_cells:
+            raise InputError(
+                "These answers have no known covariance, because the errors of this release need "
+                "a linear solver. Compare two groups along one attribute, or plan with "
+                'strategy = "marginals".'
+            )
+        pairs = covariances(covariance, first, second)
+        places = [
+            expand(product, np.arange(product.rows).reshape(product.shape), names)
+            for product in (first, second)
+        ]
+        own, other = np.broadcast_arrays(*places)
+        return np.asarray(pairs[own.astype(np.int64), other.astype(np.int64)])
+
+
+def expand(product: Product, values: Array, names: tuple[str, ...]) -> Array:
+    """Return a product's answers with an axis for each of ``names``."""
+    sizes = dict(zip(product.attributes, product.shape, strict=True))
+    return values.reshape([sizes.get(name, 1) for name in names])
+
+
+def _query_rows(first: Product, second: Product, name: str) -> Array | None:
+    """Return the queries of the first product less those of the second along an attribute.
+
+    None if they are equal.
+    """
+    if first.along.get(name) == second.along.get(name):
+        return None
+    size = first.domain.kind(name).size
+    operators = [
+        dict(zip(product.attributes, product.operators, strict=True)).get(name, Total(size))
+        for product in (first, second)
+    ]
+    entries = max(operator.rows for operator in operators) * size
+    if entries > _MOST_ENTRIES:
+        raise refuse(
+            f"the groups along {name}",
+            f"{entries} coefficients",
+            f"at most {_MOST_ENTRIES}, which is groups times cells",
+            "Ask for fewer groups.",
+        )
+    rows = np.asarray(dense(operators[0]).astype(np.int64) - dense(operators[1]).astype(np.int64))
+    return rows if rows.any() else None
+
+
+class Estimated(NamedTuple):
+    """A quantity in every group, with the parts of its error.
+
+    Attributes:
+        value: the estimate.
+        low: the lower end of its interval.
+        high: the upper end.
+        std_error: its standard error; NaN where a divisor is not clear of 0.
+        is_clear: whether its divisor is; always true for counts and sums.
+        divisor: of the error: the estimated denominator, 1 for counts and sums.
+        quotient: the estimate within the interval, by which the error of the denominator counts;
+            0 for counts and sums.
+        bounds: the least and the largest possible value.
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+    is_clear: Array
+    divisor: FloatArray
+    quotient: FloatArray
+    bounds: tuple[float, float]
+
+
+def estimate_quotient(
+    quantity: Quotient,
+    numerator: FloatArray,
+    denominator: FloatArray | None,
+    covariance: PairCovariances,
+    names: tuple[str, ...],
+    bounds: tuple[float, float],
+    multiplier: float,
+) -> Estimated:
+    """Return a quantity with its interval, from the values of its parts.
+
+    Args:
+        quantity: the queries of the parts.
+        numerator: the estimated counts or sums, with an axis for each of ``names``.
+        denominator: the estimated counts that divide them; None for counts and sums.
+        covariance: of the estimates.
+        names: the attributes of all axes.
+        bounds: the least and the largest possible value, in rows or units.
+        multiplier: half the width of an interval in standard errors.
+    """
+    step = 0.5 / covariance.measurements.grid
+    top_variance = covariance.between(quantity.numerator, quantity.numerator, names)
+    if quantity.denominator is None or denominator is None:
+        std = np.sqrt(np.maximum(top_variance, 0.0)) + np.zeros_like(numerator)
+        reach = multiplier * std + np.where(std > 0, step, 0.0)
+        return Estimated(
+            value=numerator,
+            low=numerator - reach,
+            high=numerator + reach,
+            std_error=std,
+            is_clear=np.ones(numerator.shape, dtype=np.bool_),
+            divisor=np.ones_like(numerator),
+            quotient=np.zeros_like(numerator),
+            bounds=bounds,
+        )
+    bottom_variance = covariance.between(quantity.denominator, quantity.denominator, names)
+    shared = covariance.between(quantity.numerator, quantity.denominator, names)
+    # The numerator less ``slope`` times the denominator has uncorrelated errors with it.
+    slope = np.where(
+        bottom_variance > 0, shared / np.where(bottom_variance > 0, bottom_variance, 1.0), 0.0
+    )
+    rest_variance = np.maximum(top_variance - slope * shared, 0.0)
+    rest_variance = np.where(rest_variance > _ROUNDING * top_variance, rest_variance, 0.0)
+    # The noise of whole numbers needs half a step more; what is public or explained has none.
+    is_mean = quantity.numerator.measure is not None
+    numerator_step = np.where(rest_variance > 0, step * (1 + (0 if is_mean else np.abs(slope))), 0)
+    has_noise = float(np.max(bottom_variance, initial=0.0)) > 0
+    ends = ratio_interval(
+        numerator - slope * denominator,
+        denominator,
+        rest_variance + np.zeros_like(denominator),
+        bottom_variance + np.zeros_like(denominator),
+        multiplier,
+        (-np.inf, np.inf),
+        steps=(numerator_step, step if has_noise else 0.0),
+    )
+    low, high = (np.clip(end + slope, *bounds) for end in ends)
+    is_positive = denominator > 0
+    divisor = np.where(is_positive, denominator, 1.0)
+    quotient = np.where(is_positive, numerator / divisor, (bounds[0] + bounds[1]) / 2)
+    quotient = np.clip(quotient, low, high)
+    variance = rest_variance + (quotient - slope) ** 2 * bottom_variance
+    is_clear = np.isfinite(ends[0]) & np.isfinite(ends[1])
+    return Estimated(
+        value=quotient,
+        low=low,
+        high=high,
+        std_error=np.where(is_clear, np.sqrt(variance) / divisor, np.nan),
+        is_clear=is_clear,
+        divisor=divisor,
+        quotient=quotient,
+        bounds=bounds,
+    )
+
+
+def error_covariance(
+    quantities: tuple[Quotient, Quotient],
+    estimates: tuple[Estimated, Estimated],
+    covariance: PairCovariances,
+    names: tuple[str, ...],
+) -> FloatArray:
+    """Return the covariance between the errors of two quantities of one release."""
+    total = np.zeros(np.broadcast_shapes(*(each.value.shape for each in estimates)))
+    parts = [
+        [(quantity.numerator, np.ones_like(estimate.quotient))]
+        + ([] if quantity.denominator is None else [(quantity.denominator, -estimate.quotient)])
+        for quantity, estimate in zip(quantities, estimates, strict=True)
+    ]
+    for first, first_factor in parts[0]:
+        for second, second_factor in parts[1]:
+            shared = covariance.between(first, second, names)
+            total = total + first_factor * second_factor * shared
+    return np.asarray(total / (estimates[0].divisor * estimates[1].divisor))
+
+
+def correlation_of(shared: FloatArray, first: Estimated, second: Estimated) -> FloatArray:
+    """Return the correlation of two errors from their covariance; 0 where it is unknown."""
+    stds = first.std_error * second.std_error
+    is_known = np.isfinite(stds) & (stds > 0)
+    quotient = np.divide(shared, stds, out=np.zeros_like(shared), where=is_known)
+    return np.asarray(np.clip(quotient, -1.0, 1.0))
+
+
+class Interval(NamedTuple):
+    """A value with its interval and its standard error."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    std_error: FloatArray
+
+
+def difference_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
+    """Return the interval of the first quantity less the second.
+
+    Args:
+        first: the first quantity.
+        second: the second one.
+        correlation: of their errors.
+    """
+    value = first.value - second.value
+    below = _joint_reach(first.value - first.low, second.high - second.value, correlation)
+    above = _joint_reach(first.high - first.value, second.value - second.low, correlation)
+    variance = (
+        first.std_error**2
+        + second.std_error**2
+        - 2 * correlation * first.std_error * second.std_error
+    )
+    low, high = (first.bounds[0] - second.bounds[1], first.bounds[1] - second.bounds[0])
+    return Interval(
+        value,
+        np.clip(value - below, low, high),
+        np.clip(value + above, low, high),
+        np.sqrt(np.maximum(variance, 0.0)),
+    )
+
+
+def _joint_reach(own: FloatArray, other: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Return how far the interval of a difference reaches, from the reaches of its parts."""
+    square = own**2 + other**2 - 2 * correlation * own * other
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
+
+
+def linear_difference(
+    first: Estimated,
+    second: Estimated,
+    correlation: FloatArray,
+    multiplier: float,
+    half_step: float,
+) -> Interval:
+    """Return the interval of the difference of two counts or sums.
+
+    It is the interval of one answer, whose standard error is exact.
+    """
+    plain = difference_interval(first, second, correlation)
+    reach = multiplier * plain.std_error + np.where(plain.std_error > 0, half_step, 0.0)
+    return Interval(plain.value, plain.value - reach, plain.value + reach, plain.std_error)
+
+
+def quotient_interval(first: Estimated, second: Estimated, correlation: FloatArray) -> Interval:
+    """Return the interval of the first quantity divided by the second.
+
+    It has no end where the interval of the second one holds 0: any ratio is possible then, and the
+    value is NaN.
+    """
+    is_negative = second.high < 0
+    sign = np.where(is_negative, -1.0, 1.0)
+    is_clear = second.is_clear & ((second.low > 0) | is_negative)
+    below = np.where(is_negative, second.high - second.value, second.value - second.low)
+    above = np.where(is_negative, second.value - second.low, second.high - second.value)
+    divisor = np.where(is_clear, sign * second.value, 1.0)
+    divisor_ends = (np.where(is_clear, below, 0.0), np.where(is_clear, above, 0.0))
+    own = sign * first.value
+    own_below = np.where(is_negative, first.high - first.value, first.value - first.low)
+    own_above = np.where(is_negative, first.value - first.low, first.high - first.value)
+    low = _lower_ratio(own, own_below, divisor, divisor_ends, correlation)
+    high = -_lower_ratio(-own, own_above, divisor, divisor_ends, -correlation)
+    least, largest = (
+        (0.0, np.inf)
+        if min(first.bounds[0], second.bounds[0]) >= 0
+        else (
+            -np.inf,
+            np.inf,
+        )
+    )
+    value = np.where(is_clear, own / divisor, np.nan)
+    variance = (
+        first.std_error**2
+        + value**2 * second.std_error**2
+        - 2 * value * correlation * first.std_error * second.std_error
+    )
+    return Interval(
+        np.where(is_clear, np.clip(value, least, largest), np.nan),
+        np.where(is_clear, np.clip(low, least, largest), least),
+        np.where(is_clear, np.clip(high, least, largest), largest),
+        np.where(is_clear, np.sqrt(np.maximum(variance, 0.0)) / divisor, np.nan),
+    )
+
+
+def _lower_ratio(
+    value: FloatArray,
+    below: FloatArray,
+    divisor: FloatArray,
+    divisor_ends: tuple[FloatArray, FloatArray],
+    correlation: FloatArray,
+) -> FloatArray:
+    """Return the least ratio r for which value - r divisor may be 0.
+
+    Args:
+        value: of the dividend.
+        below: how far its interval reaches below.
+        divisor: of the other, above 0 with its whole interval.
+        divisor_ends: how far its interval reaches below and above.
+        correlation: of the errors.
+    """
+    # The lower end of value - r divisor is 0 at a root of a r^2 - 2 b r + c. Where r is at least 0
+    # the divisor may be larger than it seems, else smaller.
+    c = value**2 - below**2
+    is_positive = value - below >= 0
+    above_b = value * divisor - correlation * below * divisor_ends[1]
+    above_a = divisor**2 - divisor_ends[1] ** 2
+    above_root = np.sqrt(np.maximum(above_b**2 - above_a * c, 0.0))
+    positive_divisor = above_b + above_root
+    positive = np.where(
+        positive_divisor > 0, c / np.where(positive_divisor > 0, positive_divisor, 1.0), 0.0
+    )
+    below_b = value * divisor - correlation * below * divisor_ends[0]
+    below_a = np.maximum(divisor**2 - divisor_ends[0] ** 2, np.finfo(float).tiny)
+    below_root = np.sqrt(np.maximum(below_b**2 - below_a * c, 0.0))
+    negative = (below_b - below_root) / below_a
+    return np.where(is_positive, positive, negative)

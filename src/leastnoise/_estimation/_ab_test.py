@@ -1,0 +1,227 @@
+"""The effect of a treatment, from a release with means by arm.
+
+The effect is about the population from which the rows were drawn, so its interval covers the
+sampling error as well as the noise.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from leastnoise._domain import Domain, Measure
+from leastnoise._error import (
+    Estimated,
+    Interval,
+    correlation_of,
+    difference_interval,
+    error_covariance,
+    quotient_interval,
+)
+from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._comparisons import (
+    axes_of,
+    estimate_side,
+    group_keys,
+    group_shape,
+    interval_columns,
+    level_of,
+)
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._threads import one_thread
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import refuse
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import By, read_comparison, read_quantity
+
+_PRIOR_ROWS = 4.0  # added to a group for its sampling error, as Agresti and Coull (1998) do for 95%
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ABTest(TabularMixin):
+    """The effect of a treatment: a difference of means with its interval.
+
+    Attributes:
+        measure: the outcome.
+        numbers: the columns, one value each. ``treatment`` and ``control`` are the means;
+            ``difference`` and ``lift`` have intervals that cover the effect in the population from
+            which the rows were drawn: noise and sampling error together. ``noise_std`` and
+            ``sampling_std`` are the two parts of the standard error of the difference.
+        level: each interval contains the effect with this probability.
+        by: the names of the columns of the groups.
+        labels: of the groups along each of ``by``.
+        library: of its data frames; None where the data came as none.
+    """
+
+    measure: str
+    numbers: Mapping[str, FloatArray]
+    level: float
+    by: tuple[str, ...] = ()
+    labels: tuple[tuple[str | int, ...], ...] = ()
+    library: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What is tested, and the level of the intervals."""
+        return f"effect on the mean of {self.measure}, {100 * self.level:g}% intervals"
+
+    @property
+    def is_significant(self) -> bool | BoolArray:
+        """Whether the interval of the difference leaves out 0; an array by group."""
+        outside = (self.numbers["difference_low"] > 0) | (self.numbers["difference_high"] < 0)
+        return bool(outside) if not self.labels else outside
+
+    def columns(self) -> Columns:
+        """The columns: keys, then the numbers; one row for each group."""
+        return grouped_columns(self.by, self.labels, self.numbers)
+
+
+@one_thread()
+def ab_test(
+    source: HasLeastSquares,
+    along: str,
+    treatment: object,
+    control: object,
+    *,
+    mean: str,
+    std: float | None = None,
+    by: By = (),
+    level: float | None = None,
+) -> ABTest:
+    """Estimate the effect of a treatment from a release with means by arm.
+
+    Args:
+        source: a release or an estimate; it costs no budget.
+        along: the attribute with the arms.
+        treatment: its cell, or a list of cells.
+        control: the cell, or cells, against which it is compared.
+        mean: the outcome: a measure, 0 or 1 for rates.
+        std: the public standard deviation of the outcome within an arm. None for the largest that
+            the mean and the bounds of the measure permit, which is exact for outcomes of 0 and 1
+            and too large for others.
+        by: the groups within which the effect is estimated.
+        level: of the intervals; None for that of the release.
+
+    Returns:
+        The effect, its interval and the parts of its error.
+
+    Raises:
+        InputError: no such arm or measure, a standard deviation that is not above 0, or means that
+            the measurements do not determine.
+
+    Guarantees: post-processing. The interval covers the effect in the population where rows are
+        independent draws; with ``max_rows`` rows of a unit, the sampling variance is multiplied by
+        ``max_rows``, the most that rows of one unit can add.
+
+    Source: Fieller 1954 for the noise; Agresti and Coull, The American Statistician 52 (1998), for
+        the variance of rates near 0 and 1; Bhatia and Davis 2000 for its bound.
+
+    >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
+    >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
+    >>> visits = pd.DataFrame({"arm": ["A", "B"] * 5000, "paid": [0, 0, 1, 1, 0, 1, 0, 0, 0, 0] * 1000})
+    >>> test = ln.ab_test(ln.release(plan, visits, seed=7), "arm", "B", "A", mean="paid")
+    >>> test.frame("pandas")[["difference", "difference_low", "difference_high"]].round(3).values.tolist()
+    [[0.2, 0.183, 0.218]]
+    """
+    if std is not None and not (
+        isinstance(std, (int, float)) and not isinstance(std, bool) and 0 < std < math.inf
+    ):
+        raise refuse("std", std, "a number above 0, or None")
+    estimate = estimate_of(source)
+    level = level_of(source, level)
+    measurements = estimate.observation.measurements
+    domain = measurements.domain
+    quantity = read_quantity(domain, mean=mean)
+    comparison = read_comparison(domain, along, treatment, control, by=by, quantity=quantity)
+    _check_outcome(domain, mean)
+    quotients = comparison.sides(domain)
+    names = axes_of(domain, *(each.numerator for each in quotients))
+    first, second = (estimate_side(estimate, quantity, each, names, level) for each in quotients)
+    correlation = correlation_of(
+        error_covariance(quotients, (first.estimated, second.estimated), first.covariance, names),
+        first.estimated,
+        second.estimated,
+    )
+    noise = difference_interval(first.estimated, second.estimated, correlation)
+    unit = first.unit
+    variances = [
+        design_effect(measurements.privacy)
+        * sampling_variance(side.estimated, None if std is None else std / unit)
+        for side in (first, second)
+    ]
+    normal = NormalDist().inv_cdf(0.5 + level / 2)
+    wider_first, wider_second = (
+        with_sampling_error(side.estimated, variance, normal)
+        for side, variance in zip((first, second), variances, strict=True)
+    )
+    # Samples are independent, so they share only noise.
+    shared = correlation * first.estimated.std_error * second.estimated.std_error
+    joint = correlation_of(np.nan_to_num(shared), wider_first, wider_second)
+    difference = difference_interval(wider_first, wider_second, joint)
+    ratio = quotient_interval(wider_first, wider_second, joint)
+    keys, labels = group_keys(domain, dict(comparison.by))
+    numbers = {
+        "treatment": first.estimated.value * unit,
+        "control": second.estimated.value * unit,
+        **interval_columns("difference", difference, unit),
+        "noise_std": noise.std_error * unit,
+        "sampling_std": np.sqrt(variances[0] + variances[1]) * unit,
+        **interval_columns(
+            "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
+        ),
+    }
+    shape = group_shape(labels)
+    return ABTest(
+        measure=mean,
+        numbers={name: array.reshape(shape) for name, array in numbers.items()},
+        level=level,
+        by=keys,
+        labels=labels,
+        library=source.library,
+    )
+
+
+def design_effect(privacy: Privacy) -> int:
+    """Return the most by which rows of one unit multiply the sampling variance of a mean."""
+    return 1 if privacy.unit_column is None else privacy.max_rows
+
+
+def _check_outcome(domain: Domain, mean: str) -> None:
+    """Refuse weighted outcomes, whose sampling error depends on the weights."""
+    if type(domain.measure(mean)) is not Measure:
+        raise refuse(
+            "mean",
+            mean,
+            "a measure without weights",
+            "Use compare_groups, whose intervals hold for the rows of the release.",
+        )
+
+
+def sampling_variance(estimated: Estimated, std: float | None) -> FloatArray:
+    """Return the variance of a mean from drawing its rows, in squared units.
+
+    Args:
+        estimated: the mean; its divisor is the number of rows.
+        std: the standard deviation of the values; None for the largest that mean and bounds permit.
+    """
+    rows = np.maximum(estimated.divisor, 1.0)
+    if std is not None:
+        return np.asarray(std**2 / rows)
+    low, high = estimated.bounds
+    middle = (low + high) / 2
+    shrunk = (rows * estimated.quotient + _PRIOR_ROWS * middle) / (rows + _PRIOR_ROWS)
+    return np.asarray((high - shrunk) * (shrunk - low) / (rows + _PRIOR_ROWS))
+
+
+def with_sampling_error(estimated: Estimated, variance: FloatArray, normal: float) -> Estimated:
+    """Return a mean whose interval also covers the sampling error."""
+    sampling = normal**2 * variance
+    below = np.sqrt((estimated.value - estimated.low) ** 2 + sampling)
+    above = np.sqrt((estimated.high - estimated.value) ** 2 + sampling)
+    return estimated._replace(
+        low=np.maximum(estimated.value - below, estimated.bounds[0]),
+        high=np.minimum(estimated.value + above, estimated.bounds[1]),
+        std_error=np.sqrt(estimated.std_error**2 + variance),
+    )

@@ -1,0 +1,579 @@
+"""Differences, ratios and shares of released numbers, with intervals.
+
+Everything here is post-processing of the measurements of finished releases, so it costs no budget.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from leastnoise._domain import Domain, factor_measures
+from leastnoise._error import (
+    Estimated,
+    Interval,
+    PairCovariances,
+    checked_level,
+    correlation_of,
+    difference_interval,
+    error_covariance,
+    estimate_quotient,
+    expand,
+    interval_multiplier,
+    linear_difference,
+    quotient_interval,
+)
+from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
+from leastnoise._estimation._least_squares import Estimate
+from leastnoise._frames import Columns, TabularMixin, grouped_columns
+from leastnoise._threads import one_thread
+from leastnoise._trusted.check import InputError, refuse
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import dense
+from leastnoise._workload import (
+    By,
+    Product,
+    Quantity,
+    QuerySet,
+    Quotient,
+    all_published,
+    groups_of,
+    queries,
+    read_comparison,
+    read_quantity,
+    selected_cells,
+)
+
+_WORST_CORRELATION = -1.0  # of two releases whose shared noise is not known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Differences(TabularMixin):
+    """A quantity in one group compared with the same quantity in another.
+
+    Attributes:
+        heading: what is compared, such as ``mean of pay, arm=B against arm=A``.
+        by: the names of the columns of the groups.
+        labels: of the groups along each of ``by``.
+        numbers: the columns, each with the shape of the groups. ``value`` and ``against`` are the
+            two quantities; ``difference``, ``ratio`` and ``lift`` (the ratio less 1) have standard
+            errors and the ends of intervals. Where ``ratio_bounded`` is 0 the interval of the
+            ratio has no end, because the interval of ``against`` holds 0.
+        level: each interval contains its true value with this probability.
+        library: of its data frames; None where the data came as none.
+    """
+
+    heading: str
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    numbers: Mapping[str, FloatArray]
+    level: float
+    library: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What is compared, and the level of the intervals."""
+        return f"{self.heading}, {100 * self.level:g}% intervals"
+
+    def columns(self) -> Columns:
+        """The columns: keys, then the numbers; one row for each group."""
+        return grouped_columns(self.by, self.labels, self.numbers)
+
+
+class Side(NamedTuple):
+    """One side of a comparison: its queries, its estimate, and what that follows from."""
+
+    quotient: Quotient
+    estimated: Estimated
+    covariance: PairCovariances
+    multiplier: float
+    half_step: float
+    unit: float
+
+
+def estimate_side(
+    estimate: Estimate,
+    quantity: Quantity,
+    quotient: Quotient,
+    names: tuple[str, ...],
+    level: float,
+) -> Side:
+    """Estimate a quantity in every group, with an axis for each of ``names``."""
+    measurements = estimate.observation.measurements
+    covariance = pair_covariances(estimate)
+    multiplier = interval_multiplier(measurements.noise, level)
+    parts = [quotient.numerator]
+    if quotient.denominator is not None:
+        parts.append(quotient.denominator)
+    values = [
+        expand(part, answer.values, names)
+        for part, answer in zip(parts, estimate.answers(parts), strict=True)
+    ]
+    estimated = estimate_quotient(
+        quotient,
+        values[0],
+        values[1] if len(values) > 1 else None,
+        covariance,
+        names,
+        possible_values(quantity, measurements.domain),
+        multiplier,
+    )
+    return Side(
+        quotient,
+        estimated,
+        covariance,
+        multiplier,
+        0.5 / measurements.grid,
+        unit_of(quantity, measurements.domain),
+    )
+
+
+def pair_covariances(estimate: Estimate) -> PairCovariances:
+    """Return the covariances between answers of an estimate; what is public has no error."""
+
+    def variances_of(product: Product) -> FloatArray:
+        variances = estimate.covariance_of(product.measure).variances(product)
+        return estimate.std(product.measure, variances) ** 2
+
+    return PairCovariances(estimate.observation.measurements, estimate.covariance_of, variances_of)
+
+
+def possible_values(quantity: Quantity, domain: Domain) -> tuple[float, float]:
+    """Return the least and the largest value of a quantity, in rows or units."""
+    if quantity.kind == "share":
+        return (0.0, 1.0)
+    if quantity.measure is None:
+        return (0.0, math.inf)
+    bounds = factor_measures(domain.measure(quantity.measure))[0]
+    if quantity.kind == "mean":
+        return (float(bounds.low_units), float(bounds.high_units))
+    return (0.0, math.inf) if bounds.low_units >= 0 else (-math.inf, math.inf)
+
+
+def unit_of(quantity: Quantity, domain: Domain) -> float:
+    """Return the amount of one unit of a quantity."""
+    if quantity.measure is None:
+        return 1.0
+    measure = domain.measure(quantity.measure)
+    if quantity.kind == "mean":
+        return float(factor_measures(measure)[0].unit)
+    return float(measure.unit)
+
+
+def axes_of(domain: Domain, *products: Product | None) -> tuple[str, ...]:
+    """Return the attributes of products, in the order of the domain."""
+    used = {name for product in products if product is not None for name in product.attributes}
+    return tuple(name for name in domain.names if name in used)
+
+
+def group_shape(labels: tuple[tuple[str | int, ...], ...]) -> tuple[int, ...]:
+    return tuple(map(len, labels))
+
+
+def _combine(
+    first: Side, second: Side, correlation: FloatArray, shape: tuple[int, ...]
+) -> dict[str, FloatArray]:
+    """Return the columns of a comparison from its two sides."""
+    is_linear = first.quotient.denominator is None
+    if is_linear:
+        difference = linear_difference(
+            first.estimated,
+            second.estimated,
+            correlation,
+            max(first.multiplier, second.multiplier),
+            max(first.half_step, second.half_step),
+        )
+    else:
+        difference = difference_interval(first.estimated, second.estimated, correlation)
+    ratio = quotient_interval(first.estimated, second.estimated, correlation)
+    is_bounded = np.isfinite(ratio.low) & np.isfinite(ratio.high)
+    unit = first.unit
+    numbers = {
+        "value": first.estimated.value * unit,
+        "against": second.estimated.value * unit,
+        **interval_columns("difference", difference, unit),
+        **interval_columns("ratio", ratio, 1.0),
+        "ratio_bounded": is_bounded.astype(np.float64),
+        **interval_columns(
+            "lift", Interval(ratio.value - 1, ratio.low - 1, ratio.high - 1, ratio.std_error), 1.0
+        ),
+    }
+    return {name: array.reshape(shape) for name, array in numbers.items()}
+
+
+def interval_columns(name: str, interval: Interval, unit: float) -> dict[str, FloatArray]:
+    """Return the columns of a value with its interval and standard error."""
+    return {
+        name: interval.value * unit,
+        f"{name}_low": interval.low * unit,
+        f"{name}_high": interval.high * unit,
+        f"{name}_std_error": interval.std_error * unit,
+    }
+
+
+def _in_one_unit(first: Side, second: Side) -> tuple[Side, Side]:
+    """Return both sides in one unit: two domains may declare a measure with different units."""
+    if first.unit == second.unit:
+        return first, second
+    return _in_amounts(first), _in_amounts(second)
+
+
+def _in_amounts(side: Side) -> Side:
+    scaled = side.estimated._replace(
+        value=side.estimated.value * side.unit,
+        low=side.estimated.low * side.unit,
+        high=side.estimated.high * side.unit,
+        std_error=side.estimated.std_error * side.unit,
+        bounds=(side.estimated.bounds[0] * side.unit, side.estimated.bounds[1] * side.unit),
+    )
+    return side._replace(estimated=scaled, half_step=side.half_step * side.unit, unit=1.0)
+
+
+@one_thread()
+def compare_groups(
+    source: HasLeastSquares,
+    along: str,
+    group: object,
+    against: object,
+    *,
+    mean: str | None = None,
+    sum: str | None = None,  # noqa: A002 - the word of `queries`
+    share: Mapping[str, object] | None = None,
+    count: str = "rows",
+    by: By = (),
+    level: float | None = None,
+) -> Differences:
+    """Compare two groups of one release: difference, ratio and lift.
+
+    Args:
+        source: a release or an estimate; it costs no budget.
+        along: the attribute that divides the groups, such as ``"year"`` or ``"arm"``.
+        group: a cell, a list of cells, or groups of a level: ``{"region": "north"}``.
+        against: the cells from which the difference is taken, and by which is divided.
+        mean: compare means of this measure.
+        sum: compare sums of this measure.
+        share: compare shares of rows with these cells, such as ``{"status": "active"}``.
+        count: compare counts of "rows" or of privacy "units", if none of the above is given.
+        by: compare within each of these groups: attributes, or mappings such as ``{"store":
+            ln.level("region")}``.
+        level: of the intervals, each by itself; None for that of the release.
+
+    Returns:
+        A table; ``frame()`` returns it as a data frame.
+
+    Raises:
+        InputError: no such cells, groups that overlap, or the measurements do not determine an
+            answer or its error.
+
+    Guarantees: post-processing. Errors have their exact covariances, so each interval covers its
+        true value about as often as the release's own intervals do, whatever the counts are.
+
+    Source: Zou and Donner 2008; Donner and Zou 2012; Fieller 1954.
+
+    >>> domain = ln.Domain(year=[2024, 2025])
+    >>> plan = ln.plan(ln.queries(domain, year="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"year": [2024] * 400 + [2025] * 500}), seed=7)
+    >>> ln.compare_groups(release, "year", 2025, 2024).frame("pandas")[["difference", "lift"]].round(2).values.tolist()
+    [[99.0, 0.25]]
+    """
+    estimate = estimate_of(source)
+    level = level_of(source, level)
+    domain = estimate.observation.measurements.domain
+    quantity = read_quantity(domain, mean=mean, sum=sum, share=share, count=count)
+    comparison = read_comparison(domain, along, group, against, by=by, quantity=quantity)
+    quotients = comparison.sides(domain)
+    products = [part for each in quotients for part in (each.numerator, each.denominator)]
+    names = axes_of(domain, *products)
+    first, second = (estimate_side(estimate, quantity, each, names, level) for each in quotients)
+    shared = error_covariance(
+        quotients, (first.estimated, second.estimated), first.covariance, names
+    )
+    correlation = correlation_of(shared, first.estimated, second.estimated)
+    keys, labels = group_keys(domain, dict(comparison.by))
+    return Differences(
+        heading=comparison.name,
+        by=keys,
+        labels=labels,
+        numbers=_combine(first, second, correlation, group_shape(labels)),
+        level=level,
+        library=source.library,
+    )
+
+
+def level_of(source: HasLeastSquares, level: float | None) -> float:
+    """Return the level of the intervals: by default that of the release."""
+    if level is None:
+        return checked_level(getattr(source, "level", 0.95))
+    return checked_level(level)
+
+
+def group_keys(
+    domain: Domain, sets: Mapping[str, QuerySet]
+) -> tuple[tuple[str, ...], tuple[tuple[str | int, ...], ...]]:
+    """Return the names of the columns of groups, and their labels."""
+    if not sets:
+        return (), ()
+    product = queries(domain, dict(sets)).products[0]
+    return product.keys, product.labels
+
+
+@one_thread()
+def compare_releases(
+    release: HasLeastSquares,
+    against: HasLeastSquares,
+    *,
+    mean: str | None = None,
+    sum: str | None = None,  # noqa: A002 - the word of `queries`
+    share: Mapping[str, object] | None = None,
+    count: str = "rows",
+    where: Mapping[str, object] | None = None,
+    by: By = (),
+    level: float | None = None,
+) -> Differences:
+    """Compare two finished releases: difference, ratio and lift.
+
+    For example this year against last year. Releases with separate payments have independent
+    noise, so their variances add up. Two releases of one payment, such as two periods of a series,
+    share noise; their intervals are as wide as any shared noise can make them. To compare periods
+    exactly, use `compare_groups` on the later release.
+
+    Args:
+        release: the release whose numbers are compared.
+        against: the release from which the difference is taken, and by which is divided.
+        mean: compare means of this measure; both releases need it.
+        sum: compare sums of this measure.
+        share: compare shares of rows with these cells, such as ``{"status": "active"}``.
+        count: compare counts of "rows" or of privacy "units", if none of the above is given.
+        where: only rows with these cells, such as ``{"sex": "F"}``.
+        by: compare within each of these groups, which both releases must have.
+        level: of the intervals, each by itself; None for that of the first release.
+
+    Returns:
+        A table; ``frame()`` returns it as a data frame.
+
+    Raises:
+        InputError: groups that differ, a measure with different bounds, or answers that the
+            measurements of a release do not determine.
+
+    >>> domain = ln.Domain(sex=["F", "M"])
+    >>> plan = ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1))
+    >>> years = [pd.DataFrame({"sex": ["F"] * rows + ["M"] * 300}) for rows in (400, 500)]
+    >>> last, this = (ln.release(plan, year, seed=seed) for seed, year in enumerate(years))
+    >>> ln.compare_releases(this, last, by=["sex"]).frame("pandas")["difference_std_error"].round(2).tolist()
+    [1.92, 1.92]
+    """
+    estimates = (estimate_of(release), estimate_of(against))
+    level = level_of(release, level)
+    domains = [estimate.observation.measurements.domain for estimate in estimates]
+    quantities = [
+        read_quantity(domain, mean=mean, sum=sum, share=share, count=count) for domain in domains
+    ]
+    _check_same_bounds(domains, quantities[0])
+    groups = [groups_of(domain, by, "the groups of a comparison") for domain in domains]
+    keys, other_keys = (
+        group_keys(domain, sets) for domain, sets in zip(domains, groups, strict=True)
+    )
+    if keys != other_keys:
+        raise InputError(
+            "Two releases can be compared by groups with the same labels in the same order; these "
+            "differ. Compare them by a level, or by attributes, that both have alike."
+        )
+    first, second = (
+        _estimate_where(estimate, quantity, sets, where or {}, level)
+        for estimate, quantity, sets in zip(estimates, quantities, groups, strict=True)
+    )
+    first, second = _in_one_unit(first, second)
+    if _share_noise(*estimates):
+        correlation = np.full(first.estimated.value.shape, _WORST_CORRELATION)
+    else:
+        correlation = np.zeros(first.estimated.value.shape)
+    names, labels = keys
+    return Differences(
+        heading=f"{quantities[0].name}, of two releases",
+        by=names,
+        labels=labels,
+        numbers=_combine(first, second, correlation, group_shape(labels)),
+        level=level,
+        library=release.library,
+    )
+
+
+def _estimate_where(
+    estimate: Estimate,
+    quantity: Quantity,
+    groups: Mapping[str, QuerySet],
+    where: Mapping[str, object],
+    level: float,
+) -> Side:
+    """Estimate a quantity in every group, of the rows with the cells that ``where`` names."""
+    domain = estimate.observation.measurements.domain
+    conditions = {
+        name: selected_cells(domain, name, cells, "where") for name, cells in where.items()
+    }
+    repeated = [name for name in conditions if name in groups]
+    if repeated:
+        raise InputError(f"{repeated[0]} is selected twice; use it in one of where and by.")
+    quotient = quantity.over(domain, {**groups, **conditions})
+    names = axes_of(domain, quotient.numerator, quotient.denominator)
+    side = estimate_side(estimate, quantity, quotient, names, level)
+    return _reordered(side, names, groups)
+
+
+def _reordered(side: Side, names: tuple[str, ...], groups: Mapping[str, QuerySet]) -> Side:
+    """Return a side with the axes of its groups only; the others have one cell."""
+    kept = [axis for axis, name in enumerate(names) if name in groups]
+    sizes = [side.estimated.value.shape[axis] for axis in kept]
+    reshaped = side.estimated._replace(
+        **{
+            name: array.reshape(sizes)
+            for name, array in side.estimated._asdict().items()
+            if name != "bounds"
+        }
+    )
+    return side._replace(estimated=reshaped)
+
+
+def _check_same_bounds(domains: Sequence[Domain], quantity: Quantity) -> None:
+    """Refuse a measure that two releases clip at different bounds."""
+    if quantity.measure is None:
+        return
+    measures = [factor_measures(domain.measure(quantity.measure))[0] for domain in domains]
+    if len({(measure.low, measure.high) for measure in measures}) > 1:
+        raise InputError(
+            f"The two releases clip {quantity.measure} at different bounds, so a part of the "
+            "difference would come from clipping. Release both with the same bounds."
+        )
+
+
+def _share_noise(first: Estimate, second: Estimate) -> bool:
+    """Return whether two estimates follow from one payment, or from the same numbers."""
+    observations = (first.observation, second.observation)
+    receipts = {observation.receipt for observation in observations}
+    if "" not in receipts:
+        return len(receipts) == 1
+    values = [observation.values for observation in observations]
+    return len(values[0]) == len(values[1]) and all(
+        np.array_equal(own, other) for own, other in zip(*values, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Shares(TabularMixin):
+    """The share of every cell in the total, by group.
+
+    Attributes:
+        heading: what is divided, such as ``share of region in the count``.
+        by: the names of the columns of the groups and of the cells.
+        labels: of the groups and cells along each of ``by``.
+        numbers: the columns share, low, high and std_error; NaN where the total is not clear of 0.
+        level: each interval contains its true share with this probability.
+        library: of its data frames; None where the data came as none.
+    """
+
+    heading: str
+    by: tuple[str, ...]
+    labels: tuple[tuple[str | int, ...], ...]
+    numbers: Mapping[str, FloatArray]
+    level: float
+    library: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What is divided, and the level of the intervals."""
+        return f"{self.heading}, {100 * self.level:g}% intervals"
+
+    def columns(self) -> Columns:
+        """The columns: keys, then share, low, high and std_error; one row for each share."""
+        return grouped_columns(self.by, self.labels, self.numbers)
+
+
+@one_thread()
+def shares(
+    source: HasLeastSquares,
+    of: By,
+    *,
+    sum: str | None = None,  # noqa: A002 - the word of `queries`
+    by: By = (),
+    level: float | None = None,
+) -> Shares:
+    """Estimate the share of every cell in the total, by group.
+
+    Args:
+        source: a release or an estimate; it costs no budget.
+        of: attributes whose cells divide the total, or mappings such as ``{"store":
+            ln.level("region")}``.
+        sum: shares of the sum of this measure, whose values must not be negative; None for shares
+            of the rows.
+        by: the groups, within each of which the shares add up to 1.
+        level: of the intervals, each by itself; None for that of the release.
+
+    Returns:
+        A table; ``frame()`` returns it as a data frame. Rows without a value in an attribute of
+        ``of`` are neither in a part nor in the total, as in the table of the release.
+
+    Raises:
+        InputError: an attribute in both ``of`` and ``by``, a measure that may be negative, or
+            answers that the measurements do not determine.
+
+    >>> plan = ln.plan(ln.queries(ln.Domain(sex=["F", "M"]), sex="identity"), ln.PureDP(1))
+    >>> release = ln.release(plan, pd.DataFrame({"sex": ["F"] * 300 + ["M"] * 700}), seed=7)
+    >>> ln.shares(release, ["sex"]).frame("pandas")["share"].round(2).tolist()
+    [0.3, 0.7]
+    """
+    estimate = estimate_of(source)
+    level = level_of(source, level)
+    domain = estimate.observation.measurements.domain
+    quantity = read_quantity(domain, sum=sum)
+    if possible_values(quantity, domain)[0] < 0:
+        raise refuse(
+            "sum",
+            sum,
+            "a measure whose values are not negative",
+            "A share of a total of positive and negative amounts has no meaning.",
+        )
+    cells = groups_of(domain, of, "the cells of shares")
+    groups = groups_of(domain, by, "the groups of shares")
+    if not cells or {*cells} & {*groups}:
+        raise refuse("of", [*cells], "at least one attribute, and none of those in by")
+    for name, query_set in cells.items():
+        _check_partition(domain, name, query_set)
+    totals = {name: all_published(domain, name) for name in cells}
+    quotient = Quotient(
+        queries(domain, {**groups, **cells}, sum=sum).products[0],
+        queries(domain, {**groups, **totals}, sum=sum).products[0],
+    )
+    names = axes_of(domain, quotient.numerator, quotient.denominator)
+    side = estimate_side(estimate, Quantity(kind="share"), quotient, names, level)
+    estimated = side.estimated
+    numbers = {
+        "share": np.where(estimated.is_clear, estimated.value, np.nan),
+        "low": estimated.low,
+        "high": estimated.high,
+        "std_error": estimated.std_error,
+    }
+    product = quotient.numerator
+    heading = f"share of {' x '.join(product.keys)} in the {quantity.name}"
+    return Shares(
+        heading=heading,
+        by=product.keys,
+        labels=product.labels,
+        numbers=numbers,
+        level=level,
+        library=source.library,
+    )
+
+
+def _check_partition(domain: Domain, name: str, query_set: QuerySet) -> None:
+    """Refuse cells that do not divide an attribute: their shares would not add up to 1."""
+    if query_set.kind in ("identity", "level"):
+        return
+    published = domain.kind(name).published
+    counted = query_set.operator(name, domain.kind(name))
+    if not (dense(counted).sum(axis=0)[:published] == 1).all():
+        raise refuse(
+            f"the cells of shares along {name}",
+            query_set.kind,
+            "groups that hold every cell once",
+        )

@@ -1,0 +1,353 @@
+"""Promised errors of differences and ratios, and the power of an A/B test.
+
+A difference or a ratio of two groups has an error that follows from the plan and from public
+numbers: the size of the groups, and perhaps the expected mean. Public: no data is seen.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leastnoise._error import (
+    LEVEL,
+    Estimated,
+    PairCovariances,
+    checked_level,
+    correlation_of,
+    difference_interval,
+    error_covariance,
+    estimate_quotient,
+    interval_multiplier,
+    linear_difference,
+    measure_covariance,
+    quotient_interval,
+)
+from leastnoise._plan import AdaptivePlan, Plan
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._workload import (
+    ComparisonTarget,
+    Product,
+    Quotient,
+    Workload,
+    read_comparison_targets,
+)
+
+# Where the interval of a ratio has no end, the error that guides the search is the one that the
+# delta method gives, divided by this: a large number that shrinks with the noise.
+_UNBOUNDED = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonErrors:
+    """The errors that a plan promises for a comparison, the largest over all groups.
+
+    Attributes:
+        margin: half the width of the interval, to its farther side; infinite where it has no end.
+        std_error: the standard error.
+    """
+
+    margin: float
+    std_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonGoal:
+    """The target of a comparison, on the tables from which it follows.
+
+    Attributes:
+        target: the target.
+        tables: positions of these tables in the workload.
+        level: of the interval whose half width is the error; None for the standard error.
+    """
+
+    target: ComparisonTarget
+    tables: tuple[int, ...]
+    level: float | None
+
+    @property
+    def most(self) -> float:
+        """The largest error."""
+        return float(self.target.most)
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """About the largest errors of the tables where the target is kept, to begin with."""
+        scale = self.most * float(self.target.size or 1) / math.sqrt(2)
+        return (scale,) * len(self.tables)
+
+    def error(self, plan: Plan) -> float:
+        """Return the promised error; a large one where an interval has no end."""
+        errors = comparison_errors(plan, self.target, self.level or LEVEL)
+        if self.level is None:
+            return errors.std_error
+        if math.isfinite(errors.margin):
+            return errors.margin
+        return errors.std_error / _UNBOUNDED
+
+
+def comparison_goals(
+    workload: Workload, targets: Sequence[ComparisonTarget], level: float
+) -> tuple[ComparisonGoal, ...]:
+    """Return the goals of comparisons, each on the tables from which it follows.
+
+    Raises:
+        InputError: no table has the attributes of a comparison.
+    """
+    goals = []
+    for target in targets:
+        products = [
+            part
+            for side in target.comparison.sides(workload.domain)
+            for part in (side.numerator, side.denominator)
+            if part is not None
+        ]
+        tables = tuple(
+            number
+            for number, table in enumerate(workload)
+            if any(
+                table.measure == part.measure and {*part.attributes} <= {*table.attributes}
+                for part in products
+            )
+        )
+        if not tables:
+            raise InputError(
+                f"No table of the workload has what the {target.name} needs. Ask for a table by "
+                f"{' and '.join(products[0].attributes)}."
+            )
+        goals.append(ComparisonGoal(target, tables, level if target.kind == "margin" else None))
+    return tuple(goals)
+
+
+def comparison_errors(plan: Plan, target: ComparisonTarget, level: float) -> ComparisonErrors:
+    """Return the errors that a plan promises for a comparison.
+
+    Where the expected value is not stated, they are the largest over all means within the bounds.
+
+    Raises:
+        InputError: the plan promises no errors, or does not determine the comparison.
+    """
+    if isinstance(plan, AdaptivePlan):
+        raise InputError(
+            f"The error of the {target.name} is not known beforehand under the strategy "
+            f"{plan.strategy!r}. Choose strategy = 'auto'."
+        )
+    sides = target.comparison.sides(plan.domain)
+    errors = [
+        _errors_at(plan, target, sides, values, level) for values in _expected_values(plan, target)
+    ]
+    return ComparisonErrors(
+        max(each.margin for each in errors), max(each.std_error for each in errors)
+    )
+
+
+def _expected_values(plan: Plan, target: ComparisonTarget) -> list[tuple[float, float]]:
+    """Return the pairs of values, in rows or units, for which the error is computed."""
+    from leastnoise._estimation import possible_values, unit_of  # slow to import
+
+    quantity = target.comparison.quantity
+    unit = unit_of(quantity, plan.domain)
+    if target.value is not None:
+        against = float(target.value) / unit
+    elif quantity.kind == "count":
+        against = float(target.size or 0)
+    elif quantity.kind == "sum":
+        against = 0.0
+    else:
+        ends = possible_values(quantity, plan.domain)
+        return list(itertools.product(ends, ends))
+    ratio = float(target.ratio) if target.form == "ratio" else 1.0
+    return [(ratio * against, against)]
+
+
+def _errors_at(
+    plan: Plan,
+    target: ComparisonTarget,
+    sides: tuple[Quotient, Quotient],
+    values: tuple[float, float],
+    level: float,
+) -> ComparisonErrors:
+    """Return the errors where both quantities have these values."""
+    from leastnoise._estimation import unit_of  # slow to import
+
+    covariance = plan_covariances(plan)
+    multiplier = interval_multiplier(plan.measured().noise, level)
+    size = float(target.size or 1)
+    first, second = expect_sides(plan, target, sides, values, (size, size), covariance, multiplier)
+    names = _axes(plan, sides)
+    correlation = correlation_of(
+        error_covariance(sides, (first, second), covariance, names), first, second
+    )
+    if target.form == "ratio":
+        interval = quotient_interval(first, second, correlation)
+        unit = 1.0
+    else:
+        unit = unit_of(target.comparison.quantity, plan.domain)
+        if target.comparison.quantity.is_quotient:
+            interval = difference_interval(first, second, correlation)
+        else:
+            half_step = 0.5 / plan.measured().grid
+            interval = linear_difference(first, second, correlation, multiplier, half_step)
+    margins = np.maximum(interval.high - interval.value, interval.value - interval.low)
+    std_errors = interval.std_error
+    if target.form == "ratio":
+        std_errors = _ratio_std(first, second, correlation)
+        margins = np.where(np.isfinite(margins), margins, np.inf)
+    return ComparisonErrors(
+        float(np.max(margins)) * unit, float(np.max(np.nan_to_num(std_errors, nan=np.inf))) * unit
+    )
+
+
+def _ratio_std(first: Estimated, second: Estimated, correlation: FloatArray) -> FloatArray:
+    """Return the standard error of a ratio by the delta method, clear of 0 or not."""
+    ratio = first.value / second.value
+    variance = (
+        first.std_error**2
+        + ratio**2 * second.std_error**2
+        - 2 * ratio * correlation * first.std_error * second.std_error
+    )
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)) / np.abs(second.value))
+
+
+def plan_covariances(plan: Plan) -> PairCovariances:
+    """Return the covariances between answers that a plan promises."""
+    from leastnoise._estimation import public_counts_of_plan  # slow to import
+
+    public = [counts.block for counts in public_counts_of_plan(plan)]
+    measured = plan.measured()
+    by_measure: dict[str | None, Any] = {}
+
+    def covariance_of(measure: str | None) -> Any:
+        if measure not in by_measure:
+            by_measure[measure] = measure_covariance(measured, measure, public)
+        return by_measure[measure]
+
+    def variances_of(product: Product) -> FloatArray:
+        return np.asarray(covariance_of(product.measure).variances(product))
+
+    return PairCovariances(measured, covariance_of, variances_of)
+
+
+def _axes(plan: Plan, sides: tuple[Quotient, Quotient]) -> tuple[str, ...]:
+    used = {
+        name
+        for side in sides
+        for part in (side.numerator, side.denominator)
+        if part is not None
+        for name in part.attributes
+    }
+    return tuple(name for name in plan.domain.names if name in used)
+
+
+def expect_sides(
+    plan: Plan,
+    target: ComparisonTarget,
+    sides: tuple[Quotient, Quotient],
+    values: tuple[float, float],
+    sizes: tuple[float, float],
+    covariance: PairCovariances,
+    multiplier: float,
+) -> tuple[Estimated, Estimated]:
+    """Return both quantities as a release would estimate them without noise in the values.
+
+    Args:
+        plan: the plan.
+        target: the comparison.
+        sides: its queries.
+        values: the two quantities, in rows or units.
+        sizes: the numbers of rows of the two groups.
+        covariance: of the answers.
+        multiplier: half the width of an interval in standard errors.
+    """
+    from leastnoise._estimation import possible_values  # slow to import
+
+    names = _axes(plan, sides)
+    bounds = possible_values(target.comparison.quantity, plan.domain)
+    estimated = []
+    for side, value, size in zip(sides, values, sizes, strict=True):
+        lengths = dict(zip(side.numerator.attributes, side.numerator.shape, strict=True))
+        ones = np.ones([lengths.get(name, 1) for name in names])
+        is_quotient = side.denominator is not None
+        estimated.append(
+            estimate_quotient(
+                side,
+                ones * value * (size if is_quotient else 1.0),
+                ones * size if is_quotient else None,
+                covariance,
+                names,
+                bounds,
+                multiplier,
+            )
+        )
+    first, second = estimated
+    return first, second
+
+
+def read_targets(workload: Workload, targets: object) -> tuple[ComparisonTarget, ...]:
+    """Read targets of differences and ratios over a workload's domain; None for none."""
+    if targets is None:
+        return ()
+    return read_comparison_targets(workload.domain, targets)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonStatus:
+    """A target of a comparison and the error that a plan promises.
+
+    ``error`` is infinite where the interval of a ratio has no end.
+    """
+
+    name: str
+    kind: str
+    most: float
+    error: float
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is within the target."""
+        return self.error <= self.most * (1 + 1e-12)
+
+
+def comparison_statuses(
+    plan: Plan, targets: Sequence[ComparisonTarget], level: float
+) -> tuple[ComparisonStatus, ...]:
+    """Return target and promised error of every comparison."""
+    statuses = []
+    for target in targets:
+        errors = comparison_errors(plan, target, level)
+        error = errors.margin if target.kind == "margin" else errors.std_error
+        statuses.append(ComparisonStatus(target.name, target.kind, float(target.most), error))
+    return tuple(statuses)
+
+
+def target_errors(
+    plan: Plan, targets: Mapping[str, Any], *, level: float = LEVEL
+) -> tuple[ComparisonStatus, ...]:
+    """Return the errors that a plan promises for differences and ratios.
+
+    Args:
+        plan: a plan whose errors are known beforehand.
+        targets: as ``[targets]`` of a spec: ``difference``, ``ratio`` or both, each one table or a
+            list of tables.
+        level: of the intervals that margins are about.
+
+    Returns:
+        For each its name, its target, the promised error, and whether the target is kept.
+
+    Raises:
+        InputError: a key or value that is not allowed, or a comparison that the plan does not
+            determine.
+
+    >>> domain = ln.Domain(arm=["A", "B"], measures={"paid": ln.Measure("paid", 0, 1)})
+    >>> plan = ln.plan(ln.mean_queries(domain, "paid", by=["arm"]), ln.PureDP(1))
+    >>> target = {"along": "arm", "group": "B", "against": "A", "mean": "paid", "size": 1000, "margin": "0.02"}
+    >>> [(status.kind, round(status.error, 4), status.kept) for status in ln.target_errors(plan, {"difference": target})]
+    [('margin', 0.0048, True)]
+    """
+    return comparison_statuses(
+        plan, read_comparison_targets(plan.domain, targets), checked_level(level)
+    )

@@ -1,0 +1,370 @@
+"""The power of an A/B test before any data: which effect, sample size and budget suffice.
+
+Public: only the budget, public numbers and the noise of the plan for means by arm are used.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+from leastnoise._domain import Categories, Domain, Measure
+from leastnoise._error import (
+    LEVEL,
+    checked_level,
+    correlation_of,
+    difference_interval,
+    error_covariance,
+    interval_multiplier,
+)
+from leastnoise._plan import Plan
+from leastnoise._planning._comparison_targets import expect_sides, plan_covariances
+from leastnoise._planning._plan_calls import plan
+from leastnoise._planning._targets import (
+    Least,
+    plan_for_workload,
+    smallest_privacy,
+    with_budget_size,
+)
+from leastnoise._threads import one_thread
+from leastnoise._trusted.accounting import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    Privacy,
+    PureDP,
+    charge_text,
+    parameters,
+    whole_budget,
+)
+from leastnoise._trusted.check import Exact, InputError, exact_positive, refuse, whole
+from leastnoise._workload import ComparisonTarget, mean_queries, read_comparison, read_quantity
+
+_ARMS = ("B", "A")  # treatment and control
+_OUTCOME = "outcome"
+_MOST_ROWS = 2**50  # of an arm
+_MOST_SIZE = Fraction(100)  # of a budget: the noise of whole numbers is below a tenth of a row
+_LEAST_SIZE = Fraction(1, 2**20)
+_DIGITS = 4  # of a budget that is searched
+_EFFECT_STEPS = 60  # halvings of the interval that holds the least effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ABPower:
+    """What an A/B test can show: an effect, a sample size, a budget, and the power.
+
+    Attributes:
+        effect: the difference of the means.
+        size: the rows of each arm.
+        budget: the budget of the release.
+        power: the probability that the interval of the difference leaves out 0.
+        noise_std: the standard error of the difference from the noise.
+        sampling_std: the one from drawing the rows.
+        level: of the interval.
+    """
+
+    effect: float
+    size: int
+    budget: Budget
+    power: float
+    noise_std: float
+    sampling_std: float
+    level: float
+
+    def __repr__(self) -> str:
+        cost = charge_text(self.budget, whole_budget(self.budget))
+        return (
+            f"ABPower(effect {self.effect:.4g} with {self.size:,} rows in each arm and {cost}: "
+            f"power {self.power:.3f}, noise {self.noise_std:.3g} beside sampling "
+            f"{self.sampling_std:.3g})"
+        )
+
+
+class _Outcome(NamedTuple):
+    """The public facts about the outcome of a test."""
+
+    mean: float
+    std: float | None
+    measure: Measure
+    level: float
+
+
+class _Errors(NamedTuple):
+    power: float
+    noise_std: float
+    sampling_std: float
+
+
+@one_thread()
+def ab_power(
+    budget: Budget | Privacy | Least,
+    *,
+    mean: float,
+    effect: float | None = None,
+    size: int | None = None,
+    std: float | None = None,
+    bounds: tuple[Exact, Exact] = (0, 1),
+    unit: Exact = 1,
+    power: float = 0.8,
+    level: float = LEVEL,
+) -> ABPower:
+    """Compute the power of an A/B test before any data, or what it needs for a power.
+
+    With a budget, an effect and a size it returns the power. With one of the three left out, it
+    returns the smallest effect, size or budget that reaches ``power``.
+
+    Args:
+        budget: of the release with the means by arm; with a unit column, a Privacy. ``Least()``
+            searches the least budget.
+        mean: the expected mean, or rate, of the control.
+        effect: the difference of the means that is to be shown; None to search the smallest.
+        size: the rows of each arm; None to search the smallest number.
+        std: the standard deviation of the outcome within an arm; None for outcomes of 0 and 1.
+        bounds: of the measure; (0, 1) for rates.
+        unit: of the measure, in whose multiples values are summed.
+        power: the probability that the interval of the difference leaves out 0.
+        level: of this interval.
+
+    Returns:
+        Effect, size, budget, power, and both parts of the standard error.
+
+    Raises:
+        InputError: more than one of the three is left out, no size or budget reaches the power,
+            or a number that is not allowed.
+
+    The other tables of a release need their own part of a budget.
+
+    >>> ln.ab_power(ln.PureDP(1), mean=0.10, effect=0.01).size
+    14781
+    """
+    outcome = _read_outcome(mean, std, bounds, unit, level)
+    if size is not None:
+        size = whole("size", size, 2, _MOST_ROWS)
+    _check_effect(effect, outcome)
+    missing = [name for name, value in (("effect", effect), ("size", size)) if value is None]
+    if isinstance(budget, Least):
+        missing.append("budget")
+    if len(missing) > 1:
+        raise refuse(
+            "what is searched", " and ".join(missing), "one of effect, size and a Least budget"
+        )
+    if not (isinstance(power, float) and 0.5 <= power < 1):
+        raise refuse("power", power, "a number from 0.5 and below 1, such as 0.8")
+    if isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+        budget = Privacy(budget)
+    if not isinstance(budget, (Privacy, Least)):
+        raise refuse("budget", budget, "a budget, a Privacy, or Least()")
+    test_plan = _plan_test(outcome, budget)
+    if "budget" in missing and isinstance(budget, Least):
+        return _search_budget(outcome, test_plan, budget, float(effect or 0), int(size or 0), power)
+    if size is None:
+        size = _search_size(outcome, test_plan, float(effect or 0), power)
+    if effect is None:
+        effect = _search_effect(outcome, test_plan, size, power)
+    return _result(outcome, test_plan, float(effect), size)
+
+
+def _read_outcome(mean: object, std: object, bounds: object, unit: Exact, level: float) -> _Outcome:
+    if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
+        raise refuse("bounds", bounds, "a pair of numbers, the lower first")
+    measure = Measure(_OUTCOME, bounds[0], bounds[1], unit=unit)
+    low = float(measure.low)
+    high = float(measure.high)
+    if isinstance(mean, bool) or not isinstance(mean, (int, float)) or not low < mean < high:
+        raise refuse("mean", mean, f"a number above {low:g} and below {high:g}")
+    if std is None and not (low == 0 and high == 1):
+        raise refuse(
+            "std",
+            std,
+            "the standard deviation of the outcome",
+            "Only rates have one that is known.",
+        )
+    if std is not None and (
+        isinstance(std, bool) or not isinstance(std, (int, float)) or not 0 < std < math.inf
+    ):
+        raise refuse("std", std, "a number above 0, or None")
+    return _Outcome(float(mean), None if std is None else float(std), measure, checked_level(level))
+
+
+def _check_effect(effect: object, outcome: _Outcome) -> None:
+    if effect is None:
+        return
+    room_below = float(outcome.measure.low) - outcome.mean
+    room_above = float(outcome.measure.high) - outcome.mean
+    is_number = isinstance(effect, (int, float)) and not isinstance(effect, bool)
+    if not is_number or effect == 0 or not room_below <= effect <= room_above:  # type: ignore[operator]
+        raise refuse(
+            "effect",
+            effect,
+            f"a difference that is not 0, from {room_below:g} to {room_above:g}",
+            "Mean and effect together must be within the bounds.",
+        )
+
+
+def _plan_test(outcome: _Outcome, budget: Privacy | Least) -> Plan:
+    """Return the plan for the means by arm; for a budget of size 1 if it is searched."""
+    privacy = with_budget_size(budget, 1) if isinstance(budget, Least) else budget
+    domain = Domain({"arm": Categories(_ARMS, complete=True)}, measures={_OUTCOME: outcome.measure})
+    return plan(mean_queries(domain, _OUTCOME, by=["arm"]), privacy)
+
+
+def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Errors:
+    """Return the power of a test, and both parts of its standard error."""
+    from leastnoise._estimation import (  # slow to import
+        design_effect,
+        sampling_variance,
+        with_sampling_error,
+    )
+
+    domain = test_plan.domain
+    quantity = read_quantity(domain, mean=_OUTCOME)
+    comparison = read_comparison(domain, "arm", *_ARMS, quantity=quantity)
+    sides = comparison.sides(domain)
+    target = ComparisonTarget(
+        comparison=comparison, form="difference", kind="margin", most=Fraction(1)
+    )
+    unit = float(outcome.measure.unit)
+    values = ((outcome.mean + effect) / unit, outcome.mean / unit)
+    covariance = plan_covariances(test_plan)
+    multiplier = interval_multiplier(test_plan.measured().noise, outcome.level)
+    estimates = expect_sides(
+        test_plan, target, sides, values, (float(size), float(size)), covariance, multiplier
+    )
+    shared = error_covariance(sides, estimates, covariance, ("arm",))
+    noise = difference_interval(*estimates, correlation_of(shared, *estimates))
+    std = None if outcome.std is None else outcome.std / unit
+    effect_of_units = design_effect(test_plan.privacy)
+    variances = [effect_of_units * sampling_variance(each, std) for each in estimates]
+    normal = NormalDist()
+    times = normal.inv_cdf(0.5 + outcome.level / 2)
+    first, second = (
+        with_sampling_error(each, variance, times)
+        for each, variance in zip(estimates, variances, strict=True)
+    )
+    interval = difference_interval(first, second, correlation_of(shared, first, second))
+    noise_std = float(noise.std_error.item()) * unit
+    sampling_std = math.sqrt(float(variances[0].item() + variances[1].item())) * unit
+    if effect > 0:
+        reach = float((interval.value - interval.low).item()) * unit
+    else:
+        reach = float((interval.high - interval.value).item()) * unit
+    total = math.hypot(noise_std, sampling_std)
+    if math.isnan(total):  # the number of rows is not clear of 0
+        return _Errors(0.0, noise_std, sampling_std)
+    return _Errors(normal.cdf((abs(effect) - reach) / total), noise_std, sampling_std)
+
+
+def _result(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> ABPower:
+    errors = _errors(outcome, test_plan, effect, size)
+    return ABPower(
+        effect=effect,
+        size=size,
+        budget=test_plan.privacy.budget,
+        power=errors.power,
+        noise_std=errors.noise_std,
+        sampling_std=errors.sampling_std,
+        level=outcome.level,
+    )
+
+
+def _search_size(outcome: _Outcome, test_plan: Plan, effect: float, power: float) -> int:
+    """Return the least number of rows of an arm that reaches the power."""
+
+    def reaches(size: int) -> bool:
+        return _errors(outcome, test_plan, effect, size).power >= power
+
+    size = _least_whole(reaches, 2, _MOST_ROWS)
+    if size is None:
+        raise refuse("effect", effect, "one that some number of rows can show")
+    return size
+
+
+def _least_whole(reaches: Callable[[int], bool], low: int, most: int) -> int | None:
+    """Return the least whole number that reaches a goal; None if none up to ``most`` does."""
+    high = low
+    while not reaches(high):
+        low = high
+        high = 2 * high
+        if high > most:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if reaches(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _search_effect(outcome: _Outcome, test_plan: Plan, size: int, power: float) -> float:
+    """Return about the smallest effect above 0 that is shown with the power."""
+    low = 0.0
+    high = float(outcome.measure.high) - outcome.mean
+    if _errors(outcome, test_plan, high, size).power < power:
+        raise refuse(
+            "size",
+            size,
+            "enough rows to show any effect with this power",
+            "Take more rows or a larger budget.",
+        )
+    for _ in range(_EFFECT_STEPS):
+        middle = (low + high) / 2
+        if _errors(outcome, test_plan, middle, size).power >= power:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _search_budget(
+    outcome: _Outcome, test_plan: Plan, least: Least, effect: float, size: int, power: float
+) -> ABPower:
+    """Return the result with the least budget, of four digits, that reaches the power."""
+
+    @cache
+    def plan_of(number: Fraction) -> Plan:
+        privacy = smallest_privacy(with_budget_size(least, number))
+        return plan_for_workload(test_plan.workload, test_plan, privacy)
+
+    def reaches(number: Fraction) -> bool:
+        return _errors(outcome, plan_of(number), effect, size).power >= power
+
+    if not reaches(_MOST_SIZE):
+        enough = _search_size(outcome, plan_of(_MOST_SIZE), effect, power)
+        raise InputError(
+            f"No budget reaches this power with {size} rows in each arm: even without noise it "
+            f"takes {enough}. Take more rows."
+        )
+    low = _LEAST_SIZE
+    high = _MOST_SIZE
+    while high / low > 1 + Fraction(1, 10 ** (_DIGITS + 1)):
+        middle = Fraction(math.sqrt(float(low) * float(high)))
+        if reaches(middle):
+            high = middle
+        else:
+            low = middle
+    step = Fraction(10) ** (math.floor(math.log10(high)) + 1 - _DIGITS)
+    number = math.ceil(high / step) * step
+    return _result(outcome, plan_of(number), effect, size)
+
+
+def budget_of_text(sizes: dict[str, str | None]) -> Budget | Least:
+    """Return the budget of an epsilon, a delta and a rho as texts; the least epsilon for none."""
+    stated_sizes = {name: value for name, value in sizes.items() if value is not None}
+    if not stated_sizes or [*stated_sizes] == ["delta"]:
+        return Least("epsilon", stated_sizes.get("delta"))
+    if [*stated_sizes] == ["rho"]:
+        return ZCDP(exact_positive("rho", stated_sizes["rho"]))
+    if "rho" in stated_sizes:
+        raise refuse("the budget", " and ".join(stated_sizes), "epsilon, epsilon and delta, or rho")
+    if "delta" in stated_sizes:
+        return ApproxDP(stated_sizes["epsilon"], stated_sizes["delta"])
+    return PureDP(stated_sizes["epsilon"])
+
+
+def budget_json(budget: Budget) -> dict[str, str]:
+    """Return the parameters of a budget as exact texts."""
+    return {name: str(value) for name, value in parameters(budget).items()}

@@ -1,0 +1,96 @@
+"""Compare the columns that a spec needs with those of its source; no row is read."""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from leastnoise._domain import factor_measures
+from leastnoise._planning import smallest_privacy
+from leastnoise._sources import schema
+from leastnoise._spec import Spec, columns_to_read
+from leastnoise._trusted import reading
+from leastnoise._trusted.check import InputError
+
+
+class ColumnCheck(NamedTuple):
+    """How a column of the source fits its use in a spec.
+
+    Attributes:
+        column: the name of the column.
+        use: the attribute, measure or unit that is read from it.
+        type: its type in the source, "text" in files of text; None where the column is missing.
+        fault: why it does not fit; empty if it does.
+    """
+
+    column: str
+    use: str
+    type: str | None
+    fault: str
+
+
+class _NeededColumns(NamedTuple):
+    """The columns of one attribute, one measure or the unit."""
+
+    use: str
+    columns: tuple[str, ...]
+    attributes: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
+
+
+def check_schema(spec: Spec, data: Any) -> tuple[ColumnCheck, ...]:
+    """Return for every column that a release reads how it fits the source.
+
+    Args:
+        spec: the spec.
+        data: its data, from `Spec.data`.
+
+    Raises:
+        InputError: the source cannot be opened.
+    """
+    types = {
+        field.name: "text" if field.type is None else str(field.type) for field in schema(data)
+    }
+    privacy = smallest_privacy(spec.privacy)
+    unit_column = privacy.unit_column
+    checks: list[ColumnCheck] = []
+    if unit_column is not None:
+        fault = _find_fault(spec, data, unit_column)
+        checks.append(ColumnCheck(unit_column, "unit", types.get(unit_column), fault))
+        if fault:  # reported once, not with every column
+            unit_column = None
+    needed = [*_needed_columns(spec)]
+    fault_of_all = _find_fault(spec, data, unit_column, needed)
+    for columns in needed:
+        fault = ""
+        if fault_of_all:
+            fault = _find_fault(spec, data, unit_column, [columns])
+        checks += [
+            ColumnCheck(name, columns.use, types.get(name), fault) for name in columns.columns
+        ]
+    return tuple(checks)
+
+
+def _needed_columns(spec: Spec) -> Iterable[_NeededColumns]:
+    """Yield the columns of each attribute and measure that a release reads."""
+    attributes, measures = columns_to_read(spec)
+    for name in attributes:
+        column = spec.domain.kind(name).reading.column or name
+        yield _NeededColumns(f"attribute {name}", (column,), attributes=(name,))
+    for name in measures:
+        factors = factor_measures(spec.domain.measure(name))
+        columns = tuple(factor.column for factor in factors)
+        yield _NeededColumns(f"measure {name}", columns, measures=(name,))
+
+
+def _find_fault(
+    spec: Spec, data: Any, unit_column: str | None, needed: Iterable[_NeededColumns] = ()
+) -> str:
+    """Return why some columns do not fit the source; empty if they do."""
+    columns = list(needed)
+    attributes = [name for part in columns for name in part.attributes]
+    measures = [name for part in columns for name in part.measures]
+    unit_reading = smallest_privacy(spec.privacy).unit_reading
+    try:
+        reading.check_source(data, spec.domain, attributes, measures, unit_column, unit_reading)
+    except InputError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,700 @@
+"""Plan and release a spec file; the commands and Python share this code.
+
+`SpecFile` is the spec that `read_spec` returns. Its methods do what ``leastnoise plan`` and
+``leastnoise release`` do: they use the guard, the rounding, the share and every other setting of
+the spec.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from leastnoise._log import LOGGER
+from leastnoise._plan import CategoryPlan, Plan
+from leastnoise._planning import missed_targets, stated_privacy
+from leastnoise._progress import RowProgress
+from leastnoise._release import (
+    FoundCategories,
+    Release,
+    check_options,
+    check_target,
+    finishing_seconds,
+    remove_dead_drafts,
+    tables_to_write,
+    with_table_ids,
+)
+from leastnoise._session._guard import guard_warning
+from leastnoise._session._payments import (
+    check_before_planning,
+    check_writable,
+    plan_budget_left,
+    reconcile_ledger,
+)
+from leastnoise._session._periods import PublishedPeriods, is_unfinished, publish_due_periods
+from leastnoise._session._release_job import PublishedRelease, read_published
+from leastnoise._session._schema_check import ColumnCheck, check_schema
+from leastnoise._session._session import find_categories, plan_spec, release
+from leastnoise._spec import (
+    CategorySearch,
+    Spec,
+    differing_parts,
+    plan_warnings,
+    search_plans,
+    spec_warnings,
+)
+from leastnoise._spec import read_spec as read_spec_content
+from leastnoise._trusted.check import InputError
+from leastnoise._trusted.kernel import Entry, Ledger
+from leastnoise._trusted.reading import DatabaseTable, ledger_beside
+
+RunStatus = Literal["released", "finished", "already released", "nothing due", "not private"]
+_NO_CATEGORIES: Mapping[str, FoundCategories] = {}
+_NNLS = (
+    "nnls = true adds answer_nnls, which is biased. Its cells are closer to the truth; sums of "
+    "cells need not be, because what is cut off below 0 is added to other cells. The total is "
+    "fixed, nnls_rmse is simulated and no promise, and the unbiased answers stay."
+)
+_LOCAL = (
+    "local_non_negative = true adds answer_local, which is biased: small cells are too large and "
+    "large ones too small, by an unknown amount. It has no error bars; the unbiased answers stay."
+)
+
+
+class RunObserver:
+    """Receive what a run does; by default warn, and show no progress.
+
+    The commands have an observer that prints.
+    """
+
+    def warn(self, sentences: Iterable[str]) -> None:
+        """Show warnings about the spec or its plan."""
+        for sentence in sentences:
+            LOGGER.warning("%s", sentence)
+            warnings.warn(sentence, stacklevel=5)
+
+    def show_settled(self, ledger: Ledger, settled: Iterable[Entry]) -> None:
+        """Show the states of earlier releases that were stopped.
+
+        Args:
+            ledger: the ledger that paid for them.
+            settled: the releases whose state was entered just now.
+        """
+
+    def show_not_private(self) -> None:
+        """Show that the noise of a seeded run protects nobody."""
+
+    def show_categories(
+        self, search: CategorySearch, categories: FoundCategories, directory: Path | None
+    ) -> None:
+        """Show the categories that a search found.
+
+        Args:
+            search: the search.
+            categories: what it found.
+            directory: where they were written; None for a seeded search.
+        """
+
+    def planning(self, spec: Spec) -> AbstractContextManager[Callable[[str], None] | None]:
+        """Return a context for planning.
+
+        It gives the callback that receives the name of each strategy that is tried.
+        """
+        del spec
+        return nullcontext()
+
+    def reading(
+        self, spec: Spec, data: Any, next_step: str, next_seconds: float = 0.0
+    ) -> AbstractContextManager[RowProgress | None]:
+        """Return a context for reading rows, which gives the callback for its progress.
+
+        Args:
+            spec: the spec.
+            data: its data.
+            next_step: what follows when all rows are read.
+            next_seconds: how many seconds that will take.
+        """
+        del spec, data, next_step, next_seconds
+        return nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class SpecRun:
+    """What a run of a spec did.
+
+    Attributes:
+        status: "released"; "finished" if the release was paid and stopped before; "already
+            released" if the directory has the same release; "nothing due" if no period of a series
+            is over that was not published before; "not private" for a seeded run.
+        release: the release; of a series the newest period, None if no period is published.
+        ledger: the ledger that paid; None for a seeded run.
+        entry: its entry for this release; None for a seeded run.
+        is_new_ledger: whether this run made the ledger.
+        periods: what a run of a series did; None for other specs.
+        missed_targets: the tables and means whose promised error is above their target.
+    """
+
+    status: RunStatus
+    release: Release | None
+    ledger: Ledger | None = None
+    entry: Entry | None = None
+    is_new_ledger: bool = False
+    periods: PublishedPeriods | None = None
+    missed_targets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecFile(Spec):
+    r"""A spec that was read from its file; `read_spec` returns one.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "people.toml")
+    ...     _ = file.write_text(
+    ...         '[privacy]\nepsilon = "1"\n[domain.sex]\ncategories = ["F", "M"]\n'
+    ...         '[[workload]]\nmarginals = { ways = 1 }\n'
+    ...     )
+    ...     ln.read_spec(file).plan().privacy.budget
+    PureDP(epsilon='1')
+    """
+
+    path: Path
+    statements: Path | None = None
+
+    def plan(self, *, progress: Callable[[str], None] | None = None) -> Plan:
+        """Plan the release or the series of this spec; this reads no data.
+
+        Args:
+            progress: receives the name of each strategy that is tried.
+
+        Returns:
+            The plan, which `release` takes. With a guard, it has the budget that the guard leaves.
+
+        Raises:
+            InputError: no strategy applies, or an option of ``[output]`` does not fit the plan.
+
+        Warns:
+            UserWarning: a setting is probably a mistake, or an error is large.
+        """
+        observer = RunObserver()
+        check_writable(self)
+        observer.warn(warnings_of_spec(self))
+        plan = plan_spec(self, progress)
+        check_options(plan, self.options)
+        observer.warn(warnings_of_plan(self, plan))
+        return plan
+
+    def check_schema(self, source: Any = None) -> tuple[ColumnCheck, ...]:
+        """Compare the names and types of columns with the source; no row is read.
+
+        Args:
+            source: the data, if not those of ``[source]``.
+
+        Returns:
+            For every column that a release reads: its name, its use in the spec, its type in the
+            source, and why it does not fit (empty if it does).
+
+        Raises:
+            InputError: the source cannot be opened.
+        """
+        completed = with_data("check", self, source, None, None)
+        return check_schema(completed, completed.data(completed.source))
+
+    def release(
+        self,
+        out: str | Path | None,
+        *,
+        source: Any = None,
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        share: str | None = None,
+        plan: Plan | None = None,
+        through: str | None = None,
+        seed: int | None = None,
+        note: str = "",
+    ) -> Release:
+        """Release this spec, exactly as ``leastnoise release`` does.
+
+        Args:
+            out: the directory to write. If it has the same release of this ledger, nothing is read
+                or paid, and that release is returned. None to write nothing.
+            source: the data, if not those of ``[source]``: a path, a data frame or a
+                `DatabaseTable`.
+            ledger: the file of the ledger, if not that of ``[ledger]``; by default beside the data.
+            dataset: the name of the data set in the ledger, if not that of ``[ledger]``.
+            share: the share of the ledger's budget that pays, if not that of ``[ledger]``.
+            plan: from `plan`; None to plan now.
+            through: of a spec with ``[series]``, the last period to publish.
+            seed: draw reproducible noise that protects nobody, for tests; nothing is paid.
+            note: a text for people, which the ledger records with the payment.
+
+        Returns:
+            The release. Of a spec with ``[series]``, the newest period that is published.
+
+        Raises:
+            InputError: the spec, the data, the plan or the directory cannot be used; nothing was
+                spent.
+            BudgetError: the ledger has too little left; nothing was spent.
+            LedgerError: the ledger cannot be used; nothing was spent.
+            GuardError: the guard stopped the release; only the guard was paid.
+            PaidError: something failed after the payment; the message says whether the release can
+                be finished.
+
+        Warns:
+            UserWarning: a setting is probably a mistake, or an error is large.
+        """
+        run = run_spec(
+            self,
+            None if out is None else Path(out),
+            source=source,
+            ledger=None if ledger is None else Path(ledger),
+            dataset=dataset,
+            share=share,
+            plan=plan,
+            through=through,
+            seed=seed,
+            note=note,
+        )
+        return require_release(run)
+
+
+def read_spec(
+    path: str | Path,
+    found: Mapping[str, FoundCategories] = _NO_CATEGORIES,
+    statements: str | Path | None = None,
+) -> SpecFile:
+    """Read a spec file; relative paths in it are relative to its folder.
+
+    Args:
+        path: the TOML file.
+        found: by attribute, categories that a search found and did not write.
+        statements: a file of SQL statements that replace ``[[workload]]``.
+
+    Returns:
+        The spec; its methods ``plan`` and ``release`` do what the commands do.
+
+    Raises:
+        InputError: a file is missing, is no TOML, or holds something that is not allowed; the
+            message names the place.
+
+    >>> ln.read_spec("/nowhere.toml")
+    Traceback (most recent call last):
+    leastnoise._trusted.check._errors.InputError: There is no spec file at /nowhere.toml. Draft one with `leastnoise init FILE.csv`.
+    """
+    content = read_spec_content(path, found, statements)
+    settings = {setting.name: getattr(content, setting.name) for setting in fields(Spec)}
+    return SpecFile(
+        **settings,
+        path=Path(path),
+        statements=None if statements is None else Path(statements),
+    )
+
+
+def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
+    """Return the warnings that need no plan, also about biased answers."""
+    biased_columns = []
+    if spec.options.nnls:
+        biased_columns.append(_NNLS)
+    if spec.options.local_non_negative:
+        biased_columns.append(_LOCAL)
+    return (*biased_columns, *spec_warnings(spec))
+
+
+def warnings_of_plan(spec: Spec, plan: Plan) -> tuple[str, ...]:
+    """Return the warnings about a plan, and about a guard that is too weak."""
+    weak_guard = guard_warning(plan.privacy, spec.options)
+    return (*plan_warnings(spec, plan), *([] if weak_guard is None else [weak_guard]))
+
+
+def run_spec(
+    spec: SpecFile,
+    out: Path | None,
+    *,
+    source: Any = None,
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    share: str | None = None,
+    plan: Plan | None = None,
+    through: str | None = None,
+    seed: int | None = None,
+    note: str = "",
+    observer: RunObserver | None = None,
+) -> SpecRun:
+    """Release a spec, or publish the periods that are due.
+
+    The arguments are those of `SpecFile.release`, and the observer of the run.
+    """
+    observer = observer or RunObserver()
+    check_run(spec, plan, through=through, seed=seed)
+    spec = with_data("release", spec, source, dataset, share)
+    remove_dead_drafts([spec.path.absolute().parent])
+    if seed is not None:
+        return _run_seeded(spec, out, plan, seed, observer)
+    ledger_path = ledger or choose_ledger(spec)
+    if spec.series is not None:
+        return _run_series(spec, out, ledger_path, plan, through, note, observer)
+    earlier_ids = settle_earlier_releases(ledger_path, observer)
+    if out is not None:
+        published = find_same_release(spec, out, ledger_path)
+        if published is not None:
+            return published
+        check_target(out)
+    folder = Path.cwd() if out is None else check_target(out).parent
+    check_before_planning(ledger_path, spec, folder)
+    observer.warn(warnings_of_spec(spec))
+    is_new_ledger = not ledger_path.exists()
+    spec = find_missing_categories(spec, ledger_path, observer)
+    if plan is None:
+        plan = _plan_within_ledger(spec, ledger_path, observer)
+    _check_plan(spec, plan, observer)
+    finished = _release_plan(spec, plan, out, observer, note=note, payer=_payer(spec, ledger_path))
+    opened_ledger = Ledger.open(ledger_path)
+    return SpecRun(
+        "finished" if finished.observation.receipt in earlier_ids else "released",
+        finished,
+        opened_ledger,
+        _entry_of(opened_ledger, finished),
+        is_new_ledger,
+        missed_targets=missed_targets(finished.plan, spec.options.level),
+    )
+
+
+def require_release(run: SpecRun) -> Release:
+    """Return the release of a run; refuse a series without a published period."""
+    if run.release is None:
+        raise InputError(
+            "No period of this series is published yet, and none is due. Nothing was spent."
+        )
+    return run.release
+
+
+def require_known_categories(spec: Spec) -> None:
+    """Refuse a plan for a spec whose categories are not found yet."""
+    if any(search.found is None for search in spec.searches):
+        raise InputError(
+            "--plan needs known categories, and some are not found yet. Run `leastnoise categories`, "
+            "then plan again."
+        )
+
+
+def check_run(
+    spec: Spec, plan: Plan | None, *, through: str | None = None, seed: int | None = None
+) -> None:
+    """Refuse a plan or options that do not fit the spec."""
+    if plan is not None:
+        require_known_categories(spec)
+    if plan is not None and (differences := differing_parts(plan, spec)):
+        raise InputError(
+            f"This plan is of another spec: its {', '.join(differences)} differ. Plan again, or use "
+            "the spec that it was made from."
+        )
+    if spec.series is None and through is not None:
+        raise InputError(
+            "--through is for a spec with [series], whose periods are published one by one."
+        )
+    if spec.series is not None and seed is not None:
+        raise InputError("A series has no seeded run; leave out --seed.")
+
+
+def with_data(
+    purpose: str, spec: SpecFile, source: Any, dataset: str | None, share: str | None
+) -> SpecFile:
+    """Return the spec with its data and the settings of its payment.
+
+    Args:
+        purpose: what is paid for, as messages call it.
+        spec: the spec.
+        source: the data; None for those of the spec.
+        dataset: the name of the data in the ledger; None for that of the spec.
+        share: the share that pays; None for that of the spec.
+    """
+    data = spec.source if source is None else source
+    if data is None:
+        raise InputError(
+            f'A {purpose} must have data; add [source] path = "people.csv" to the spec file, or use '
+            "--source people.csv."
+        )
+    if isinstance(data, str):
+        data = Path(data)
+    return replace(spec, source=data, dataset=dataset or spec.dataset, share=share or spec.share)
+
+
+def choose_ledger(spec: Spec) -> Path:
+    """Return the file of the ledger: that of the spec, or the one beside the data."""
+    if spec.ledger is not None:
+        return spec.ledger
+    if not isinstance(spec.source, (Path, DatabaseTable)):
+        raise InputError(
+            "A release of a data frame must have a ledger: give its file, or name it in [ledger] "
+            "path of the spec."
+        )
+    return ledger_beside(spec.source)
+
+
+def settle_earlier_releases(ledger_path: Path, observer: RunObserver) -> frozenset[str]:
+    """Settle earlier releases that were stopped, and show their states.
+
+    Returns:
+        The identifiers of all entries of the ledger.
+    """
+    if not ledger_path.exists():
+        return frozenset()
+    ledger = Ledger.open(ledger_path)
+    settled = reconcile_ledger(ledger)
+    for entry in settled:
+        LOGGER.warning("release %d was stopped; it is %s", entry.number, entry.state)
+    for entry in ledger.entries():
+        if is_unfinished(ledger, entry):
+            LOGGER.warning("release %d is paid and can be resumed", entry.number)
+    observer.show_settled(ledger, settled)
+    return frozenset(entry.id for entry in ledger.entries())
+
+
+def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun | None:
+    """Return the release of a spec that a directory has already.
+
+    Args:
+        spec: the spec.
+        out: the directory.
+        ledger_path: the ledger that would pay.
+
+    Returns:
+        The finished release; None if the directory does not exist.
+
+    Raises:
+        InputError: the directory has something else. The message says in what the release there
+            differs.
+    """
+    target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
+    if not (target / "manifest.json").is_file() or not ledger_path.exists():
+        return None
+    ledger = Ledger.open(ledger_path)
+    published = read_published(target)
+    entry = _entry_of(ledger, published.release)
+    if entry is None:
+        raise _other_release_error(target, [f"the ledger {ledger_path}"])
+    differences = _differences(spec, published)
+    if differences:
+        raise _other_release_error(target, differences)
+    LOGGER.info("already released: %s has this release; nothing was done", target)
+    return SpecRun(
+        "already released",
+        published.release,
+        ledger,
+        entry,
+        missed_targets=missed_targets(published.release.plan, spec.options.level),
+    )
+
+
+def _differences(spec: SpecFile, published: PublishedRelease) -> list[str]:
+    """Return the names of the parts in which a release and a spec differ."""
+    plan = published.release.plan
+    differences = differing_parts(plan, spec)
+    if "guard_reduced_from" in published.release.receipt:
+        # the plan has the budget that stopped guards had left
+        differences = [part for part in differences if part != "[privacy]"]
+    if "[[workload]]" in differences:  # options name tables of the workload
+        return differences
+    options = with_table_ids(spec.options, tables_to_write(plan.workload.products))
+    if published.manifest.options != options:
+        differences.append("[output] or [plan] guard")
+    return differences
+
+
+def _other_release_error(target: Path, differences: Iterable[str]) -> InputError:
+    return InputError(
+        f"The output directory {str(target)!r} has a release of another job: "
+        f"{', '.join(differences)} differ. Choose another name, or move the old release away."
+    )
+
+
+def _entry_of(ledger: Ledger, finished: Release) -> Entry | None:
+    """Return the entry of a ledger that paid for a release, or None."""
+    receipt = finished.observation.receipt
+    return next((entry for entry in ledger.entries() if receipt and entry.id == receipt), None)
+
+
+def _check_plan(spec: Spec, plan: Plan, observer: RunObserver) -> None:
+    """Refuse options that the plan cannot fulfil, and warn of its errors."""
+    check_options(plan, spec.options)
+    observer.warn(warnings_of_plan(spec, plan))
+
+
+def _make_plan(spec: Spec, observer: RunObserver) -> Plan:
+    """Plan a spec with the progress that the observer shows."""
+    with observer.planning(spec) as progress:
+        return plan_spec(spec, progress)
+
+
+def _plan_within_ledger(spec: Spec, ledger_path: Path, observer: RunObserver) -> Plan:
+    """Plan a spec with the budget that stopped guards have left.
+
+    Plans whose error is known are rescaled later, when they are paid.
+    """
+    plan = _make_plan(spec, observer)
+    whole_budget_privacy = stated_privacy(spec.privacy)
+    if plan.promise is not None or whole_budget_privacy is None or not ledger_path.exists():
+        return plan
+    ledger = Ledger.open(ledger_path, share=spec.share)
+    share_left = plan_budget_left(ledger, plan, spec.options)
+    if share_left == 1:
+        return plan
+    return _make_plan(replace(spec, privacy=whole_budget_privacy.share(share_left)), observer)
+
+
+def _payer(spec: Spec, ledger_path: Path) -> Ledger | Path:
+    """Return the share of a ledger that pays, or the file of the ledger."""
+    if spec.share:
+        return Ledger.open(ledger_path, share=spec.share)
+    return ledger_path
+
+
+def _release_plan(
+    spec: Spec,
+    plan: Plan,
+    out: Path | None,
+    observer: RunObserver,
+    *,
+    payer: Ledger | Path | None = None,
+    seed: int | None = None,
+    note: str = "",
+) -> Release:
+    """Release a plan with the data and the options of a spec."""
+    data = spec.data(spec.source)
+    next_step = "measuring, estimating and writing"
+    seconds = finishing_seconds(plan, spec.options)
+    with observer.reading(spec, data, next_step, seconds) as progress:
+        return release(
+            plan,
+            data,
+            ledger=payer,
+            out=out,
+            options=spec.options,
+            dataset=spec.dataset,
+            seed=seed,
+            progress=progress,
+            note=note,
+        )
+
+
+def _run_seeded(
+    spec: SpecFile, out: Path | None, plan: Plan | None, seed: int, observer: RunObserver
+) -> SpecRun:
+    """Release a spec with noise that protects nobody; nothing is paid."""
+    folder = Path.cwd() if out is None else check_target(out).parent
+    check_before_planning(None, spec, folder)
+    observer.warn(warnings_of_spec(spec))
+    observer.show_not_private()
+    spec = find_missing_categories(spec, None, observer, seed)
+    plan = plan or _make_plan(spec, observer)
+    _check_plan(spec, plan, observer)
+    finished = _release_plan(spec, plan, out, observer, seed=seed)
+    missed = missed_targets(finished.plan, spec.options.level)
+    return SpecRun("not private", finished, missed_targets=missed)
+
+
+def find_missing_categories(
+    spec: SpecFile, ledger_path: Path | None, observer: RunObserver, seed: int | None = None
+) -> SpecFile:
+    """Pay for the searches of a spec that have no result, and return the spec.
+
+    Args:
+        spec: the spec.
+        ledger_path: the ledger that pays; None with a seed.
+        observer: of the run.
+        seed: of noise that protects nobody; nothing is written then.
+    """
+    plans = search_plans(spec.searches, spec.privacy)
+    found = {
+        search.attribute: _pay_search(
+            spec, search, plans[search.attribute], ledger_path, observer, seed
+        )
+        for search in spec.searches
+        if search.found is None
+    }
+    if not found:
+        return spec
+    return replace(
+        read_spec(spec.path, found, spec.statements),
+        source=spec.source,
+        dataset=spec.dataset,
+        share=spec.share,
+    )
+
+
+def _pay_search(
+    spec: SpecFile,
+    search: CategorySearch,
+    plan: CategoryPlan,
+    ledger_path: Path | None,
+    observer: RunObserver,
+    seed: int | None,
+) -> FoundCategories:
+    """Find the categories of an attribute, and show how many there are."""
+    directory = search.directory if seed is None else None
+    data = spec.data(spec.source)
+    payer = None if ledger_path is None else _payer(spec, ledger_path)
+    with observer.reading(spec, data, f"finding the categories of {search.attribute}") as progress:
+        found = find_categories(
+            plan,
+            data,
+            ledger=payer,
+            out=directory,
+            whole=stated_privacy(spec.privacy),
+            dataset=spec.dataset,
+            seed=seed,
+            progress=progress,
+        )
+    observer.show_categories(search, found, directory)
+    return found
+
+
+def _run_series(
+    spec: SpecFile,
+    out: Path | None,
+    ledger_path: Path,
+    plan: Plan | None,
+    through: str | None,
+    note: str,
+    observer: RunObserver,
+) -> SpecRun:
+    """Publish the periods of a series that are due; the first run pays."""
+    if out is None:
+        raise InputError("A series must have a directory, in which each period has its own.")
+    settle_earlier_releases(ledger_path, observer)
+    observer.warn(warnings_of_spec(spec))
+    is_new_ledger = not ledger_path.exists()
+    data = spec.data(spec.source)
+    with observer.reading(spec, data, "drawing, estimating and writing") as progress:
+        periods = publish_due_periods(
+            spec,
+            data,
+            out,
+            ledger_path,
+            lambda: plan or _make_plan(spec, observer),
+            through=through,
+            progress=progress,
+            note=note,
+        )
+    newest = _newest_period(spec, out)
+    return SpecRun(
+        "released" if periods.releases else "nothing due",
+        newest,
+        Ledger.open(ledger_path),
+        periods.entry,
+        is_new_ledger,
+        periods,
+        () if newest is None else missed_targets(newest.plan, spec.options.level),
+    )
+
+
+def _newest_period(spec: SpecFile, out: Path) -> Release | None:
+    """Return the release of the newest period in the directory of a series."""
+    if spec.series is None:
+        return None
+    labels = map(str, spec.series.dates(spec.domain).labels)
+    published = [out.expanduser() / label for label in labels]
+    published = [folder for folder in published if (folder / "manifest.json").is_file()]
+    return read_published(published[-1]).release if published else None

@@ -1,0 +1,409 @@
+"""What is compared: a count, a sum, a mean or a share, in one group and in another."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from leastnoise._domain import Domain, UnitCount
+from leastnoise._trusted.check import InputError, exact, exact_positive, one_of, refuse
+from leastnoise._workload._product import MEASURES_ARE_DECLARED, Product
+from leastnoise._workload._query_sets import (
+    By,
+    QuerySet,
+    cells_of,
+    groups_of,
+    predicates,
+    total,
+)
+from leastnoise._workload._workload import queries
+
+Sets = Mapping[str, QuerySet]
+_NEEDS_COUNTS = (
+    'Ask for means of {measure} in the workload, or for its sums and with count = "{measure}" for '
+    "the number of its values."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """A count or sum, or one divided by another, in every group.
+
+    ``denominator`` is None for a count or a sum.
+    """
+
+    numerator: Product
+    denominator: Product | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A count, a sum, a mean or a share.
+
+    Attributes:
+        kind: "count", "sum", "mean" or "share".
+        measure: of sums and means.
+        share_of: for shares, the selected cells by attribute; the share is among the rows whose
+            values of these attributes are cells of the domain.
+        units: whether privacy units are counted instead of rows.
+    """
+
+    kind: Literal["count", "sum", "mean", "share"] = "count"
+    measure: str | None = None
+    share_of: tuple[tuple[str, QuerySet], ...] = ()
+    units: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name in headings, such as ``mean of pay``."""
+        if self.kind in ("sum", "mean"):
+            return f"{self.kind} of {self.measure}"
+        if self.kind == "share":
+            conditions = [f"{name}={_listed(cells)}" for name, cells in self.share_of]
+            return f"share of {', '.join(conditions)}"
+        return "units" if self.units else "count"
+
+    @property
+    def is_quotient(self) -> bool:
+        """Whether it is a mean or a share."""
+        return self.kind in ("mean", "share")
+
+    def over(self, domain: Domain, sets: Sets) -> Quotient:
+        """Return its queries for the groups that ``sets`` select.
+
+        Raises:
+            InputError: the number of values that a mean needs is not counted, an attribute is
+                selected twice, or units of such groups are not counted.
+        """
+        if self.kind == "mean":
+            measure = str(self.measure)
+            number = domain.count_of(measure)
+            if number is None:
+                advice = _NEEDS_COUNTS.format(measure=measure)
+                raise InputError(
+                    f"A mean of {measure} needs its sums and the number of its values. {advice}"
+                )
+            return Quotient(_table(domain, sets, measure), _table(domain, sets, number))
+        if self.kind == "share":
+            return self._share_over(domain, sets)
+        if self.kind == "count" and self.units:
+            return Quotient(_table(domain, sets, _units_measure(domain, sets)))
+        return Quotient(_table(domain, sets, self.measure))
+
+    def _share_over(self, domain: Domain, sets: Sets) -> Quotient:
+        repeated = [name for name, _ in self.share_of if name in sets]
+        if repeated:
+            raise InputError(
+                f"{repeated[0]} is selected twice: for the share and for the groups. Use it once."
+            )
+        selected = {**sets, **dict(self.share_of)}
+        everything = {**sets, **{name: all_published(domain, name) for name, _ in self.share_of}}
+        return Quotient(_table(domain, selected, None), _table(domain, everything, None))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            "kind": self.kind,
+            "measure": self.measure,
+            "share_of": {name: cells.to_spec() for name, cells in self.share_of},
+            "units": self.units,
+        }
+
+
+def _listed(cells: QuerySet) -> str:
+    return " or ".join(map(str, cells.arguments[0]))
+
+
+def _table(domain: Domain, sets: Sets, measure: str | None) -> Product:
+    return queries(domain, dict(sets), sum=measure).products[0]
+
+
+def _units_measure(domain: Domain, sets: Sets) -> str:
+    """Return the measure that counts units in the cells of these attributes."""
+    attributes = tuple(name for name in domain.names if name in sets)
+    for cell in (attributes, ()):
+        for name, measure in domain.measures.items():
+            if isinstance(measure, UnitCount) and measure.attributes == cell:
+                return name
+    raise InputError(
+        f"Units by {' and '.join(attributes) or 'nothing'} were not counted. Ask for this table "
+        'with count = "units" in the workload.'
+    )
+
+
+def all_published(domain: Domain, name: str) -> QuerySet:
+    """Return the query for all published cells of an attribute together."""
+    kind = domain.kind(name)
+    if kind.hidden:
+        return predicates([kind.labels])
+    return total()
+
+
+def read_quantity(
+    domain: Domain,
+    *,
+    mean: str | None = None,
+    sum: str | None = None,  # noqa: A002 - the word of `queries`
+    share: Mapping[str, object] | None = None,
+    count: str = "rows",
+) -> Quantity:
+    """Read what is compared: the count of rows, or what one argument names.
+
+    Raises:
+        InputError: two of the arguments, no such measure, or a share of no cells.
+    """
+    named = {
+        name: value
+        for name, value in (("mean", mean), ("sum", sum), ("share", share))
+        if value is not None
+    }
+    one_of("count", count, ("rows", "units"))
+    if len(named) > 1 or (named and count == "units"):
+        chosen = [*named, *(["count"] if count == "units" else [])]
+        raise refuse(
+            "what is compared", " and ".join(chosen), "one of mean, sum, share and count = 'units'"
+        )
+    if share is not None:
+        if not isinstance(share, Mapping) or not share:
+            raise refuse("share", share, "a mapping from attributes to cells, such as {'sex': 'F'}")
+        return Quantity(
+            kind="share",
+            share_of=tuple(
+                (name, selected_cells(domain, name, cells, "share"))
+                for name, cells in share.items()
+            ),
+        )
+    for kind, measure in named.items():
+        if not isinstance(measure, str) or measure not in domain.measures:
+            listed = ", ".join(domain.measures) or "none is declared"
+            raise refuse(
+                kind, measure, f"a measure of the domain ({listed})", MEASURES_ARE_DECLARED
+            )
+        return Quantity(kind="mean" if kind == "mean" else "sum", measure=measure)
+    return Quantity(units=count == "units")
+
+
+def selected_cells(domain: Domain, name: object, cells: object, argument_name: str) -> QuerySet:
+    """Return the query for some cells of an attribute, counted together.
+
+    Args:
+        domain: the domain.
+        name: the attribute.
+        cells: a label, a list of labels, or a level with its groups: ``{"region": "north"}``.
+        argument_name: the name of the argument in messages.
+    """
+    if not isinstance(name, str) or name not in domain.names:
+        raise refuse(f"the attribute of {argument_name}", name, "one of " + ", ".join(domain.names))
+    kind = domain.kind(name)
+    labels = cells_of(kind, cells)
+    if not labels:
+        raise refuse(f"the cells of {argument_name}", cells, f"at least one cell of {name}")
+    selected = predicates([labels])
+    selected.operator(name, kind)  # refuses a label that is none
+    return selected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A quantity in one group compared with the same quantity in another.
+
+    Attributes:
+        quantity: what is compared.
+        along: the attribute that divides the two groups.
+        group: the cells of the first group along it.
+        against: the cells of the second group, from which differences are taken.
+        by: the groups within which both are compared.
+    """
+
+    quantity: Quantity
+    along: str
+    group: QuerySet
+    against: QuerySet
+    by: tuple[tuple[str, QuerySet], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name, such as ``mean of pay, arm=B against arm=A``."""
+        groups = f"{self.along}={_listed(self.group)} against {self.along}={_listed(self.against)}"
+        names = [cells.name_along(name) for name, cells in self.by]
+        return f"{self.quantity.name}, {groups}" + (f" by {' x '.join(names)}" if names else "")
+
+    def sides(self, domain: Domain) -> tuple[Quotient, Quotient]:
+        """Return the queries of both groups."""
+        first, second = (
+            self.quantity.over(domain, {**dict(self.by), self.along: cells})
+            for cells in (self.group, self.against)
+        )
+        return first, second
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            "quantity": self.quantity.to_json(),
+            "along": self.along,
+            "group": self.group.to_spec(),
+            "against": self.against.to_spec(),
+            "by": {name: cells.to_spec() for name, cells in self.by},
+        }
+
+
+def read_comparison(
+    domain: Domain,
+    along: object,
+    group: object,
+    against: object,
+    *,
+    by: By = (),
+    quantity: Quantity,
+) -> Comparison:
+    """Read a comparison of two groups of cells along an attribute.
+
+    Raises:
+        InputError: no such attribute or cell, groups that overlap, or an attribute that is used
+            twice.
+    """
+    first = selected_cells(domain, along, group, "group")
+    second = selected_cells(domain, along, against, "against")
+    name = str(along)
+    kind = domain.kind(name)
+    overlap = kind.names.cells("group", first.arguments[0])
+    shared = {*overlap} & {*kind.names.cells("against", second.arguments[0])}
+    if shared:
+        raise refuse(
+            "the groups of a comparison",
+            "two with a cell in common",
+            "two without a common cell",
+            "For a part compared with its whole ask for shares.",
+        )
+    sets = groups_of(domain, by, "the groups of a comparison")
+    used = [*sets, *(attribute for attribute, _ in quantity.share_of)]
+    if name in used or len({*used}) < len(used):
+        raise InputError(
+            f"An attribute is used twice in a comparison along {name}. Use each in one of along, by "
+            "and share."
+        )
+    return Comparison(
+        quantity=quantity, along=name, group=first, against=second, by=tuple(sets.items())
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonTarget:
+    """The largest error that a comparison may have, in groups of a public size.
+
+    Attributes:
+        comparison: the comparison.
+        form: "difference" or "ratio".
+        kind: "margin", the half width of the interval, or "rmse", the standard error.
+        most: the largest error, in rows, in amounts of the measure, or as a ratio.
+        size: the public number of rows (with a value) of the smaller group; None for a difference
+            of counts or sums, whose error does not depend on it.
+        value: the expected mean, share or sum in ``against``; None for whatever it is.
+        ratio: the expected ratio.
+    """
+
+    comparison: Comparison
+    form: Literal["difference", "ratio"]
+    kind: Literal["margin", "rmse"]
+    most: Fraction
+    size: Fraction | None = None
+    value: Fraction | None = None
+    ratio: Fraction = Fraction(1)
+
+    @property
+    def name(self) -> str:
+        """Its name, such as ``difference of mean of pay, arm=B against arm=A``."""
+        return f"{self.form} of {self.comparison.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            self.form: self.comparison.to_json(),
+            self.kind: str(self.most),
+            "size": None if self.size is None else str(self.size),
+            "value": None if self.value is None else str(self.value),
+            "expected_ratio": str(self.ratio),
+        }
+
+
+_COMPARISON_KEYS = ("along", "group", "against", "by", "mean", "sum", "share", "count")
+_TARGET_KEYS = ("margin", "rmse", "size", "value", "expected_ratio")
+
+
+def read_comparison_target(domain: Domain, form: str, table: Mapping[str, Any]) -> ComparisonTarget:
+    """Read the target of a difference or a ratio, such as ``[targets]`` has it.
+
+    Raises:
+        InputError: an unknown key, a missing one, or a value that is not allowed.
+    """
+    if not isinstance(table, Mapping):
+        raise refuse(form, table, "a table with along, group, against and a margin or rmse")
+    allowed = (*_COMPARISON_KEYS, *_TARGET_KEYS)
+    unknown = [key for key in table if key not in allowed]
+    if unknown:
+        raise refuse(f"a key of {form}", unknown[0], f"one of {', '.join(allowed)}")
+    missing = [key for key in ("along", "group", "against") if key not in table]
+    if missing:
+        raise InputError(f"{form} must have {missing[0]}; it has {', '.join(table) or 'nothing'}.")
+    errors = [key for key in ("margin", "rmse") if key in table]
+    if len(errors) != 1:
+        raise refuse(
+            f"the target of a {form}", " and ".join(errors) or "none", "one of margin and rmse"
+        )
+    names = ("mean", "sum", "share", "count")
+    quantity = read_quantity(domain, **{name: table[name] for name in names if name in table})
+    comparison = read_comparison(
+        domain,
+        table["along"],
+        table["group"],
+        table["against"],
+        by=table.get("by", ()),
+        quantity=quantity,
+    )
+    numbers = {
+        key: exact_positive(key, table[key]) for key in ("size", "expected_ratio") if key in table
+    }
+    target = ComparisonTarget(
+        comparison=comparison,
+        form="difference" if form == "difference" else "ratio",
+        kind="margin" if errors[0] == "margin" else "rmse",
+        most=exact_positive(errors[0], table[errors[0]]),
+        size=numbers.get("size"),
+        value=None if "value" not in table else exact("value", table["value"]),
+        ratio=numbers.get("expected_ratio", Fraction(1)),
+    )
+    _check_public_numbers(target)
+    return target
+
+
+def _check_public_numbers(target: ComparisonTarget) -> None:
+    """Raise if the error depends on a public number that is not stated."""
+    quantity = target.comparison.quantity
+    if quantity.is_quotient and target.size is None:
+        raise InputError(
+            f"The error of a {target.form} of {quantity.kind}s depends on the number of rows of "
+            "the two groups: state a public size, for example size = 1000."
+        )
+    if target.form == "ratio" and quantity.kind == "count" and target.size is None:
+        raise InputError(
+            "The error of a ratio of counts depends on the count in against: state a public size, "
+            "for example size = 1000."
+        )
+    if target.form == "ratio" and quantity.kind != "count" and target.value is None:
+        raise InputError(
+            f"The error of a ratio of {quantity.kind}s depends on the {quantity.kind} in against: "
+            "state a public value, for example value = 0.1."
+        )
+
+
+def read_comparison_targets(domain: Domain, table: object) -> tuple[ComparisonTarget, ...]:
+    """Read all targets of differences and ratios, each form one table or a list of tables."""
+    forms = ("difference", "ratio")
+    if not isinstance(table, Mapping) or not table or not {*table} <= {*forms}:
+        got = ", ".join(map(str, table)) if isinstance(table, Mapping) else table
+        raise refuse("[targets]", got, "a table with difference, ratio or both")
+    targets = []
+    for form, entry in table.items():
+        entries: Sequence[Any] = entry if isinstance(entry, list) else [entry]
+        targets += [read_comparison_target(domain, form, each) for each in entries]
+    return tuple(targets)

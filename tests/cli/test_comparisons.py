@@ -1,0 +1,138 @@
+"""``leastnoise difference``, ``ab-test``, ``power``, ``answer --shares`` and ``[targets]``, through the program."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+SPEC = """\
+[source]
+path = "{year}.csv"
+[privacy]
+epsilon = "2"
+[domain.arm]
+categories = ["A", "B"]
+complete = true
+[domain.store]
+categories = ["a", "b", "c"]
+complete = true
+levels.region = {{ groups = {{ north = ["a", "c"], south = ["b"] }} }}
+[measures.paid]
+clip = [0, 1]
+[[workload]]
+means = {{ of = "paid", by = ["arm"] }}
+[[workload]]
+marginals = {{ upto = 2 }}
+[targets]
+difference = {{ along = "arm", group = "B", against = "A", mean = "paid", size = 600, margin = "0.05" }}
+ratio = {{ along = "arm", group = "B", against = "A", size = 600, margin = "0.001" }}
+"""
+
+
+@pytest.fixture
+def years(folder: Path, run) -> Path:
+    """Two releases: last year 300 rows in each arm, this year 600, of whom more paid."""
+    for number, (year, rows) in enumerate((("last", 300), ("this", 600))):
+        lines = [
+            f"{arm},{'abc'[i % 3]},{int(i % 10 < (2 if arm == 'A' else 4))}"
+            for arm in "AB"
+            for i in range(rows)
+        ]
+        (folder / f"{year}.csv").write_text("\n".join(["arm,store,paid", *lines, ""]))
+        (folder / f"{year}.toml").write_text(SPEC.format(year=year), encoding="utf-8")
+        run.done("release", f"{year}.toml", "--out", year, "--seed", str(11 + number))
+    return folder
+
+
+def test_difference_compares_two_groups(years, run):
+    shown = run("difference", "this", "arm=B", "arm=A", "--mean", "paid").out
+    assert "mean of paid, arm=B against arm=A, 95% intervals" in shown
+    (row,) = run.told("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    assert row["difference_low"] < 0.2 < row["difference_high"]
+    assert row["lift_low"] < 1.0 < row["lift_high"]
+    regions = run.told("difference", "this", "store:region=north", "store:region=south")["rows"]
+    assert regions[0]["ratio_low"] < 2 < regions[0]["ratio_high"]
+    shares = run.told("difference", "this", "arm=B", "arm=A", "--share", "store=a")["rows"]
+    assert shares[0]["difference_low"] < 0 < shares[0]["difference_high"]
+    by_store = run.told("difference", "this", "arm=B", "arm=A", "--cells", "store")["rows"]
+    assert [entry["store"] for entry in by_store] == ["a", "b", "c"]
+
+
+def test_difference_compares_two_releases(years, run):
+    (row,) = run.told("difference", "this", "--other", "last", "--where", "store=a")["rows"]
+    assert row["difference_low"] < 200 < row["difference_high"]
+    assert row["ratio_low"] < 2 < row["ratio_high"]
+    arms = run.told("difference", "this", "--other", "last", "--mean", "paid", "--cells", "arm")
+    assert all(each["difference_low"] < 0 < each["difference_high"] for each in arms["rows"])
+    run.done("difference", "this", "--other", "last", "--cells", "arm")
+
+
+def test_answer_gives_shares(years, run):
+    shares = run.told("answer", "this", "--shares", "store:region", "--cells", "arm")["answers"]
+    assert [each["cell"] for each in shares][:2] == [
+        "arm=A, store:region=north",
+        "arm=A, store:region=south",
+    ]
+    assert shares[0]["low"] < 2 / 3 < shares[0]["high"]
+    sums = run.told("answer", "this", "--shares", "arm", "--sum", "paid")["answers"]
+    assert sums[1]["low"] < 2 / 3 < sums[1]["high"]
+
+
+def test_ab_test_shows_the_effect(years, run):
+    (row,) = run.told("ab-test", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    assert 0 < row["difference_low"] < 0.2 < row["difference_high"]
+    assert row["noise_std"] < row["sampling_std"]
+    assert "sampling_std" in run("ab-test", "this", "arm=B", "arm=A", "--mean", "paid").out
+
+
+def test_power_is_shown_before_any_data(run):
+    assert "power" in run("power", "--mean", "0.1", "--effect", "0.01", "--epsilon", "1").out
+    power = run.told("power", "--mean", "0.1", "--effect", "0.01", "--size", "20000")
+    assert 0.8 <= power["power"] < 0.81
+    assert float(power["budget"]["epsilon"].partition("/")[0]) > 0
+    run.refused("one of effect, size", "power", "--mean", "0.1", "--effect", "0.1")
+    run.refused("LOW..HIGH", "power", "--mean", "1", "--effect", "1", "--bounds", "5")
+
+
+def test_plan_promises_the_errors_of_comparisons(years, run):
+    kept, missed = run.told("plan", "this.toml")["targets"]
+    assert kept["kept"]
+    assert kept["margin"] <= 0.05
+    assert not missed["kept"]
+    shown = run("plan", "this.toml").out
+    assert "difference of mean of paid" in shown
+    assert "missed" in shown
+    (row,) = run.told("difference", "this", "arm=B", "arm=A", "--mean", "paid")["rows"]
+    half = (row["difference_high"] - row["difference_low"]) / 2
+    assert half <= 1.05 * kept["margin"]
+
+
+def test_release_pays_the_least_budget_of_a_comparison(years, run):
+    text = (years / "this.toml").read_text(encoding="utf-8").replace('"2"', '"least"')
+    (years / "least.toml").write_text(
+        "\n".join(line for line in text.splitlines() if not line.startswith("ratio")),
+        encoding="utf-8",
+    )
+    (target,) = run.told("plan", "least.toml")["targets"]
+    assert 0.98 * 0.05 < target["margin"] <= 0.05
+    run.done("release", "least.toml", "--out", "least", "--seed", "1")
+    manifest = json.loads((years / "least" / "manifest.json").read_text(encoding="utf-8"))
+    epsilon = run.told("plan", "least.toml")["privacy"]["budget"]["epsilon"]
+    assert epsilon in json.dumps(manifest["privacy"])
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("two groups", ["difference", "this"]),
+        ("one attribute", ["difference", "this", "arm=A", "store=a"]),
+        ("cell in common", ["difference", "this", "arm=A", "arm=A"]),
+        ("with --other", ["difference", "this", "arm=A", "arm=B", "--where", "store=a"]),
+        ("two releases with --other", ["difference", "this", "arm=A", "--other", "last"]),
+        ("a measure of the domain", ["ab-test", "this", "arm=B", "arm=A", "--mean", "age"]),
+        ("one kind of answer", ["answer", "this", "--shares", "arm", "--means", "paid"]),
+        ("restricted with --where", ["answer", "this", "--shares", "arm", "--where", "store=a"]),
+    ],
+)
+def test_comparisons_refuse_what_they_cannot_compare(years, run, words, arguments):
+    run.refused(words, *arguments)

@@ -1,0 +1,89 @@
+"""Tables of databases on the command line: drafts, schema checks and a release, with a real server."""
+
+import pytest
+
+import leastnoise as ln
+from cli.conftest import edit, lacking
+from trusted.reading.postgres import fill, server
+
+COLUMNS = "person_id integer NOT NULL, sex text, age integer, bought date, amount numeric(10, 2)"
+
+
+@pytest.fixture(scope="module")
+def url():
+    with server() as found:
+        fill(found, [f"CREATE TABLE visits ({COLUMNS})"])
+        rows = ", ".join(f"({i}, '{'FM'[i % 2]}', {20 + i % 50}, NULL, 1.5)" for i in range(300))
+        fill(found, [f"INSERT INTO visits VALUES {rows}"])
+        fill(found, ["CREATE ROLE guest LOGIN"])
+        yield found
+
+
+@pytest.fixture
+def shop(url, folder, monkeypatch):
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("SHOP", url)
+    return url
+
+
+def test_init_drafts_from_a_table_of_a_server(shop, folder, run):
+    shown = run.done("init", shop, "--table", "public.visits")
+    draft = (folder / "visits.toml").read_text(encoding="utf-8")
+    parts = (
+        'table = "public.visits"\nconnection = "env:DATABASE_URL"\n',
+        'column = "person_id"',
+        "[domain.sex]",
+        "[domain.bought]",
+    )
+    assert lacking(draft, *parts) == []
+    assert "Set the environment variable DATABASE_URL to that URL." in shown.out
+    assert "PASSWORDMARK" not in draft + shown.out + shown.err
+
+
+def test_init_drafts_from_a_named_connection(shop, folder, run):
+    shown = run.done("init", "--table", "visits", "--connection", "env:SHOP", "--out", "a.toml")
+    assert 'connection = "env:SHOP"' in (folder / "a.toml").read_text(encoding="utf-8")
+    assert "Set the environment variable" not in shown.out
+
+
+def test_init_of_a_database_refuses_wrong_arguments(shop, run):
+    run.refused("must name the table", "init", shop)
+    run.refused("--table is in a database", "init", "--table", "visits")
+    run.refused("has no file", "init", "people.csv", "--table", "visits")
+    run.refused("no --delimiter", "init", shop, "--table", "visits", "--delimiter", ";")
+    run.refused("its scheme is 'mysql'", "init", "mysql://u@h/d", "--table", "visits")
+    run.refused("does not exist", "init", shop, "--table", "nothing")
+    wrong = shop.replace("/postgres?", "/nothing?")
+    said = run.refused("the database 'nothing' of its URL", "init", wrong, "--table", "visits")
+    assert "PASSWORDMARK" not in said.err
+
+
+def test_schema_check_reads_no_row_of_a_server(shop, folder, run):
+    guest = shop.replace("tester:", "guest:")  # who may select nothing
+    edit(folder, ('path = "people.csv"', 'table = "visits"\nconnection = "env:SHOP"'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOP", guest)
+        shown = run("check", "people.toml", "--schema")
+    assert shown.code == 2
+    assert "has no column 'income'" in shown.err
+    assert lacking(shown.out, "attribute sex", "attribute income", "missing", "fits") == []
+    assert "PRIVATE" not in shown.out
+    edit(folder, ("[domain.income]", '[domain.income]\ncolumn = "amount"'))
+    edit(folder, ('column = "income"', 'column = "amount"'))
+    whole = run.done("check", "people.toml", "--schema")
+    assert "Every column that the spec needs is in the source" in whole.out
+
+
+def test_schema_check_lists_every_column_that_does_not_fit(folder, run):
+    edit(folder, ("[domain.age]", '[domain.age]\ncolumn = "years"'))
+    edit(folder, ("[domain.sex]", '[domain.sex]\ncolumn = "gender"'))
+    shown = run("check", "people.toml", "--schema")
+    assert shown.code == 2
+    assert lacking(shown.err, "no column 'years'", "no column 'gender'") == []
+    checks = ln.read_spec("people.toml").check_schema()
+    assert {check.column: bool(check.fault) for check in checks} == {
+        "gender": True,
+        "years": True,
+        "income": False,
+    }
+    run.refused("--schema reads no row", "check", "people.toml", "--schema", "--values")

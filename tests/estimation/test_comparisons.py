@@ -1,0 +1,437 @@
+"""Differences, ratios and shares of released numbers: coverage by simulation, exact errors, refusals."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._estimation import Estimate, pair_covariances
+from leastnoise._session._release_job import read_table
+from leastnoise._trusted.check import InputError
+from simulated import simulations
+
+GROUPS = 40  # with equal rows, so that each is one more trial of every interval
+DOMAIN = ln.Domain(
+    arm=["A", "B"],
+    site=ln.Integers(1, GROUPS),
+    measures={"pay": ln.Measure("pay", -20, 100, unit="0.5")},
+)
+BUDGETS = [ln.PureDP(1), ln.ZCDP("1/20"), ln.ZCDP("1/2"), ln.PureDP(6)]
+# rows of both arms at every site: many, some, and nearly none
+SIZES = [(400, 500), (40, 60), (3, 8)]
+PAY = {"A": [30.0, 50.5, 10.0], "B": [60.0, 41.0, 55.5]}
+
+
+def rows(sizes: tuple[int, int]) -> pd.DataFrame:
+    parts = []
+    for arm, size in zip("AB", sizes, strict=True):
+        pay = np.resize(PAY[arm], size)
+        site = np.repeat(np.arange(1, GROUPS + 1), size)
+        parts.append(pd.DataFrame({"arm": arm, "site": site, "pay": np.tile(pay, GROUPS)}))
+    return pd.concat(parts)
+
+
+def estimates(plan: ln.Plan, table: pd.DataFrame, count: int, seed: int) -> list[Estimate]:
+    drawn = simulations(plan.measured(), read_table(plan, table), count, seed)
+    first = Estimate(drawn[0])
+    return [first.for_observation(observation) for observation in drawn]
+
+
+def coverage(columns: list[Any], name: str, truth: float) -> float:
+    low, high = (np.array([each[f"{name}_{end}"] for each in columns]) for end in ("low", "high"))
+    return float(((low - 1e-9 <= truth) & (truth <= high + 1e-9)).mean())
+
+
+def spread(columns: list[Any], name: str) -> float:
+    """The standard deviation of a number over the one that it is said to have."""
+    values = np.array([each[name] for each in columns])
+    return float(np.nanstd(values) / np.nanmean([each[f"{name}_std_error"] for each in columns]))
+
+
+def means_plan(budget: Any) -> ln.Plan:
+    workload = ln.mean_queries(DOMAIN, "pay", by=["arm", "site"]) + ln.marginals(DOMAIN, upto=2)
+    return ln.plan(workload, budget, strategy="marginals")
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_compare_groups_covers_counts_and_means(budget: Any, sizes: tuple[int, int]) -> None:
+    table = rows(sizes)
+    drawn = estimates(means_plan(budget), table, 20, seed=3)
+    first, second = (table[table["arm"] == arm]["pay"] for arm in "BA")
+    truths = {
+        "count": (sizes[1] - sizes[0], sizes[1] / sizes[0]),
+        "mean": (first.mean() - second.mean(), first.mean() / second.mean()),
+        "sum": (
+            (first.sum() - second.sum()) / GROUPS,
+            first.sum() / second.sum(),
+        ),
+    }
+    for quantity, (difference, ratio) in truths.items():
+        words = {} if quantity == "count" else {quantity: "pay"}
+        compared = [
+            ln.compare_groups(each, "arm", "B", "A", **words, by=["site"]).numbers for each in drawn
+        ]
+        assert coverage(compared, "difference", difference) >= 0.93
+        assert coverage(compared, "ratio", ratio) >= 0.93
+        assert coverage(compared, "lift", ratio - 1) >= 0.93
+        if min(sizes) >= 40:
+            assert coverage(compared, "difference", difference) <= 0.995
+            assert 0.85 < spread(compared, "difference") < 1.15
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("budget", BUDGETS[:2], ids=str)
+def test_shares_and_differences_of_shares_cover(budget: Any, sizes: tuple[int, int]) -> None:
+    table = rows(sizes)
+    drawn = estimates(means_plan(budget), table, 20, seed=4)
+    of_arms = [ln.shares(each, ["arm"], by=["site"]).numbers for each in drawn]
+    truth = sizes[0] / sum(sizes)
+    inside = [
+        (each["low"][0] <= truth + 1e-9) & (truth - 1e-9 <= each["high"][0]) for each in of_arms
+    ]
+    assert 0.93 <= np.mean(inside) <= 1
+    many = estimates(means_plan(budget), table, 120, seed=5)
+    share = {"site": list(range(1, 11))}
+    compared = [ln.compare_groups(each, "arm", "B", "A", share=share).numbers for each in many]
+    assert coverage(compared, "difference", 0.0) >= 0.93
+    assert coverage(compared, "ratio", 1.0) >= 0.93
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_compare_releases_adds_independent_variances(sizes: tuple[int, int]) -> None:
+    plan, other = means_plan(ln.PureDP(1)), means_plan(ln.ZCDP("1/20"))
+    table = rows(sizes)
+    pairs = list(
+        zip(estimates(plan, table, 12, seed=6), estimates(other, table, 12, seed=7), strict=True)
+    )
+    by = ["arm", "site"]
+    for mean in (None, "pay"):
+        compared = [ln.compare_releases(*pair, mean=mean, by=by).numbers for pair in pairs]
+        assert coverage(compared, "difference", 0.0) >= 0.93
+        assert coverage(compared, "ratio", 1.0) >= 0.93
+    product = ln.queries(plan.domain, arm="identity", site="identity").products[0]
+    stds = [each.estimate(product).noise_std for each in pairs[0]]
+    counts = ln.compare_releases(*pairs[0], by=by).numbers["difference_std_error"]
+    assert np.allclose(counts, np.hypot(*stds))
+
+
+def test_compare_releases_of_one_payment_is_wide() -> None:
+    plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
+    first, second = estimates(plan, rows((40, 60)), 2, seed=8)
+    apart = ln.compare_releases(first, second, by=["arm"]).numbers["difference_std_error"]
+    same = ln.compare_releases(first, first, by=["arm"]).numbers["difference_std_error"]
+    assert np.allclose(same, np.sqrt(2) * apart)
+
+
+def test_ratio_of_negative_means_covers() -> None:
+    table = rows((40, 60))
+    table.loc[table["arm"] == "A", "pay"] = np.resize([-15.0, -8.0, -18.5], 40 * GROUPS)
+    means = table.groupby("arm")["pay"].mean()
+    for group, against in (("B", "A"), ("A", "B")):
+        compared = [
+            ln.compare_groups(each, "arm", group, against, mean="pay", by=["site"]).numbers
+            for each in estimates(means_plan(ln.PureDP(2)), table, 12, seed=10)
+        ]
+        assert 0.93 <= coverage(compared, "ratio", means[group] / means[against]) <= 0.99
+        assert 0.93 <= coverage(compared, "difference", means[group] - means[against]) <= 0.99
+
+
+def test_periods_of_one_payment_share_noise() -> None:
+    plan = ln.plan(ln.queries(DOMAIN, arm="identity"), ln.ZCDP(1))
+    first, second = estimates(plan, rows((40, 60)), 2, seed=8)
+    stds = []
+    for receipts in (("a", "b"), ("a", "a")):
+        pair = [
+            each.for_observation(replace(each.observation, receipt=receipt))
+            for each, receipt in zip((first, second), receipts, strict=True)
+        ]
+        stds.append(ln.compare_releases(*pair, by=["arm"]).numbers["difference_std_error"])
+    assert np.allclose(stds[1], np.sqrt(2) * stds[0])
+
+
+def test_compare_releases_converts_units() -> None:
+    releases = []
+    for unit in ("1", "1/2"):
+        domain = ln.Domain(arm=["A", "B"], measures={"pay": ln.Measure("pay", 0, 100, unit=unit)})
+        plan = ln.plan(ln.mean_queries(domain, "pay", by=["arm"]), ln.PureDP(2))
+        releases.append(ln.release(plan, rows((40, 60)), seed=len(releases)))
+    for words in ({"mean": "pay"}, {"sum": "pay"}):
+        compared = ln.compare_releases(*releases, **words, by=["arm"]).numbers
+        assert (compared["difference_low"] < 0.3 * compared["value"]).all()
+        assert compared["ratio"] == pytest.approx([1, 1], abs=0.05)
+
+
+def test_weighted_means_are_compared() -> None:
+    domain = ln.Domain(
+        arm=["A", "B"],
+        measures={"pay": ln.Measure("pay", 0, 100), "weight": ln.Measure("weight", 0, 5)},
+    )
+    workload = ln.mean_queries(domain, "pay", by=["arm"]).weighted_by("weight")
+    table = rows((40, 60)).assign(weight=2)
+    release = ln.release(ln.plan(workload, ln.PureDP(1)), table, seed=1)
+    name = workload.statistics[0].of
+    compared = ln.compare_groups(release, "arm", "B", "A", mean=name).numbers
+    truth = table.groupby("arm")["pay"].mean()
+    assert compared["difference_low"] < truth["B"] - truth["A"] < compared["difference_high"]
+    with pytest.raises(InputError, match="without weights"):
+        ln.ab_test(release, "arm", "B", "A", mean=name)
+
+
+def test_paired_covariances_are_those_of_all_pairs() -> None:
+    plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
+    (estimate,) = estimates(plan, rows((3, 8)), 1, seed=1)
+    pairs = pair_covariances(estimate)
+    sets = [
+        {"arm": ln.predicates([["A"]]), "site": ln.identity()},
+        {"arm": ln.predicates([["B"]]), "site": ln.identity()},
+        {"site": ln.identity()},
+    ]
+    products = [ln.queries(plan.domain, each).products[0] for each in sets]
+    for first in products:
+        for second in products:
+            listed = np.diag(estimate.covariance_of(None).covariance(first, second))
+            paired = pairs.between(first, second, ("arm", "site")).reshape(-1)
+            assert paired == pytest.approx(listed)
+
+
+def test_compare_groups_uses_the_exact_covariance() -> None:
+    plan = ln.plan(ln.marginals(DOMAIN, upto=2), ln.PureDP(1), strategy="marginals")
+    release = ln.release(plan, rows((40, 60)), seed=1)
+    matrix = release.covariance("arm")
+    compared = ln.compare_groups(release, "arm", "B", "A").numbers
+    expected = np.sqrt(matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1])
+    assert compared["difference_std_error"] == pytest.approx(expected)
+    table = release.tables["arm"]
+    assert compared["difference"] == pytest.approx(table.answer[1] - table.answer[0])
+    reach = (compared["difference_high"] - compared["difference_low"]) / 2
+    (answer,) = release.answer(ln.queries(plan.domain, arm=ln.matrix([[-1, 1]])))
+    assert reach == pytest.approx(((answer.high - answer.low) / 2).item())
+
+
+def test_means_whose_sums_are_not_centred_are_compared() -> None:
+    plan = ln.plan(
+        ln.queries(DOMAIN, arm="identity", site="identity", sum="pay")
+        + ln.queries(DOMAIN, arm="identity", site="identity", count="pay"),
+        ln.PureDP(1),
+        strategy="workload",
+    )
+    compared = [
+        ln.compare_groups(each, "arm", "B", "A", mean="pay", by=["site"]).numbers
+        for each in estimates(plan, rows((40, 60)), 12, seed=9)
+    ]
+    second, first = (np.mean(np.resize(PAY[arm], size)) for arm, size in (("A", 40), ("B", 60)))
+    assert coverage(compared, "difference", first - second) >= 0.93
+    assert coverage(compared, "ratio", first / second) >= 0.93
+
+
+def test_compare_groups_along_dates_agrees_with_changes() -> None:
+    domain = ln.Domain(month=ln.Dates("2024-01-01", "2024-03-31", "month"))
+    plan = ln.plan(ln.queries(domain, month="prefix"), ln.PureDP(1))
+    visits = pd.DataFrame({"month": ["2024-01-05"] * 40 + ["2024-02-05"] * 50 + ["2024-03-05"] * 9})
+    release = ln.release(plan, visits, seed=3)
+    changes = ln.changes(release, "month", 1).numbers
+    compared = ln.compare_groups(release, "month", "2024-03", "2024-02").numbers
+    for name in ("difference", "ratio", "ratio_low", "ratio_high"):
+        assert compared[name] == pytest.approx(changes[name][1]), name
+    assert compared["difference_low"] == pytest.approx(changes["low"][1])
+
+
+def test_means_of_both_groups_are_those_of_means() -> None:
+    release = ln.release(means_plan(ln.PureDP(1)), rows((40, 60)), seed=1)
+    alone = ln.means(release, "pay", by=["arm"])
+    compared = ln.compare_groups(release, "arm", "B", "A", mean="pay").numbers
+    assert [compared["against"].item(), compared["value"].item()] == pytest.approx(
+        alone.mean.tolist()
+    )
+
+
+def test_ratio_without_an_end_says_so() -> None:
+    release = ln.release(means_plan(ln.PureDP("1/10")), rows((3, 8)), seed=1)
+    compared = ln.compare_groups(release, "arm", "B", "A", by=["site"]).numbers
+    is_open = compared["ratio_bounded"] == 0
+    assert is_open.any()
+    assert np.isinf(compared["ratio_high"][is_open]).all()
+    assert np.isnan(compared["ratio"][is_open]).all()
+    assert np.isfinite(compared["ratio_high"][~is_open]).all()
+
+
+def test_shares_of_sums_and_levels_add_up() -> None:
+    regions = {"a": "north", "b": "south", "c": "north"}
+    domain = ln.Domain(
+        store=ln.Categories(list(regions), levels={"region": regions}),
+        measures={"sales": ln.Measure("sales", 0, 50)},
+    )
+    plan = ln.plan(ln.mean_queries(domain, "sales", by=["store"]), ln.PureDP(1))
+    table = pd.DataFrame({"store": ["a"] * 300 + ["b"] * 200 + ["c"] * 500, "sales": 20})
+    release = ln.release(plan, table, seed=1)
+    region = {"store": ln.level("region")}
+    compared = ln.shares(release, region, sum="sales")
+    assert compared.labels == (("north", "south"),)
+    assert compared.numbers["share"].sum() == pytest.approx(1)
+    assert compared.numbers["low"][0] < 0.8 < compared.numbers["high"][0]
+
+
+def test_share_leaves_out_rows_without_a_value() -> None:
+    domain = ln.Domain(sex=["F", "M"], job=["x", "y"])
+    plan = ln.plan(ln.marginals(domain, ways=1) + ln.marginals(domain, ways=2), ln.PureDP(50))
+    table = pd.DataFrame({"sex": ["F", "M"] * 300, "job": ["x", "y", "x", None, "y", None] * 100})
+    release = ln.release(plan, table, seed=1)
+    compared = ln.shares(release, ["job"]).numbers["share"]
+    assert compared == pytest.approx([0.5, 0.5], abs=0.01)
+    by_sex = ln.compare_groups(release, "sex", "F", "M", share={"job": "x"}).numbers
+    assert by_sex["value"] == pytest.approx(2 / 3, abs=0.01)
+    assert by_sex["against"] == pytest.approx(0, abs=0.01)
+
+
+def test_retention_of_units_by_cohort() -> None:
+    months = ["2024-01", "2024-02", "2024-03"]
+    domain = ln.Domain(joined=months, active=months)
+    pairs = {("2024-01", "2024-01"): 200, ("2024-01", "2024-03"): 90, ("2024-02", "2024-02"): 300}
+    visits = [(f"{cell}-{unit}", *cell) for cell, size in pairs.items() for unit in range(size)]
+    table = pd.DataFrame(visits, columns=["person", "joined", "active"])
+    privacy = ln.Privacy(ln.ZCDP(1), unit_column="person", max_rows=3)
+    plan = ln.plan(ln.marginals(domain, ways=2, count="units"), privacy)
+    release = ln.release(plan, table, seed=1)
+    compared = ln.compare_groups(
+        release,
+        "active",
+        "2024-03",
+        "2024-01",
+        count="units",
+        by=[{"joined": ln.predicates([["2024-01"]])}],
+    ).numbers
+    assert compared["ratio_low"].item() < 0.45 < compared["ratio_high"].item()
+
+
+def test_public_counts_have_no_error_in_shares(tmp_path: Path) -> None:
+    file = tmp_path / "people.toml"
+    file.write_text(
+        """
+        [privacy]
+        epsilon = "1"
+        [domain.sex]
+        categories = ["F", "M"]
+        [domain.job]
+        categories = ["x", "y"]
+        complete = true
+        [[workload]]
+        marginals = { ways = 2 }
+        [[public]]
+        queries = { sex = "identity" }
+        counts = [60, 40]
+        """,
+        encoding="utf-8",
+    )
+    spec = ln.read_spec(file)
+    table = pd.DataFrame({"sex": ["F"] * 60 + ["M"] * 40, "job": ["x", "y"] * 50})
+    release = ln.release(spec.plan(spec.search()), table, seed=1)
+    compared = ln.shares(release, ["sex"]).numbers
+    assert compared["share"] == pytest.approx([0.6, 0.4])
+    assert compared["high"] - compared["low"] == pytest.approx([0, 0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda r: ln.compare_groups(r, "arm", "B", "C"), "'C'"),
+        (lambda r: ln.compare_groups(r, "arms", "B", "A"), "one of arm, site"),
+        (lambda r: ln.compare_groups(r, "arm", ["A", "B"], "A"), "cell in common"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", mean="age"), "a measure of the domain"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", mean="pay", sum="pay"), "one of mean"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", by=["arm"]), "used twice"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", share={"arm": "A"}), "used twice"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", share={}), "a mapping"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", count="units"), "were not counted"),
+        (lambda r: ln.compare_groups(r, "arm", "B", "A", level=2), "level"),
+        (lambda r: ln.compare_releases(r, r, where={"arm": "A"}, by=["arm"]), "selected twice"),
+        (lambda r: ln.shares(r, ["arm"], by=["arm"]), "none of those in by"),
+        (lambda r: ln.shares(r, []), "at least one attribute"),
+        (lambda r: ln.shares(r, ["arm"], sum="pay"), "not negative"),
+        (lambda r: ln.shares(r, {"site": ln.ranges([(1, 5)])}), "every cell once"),
+        (lambda r: ln.ab_test(r, "arm", "B", "A", mean="pay", std=0), "above 0"),
+    ],
+)
+def test_comparisons_refuse_what_has_no_meaning(call: Any, words: str) -> None:
+    release = ln.release(means_plan(ln.PureDP(1)), rows((3, 8)), seed=1)
+    with pytest.raises(InputError, match=words):
+        call(release)
+
+
+def test_compare_releases_refuses_other_bounds_and_groups() -> None:
+    releases = []
+    for high, sites in ((100, 5), (90, 5), (100, 4)):
+        domain = ln.Domain(site=ln.Integers(1, sites), measures={"pay": ln.Measure("pay", 0, high)})
+        plan = ln.plan(ln.mean_queries(domain, "pay", by=["site"]), ln.PureDP(1))
+        releases.append(ln.release(plan, rows((3, 8)), seed=len(releases)))
+    with pytest.raises(InputError, match="different bounds"):
+        ln.compare_releases(releases[0], releases[1], mean="pay")
+    with pytest.raises(InputError, match="same labels"):
+        ln.compare_releases(releases[0], releases[2], mean="pay", by=["site"])
+
+
+def test_data_dependent_release_is_refused() -> None:
+    domain = ln.Domain(age=ln.Integers(1, 1024))
+    plan = ln.plan(ln.queries(domain, age="identity"), ln.PureDP(1), strategy="dawa")
+    table = pd.DataFrame({"age": np.repeat(np.arange(1, 513), 40)})
+    release = ln.release(plan, table, seed=1)
+    with pytest.raises(InputError, match="No interval is known"):
+        ln.compare_groups(release, "age", 1, 2)
+
+
+AB = ln.Domain(
+    arm=["A", "B"], site=ln.Integers(1, GROUPS), measures={"paid": ln.Measure("paid", 0, 1)}
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "rates", "budget"),
+    [
+        (2000, (0.10, 0.13), ln.PureDP(1)),
+        (300, (0.02, 0.05), ln.PureDP(1)),
+        (300, (0.5, 0.4), ln.ZCDP("1/50")),
+        (60, (0.1, 0.1), ln.ZCDP("1/20")),
+    ],
+)
+def test_ab_test_covers_the_population_effect(
+    size: int, rates: tuple[float, float], budget: Any
+) -> None:
+    plan = ln.plan(ln.mean_queries(AB, "paid", by=["arm", "site"]), budget)
+    random = np.random.default_rng(size)
+    cells = pd.DataFrame(
+        [(arm, site) for arm in "AB" for site in range(1, GROUPS + 1)], columns=["arm", "site"]
+    )
+    table = cells.loc[cells.index.repeat(size)].reset_index(drop=True)
+    rate = table["arm"].map(dict(zip("AB", rates, strict=True)))
+    compared = []
+    for trial in range(10):
+        table["paid"] = (random.random(len(table)) < rate).astype(int)
+        (estimate,) = estimates(plan, table, 1, seed=trial)
+        compared.append(ln.ab_test(estimate, "arm", "B", "A", mean="paid", by=["site"]).numbers)
+    assert 0.93 <= coverage(compared, "difference", rates[1] - rates[0]) <= 0.995
+    assert coverage(compared, "lift", rates[1] / rates[0] - 1) >= 0.93
+
+
+def test_ab_test_widens_for_rows_of_one_unit() -> None:
+    workload = ln.mean_queries(AB, "paid", by=["arm"])
+    table = pd.DataFrame({"arm": ["A", "B"] * 500, "paid": [0, 1, 1, 1] * 250, "id": range(1000)})
+    stds = []
+    for rows_of_unit in (1, 4):
+        privacy = ln.Privacy(ln.PureDP(1), unit_column="id", max_rows=rows_of_unit)
+        release = ln.release(ln.plan(workload, privacy), table, seed=1)
+        test = ln.ab_test(release, "arm", "B", "A", mean="paid", std=0.5)
+        stds.append(test.numbers["sampling_std"].item())
+    assert stds[1] == pytest.approx(2 * stds[0], rel=0.05)
+
+
+def test_ab_test_by_group_and_significance() -> None:
+    release = ln.release(means_plan(ln.PureDP(1)), rows((400, 500)), seed=1)
+    whole = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25)
+    assert whole.is_significant is True
+    by_site = ln.ab_test(release, "arm", "B", "A", mean="pay", std=25, by=["site"])
+    assert by_site.frame("pandas").shape[0] == GROUPS
+    assert np.asarray(by_site.is_significant).shape == (GROUPS,)

@@ -1,0 +1,308 @@
+"""A spec does in Python what the commands do: guard, rounding, share and every option are used."""
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import Ledger
+from leastnoise._trusted.accounting import Privacy, PureDP
+
+SPEC = """\
+[source]
+path = "people.csv"
+[privacy]
+epsilon = "2"
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+marginals = {{ ways = 1 }}{target}
+[plan]
+strategy = "identity"
+{plan}
+[output]
+formats = ["csv"]
+{output}
+{ledger}
+"""
+SERIES = """\
+[source]
+path = "visits.csv"
+[privacy]
+rho = "1/2"
+unit = { column = "person", max_rows = 1 }
+[domain.month]
+dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
+[[workload]]
+queries = { month = "identity" }
+[output]
+formats = ["csv"]
+[series]
+along = "month"
+"""
+RICH = """\
+[source]
+path = "requests.csv"
+[privacy]
+epsilon = "2"
+delta = "1e-9"
+unit = { column = "id", max_rows = 2 }
+[domain.sex]
+categories = ["F", "M"]
+labels = { "F" = "women", "M" = "men" }
+[domain.agent]
+unknown = { most = 10 }
+[measures.pay]
+clip = [0, 50]
+[[workload]]
+sql = "SELECT sex, COUNT(*) AS n FROM requests GROUP BY sex"
+[[workload]]
+means = { of = "pay", by = ["sex"] }
+[[workload]]
+marginals = { ways = 1 }
+[plan]
+strategy = "marginals"
+guard = "1/50"
+[output]
+round = 5
+below = "10"
+covariances = ["sex"]
+language = "de"
+title = "Requests"
+formats = ["csv"]
+"""
+ROWS = "sex\n" + "F\n" * 300 + "M\n" * 100
+PROGRAM = "from leastnoise._cli import main; main()"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LEASTNOISE_CHARTS", "off")
+    monkeypatch.setenv("LEASTNOISE_CACHE", "off")
+    Path("people.csv").write_text(ROWS, encoding="utf-8")
+    return tmp_path
+
+
+def spec(target="", plan="", output="", ledger=""):
+    text = SPEC.format(target=target, plan=plan, output=output, ledger=ledger)
+    Path("people.toml").write_text(text, encoding="utf-8")
+    return ln.read_spec("people.toml")
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def manifest_of(folder):
+    return json.loads(Path(folder, "manifest.json").read_text(encoding="utf-8"))
+
+
+def test_spec_plan_leaves_the_share_of_the_guard(folder):
+    plan = spec(plan='guard = "1/4"').plan()
+    assert plan.privacy.budget == PureDP("3/2")
+    told = command("plan", "people.toml", "--json")
+    assert json.loads(told.stdout)["privacy"] == plan.privacy.to_json()
+
+
+def test_spec_release_equals_the_command(folder):
+    Ledger.create("people.ledger", "people", Privacy(PureDP(4))).set_budget(
+        PureDP(4), share="weekly"
+    )
+    settings = {
+        "plan": 'guard = "1/100"',
+        "output": "round = 5\nbelow = 10\nlevel = 0.9",
+        "ledger": '[ledger]\nshare = "weekly"',
+    }
+    release = spec(**settings).release("python", note="by hand")
+    done = command("release", "people.toml", "--out", "shell", "--note", "by cron")
+    assert done.returncode == 0, done.stderr
+    assert [answer % 5 for answer in release.tables["sex"].frame("pandas")["answer"]] == [0, 0]
+    assert release.level == 0.9
+    assert float(release.receipt["guard_used"]) == pytest.approx(400, abs=300)
+    in_python, in_shell = manifest_of("python"), manifest_of("shell")
+    assert in_python.keys() == in_shell.keys()
+    assert in_python["options"] == in_shell["options"]
+    entries = [entry for entry in Ledger.open("people.ledger").entries() if entry.kind == "release"]
+    assert [entry.share for entry in entries] == ["weekly"] * 4
+    # the guard and the release of each
+    assert [entry.charge.epsilon for entry in entries] == [
+        entry.charge.epsilon for entry in entries[:2]
+    ] * 2
+    assert sum(entry.charge.epsilon for entry in entries) == 4
+    notes = [entry.description.partition("; ")[2] for entry in entries]
+    assert notes == ["", "by hand", "", "by cron"]
+
+
+def test_seeded_spec_release_equals_the_command(folder):
+    release = spec(plan='guard = "1/100"').release(None, seed=3)
+    assert command("release", "people.toml", "--out", "out", "--seed", "3").returncode == 0
+    assert not Path("people.ledger").exists()
+    shell = ln.read_release("out")
+    assert release.answers.equals(shell.answers)
+    assert release.tables["sex"].frame("pandas").equals(shell.tables["sex"].frame("pandas"))
+
+
+def test_guard_stops_spec_release_before_payment(folder):
+    Path("people.csv").write_text("sex\n" + "unknown\n" * 4000, encoding="utf-8")
+    with pytest.raises(ln.GuardError):
+        spec(plan='guard = "1/10"').release("out")
+    assert Ledger.open("people.ledger").spent().epsilon == PureDP("1/5").epsilon
+    assert not Path("out").exists()
+
+
+def test_spec_release_of_a_frame_needs_a_named_ledger(folder):
+    people = pd.DataFrame({"sex": ["F"] * 300 + ["M"] * 100})
+    with pytest.raises(ln.InputError, match="must have a ledger"):
+        spec().release("out", source=people)
+    release = spec().release("out", source=people, ledger="frame.ledger", dataset="people")
+    assert Ledger.open("frame.ledger").dataset == "people"
+    assert release.receipt["number"] == 1
+
+
+def test_finished_job_is_released_once(folder):
+    first = spec().release("out")
+    again = spec().release("out")
+    assert again.observation.receipt == first.observation.receipt
+    done = command("release", "people.toml", "--out", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["status"] == "already released"
+    assert (told["written"], told["ledger"]["paid_now"]) == ([], False)
+    plain = command("release", "people.toml", "--out", "out")
+    assert plain.stdout.startswith("Already released: out has this release. Nothing was done.\n")
+    assert len(Ledger.open("people.ledger").entries()) == 1
+
+
+def test_finished_job_with_every_kind_of_option_is_recognised(folder):
+    rows = "".join(
+        f"{i},{'FM'[i % 2]},{'curl' if i % 3 else 'wget'},{i % 50}\n" for i in range(900)
+    )
+    Path("requests.csv").write_text("id,sex,agent,pay\n" + rows, encoding="utf-8")
+    Path("requests.toml").write_text(RICH, encoding="utf-8")
+    first = ln.read_spec("requests.toml").release("out")
+    again = ln.read_spec("requests.toml").release("out")
+    assert again.observation.receipt == first.observation.receipt
+    # the search, the guard and the release
+    assert len(Ledger.open("requests.ledger").entries()) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"output": "level = 0.9"}, "[output]"),
+        ({"output": "round = 5"}, "[output]"),
+        ({"plan": 'guard = "1/100"'}, "[privacy]"),
+        ({"target": "\nweight = 2"}, "[[workload]]"),
+    ],
+)
+def test_directory_of_another_job_is_refused(folder, change, part):
+    spec().release("out")
+    with pytest.raises(ln.InputError) as refused:
+        spec(**change).release("out")
+    assert part in str(refused.value)
+    assert "another job" in str(refused.value)
+    assert command("release", "people.toml", "--out", "out").returncode == 2
+    assert len(Ledger.open("people.ledger").entries()) == 1
+
+
+def test_directory_paid_by_another_ledger_is_refused(folder):
+    spec().release("out", ledger="first.ledger")
+    Ledger.create("second.ledger", "people", Privacy(PureDP(2)))
+    with pytest.raises(ln.InputError, match=r"the ledger second\.ledger"):
+        spec().release("out", ledger="second.ledger")
+    assert Ledger.open("second.ledger").entries() == ()
+
+
+def test_other_files_in_the_directory_are_refused(folder):
+    Path("out").mkdir()
+    Path("out/manifest.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(ln.InputError):
+        spec().release("out")
+    assert not Path("people.ledger").exists()
+
+
+def test_json_of_a_release_names_payment_and_files(folder):
+    spec()
+    done = command("release", "people.toml", "--out", "out", "--json")
+    told = json.loads(done.stdout)
+    assert (told["status"], told["missed_targets"]) == ("released", [])
+    assert told["written"] == [str(folder / "out")]
+    paid = told["ledger"]
+    assert (paid["number"], paid["dataset"], paid["new"]) == (1, "people", True)
+    assert (paid["charge"]["epsilon"], paid["left"]["epsilon"]) == ("2", "0")
+
+
+def test_missed_target_has_an_exit_code_of_its_own(folder):
+    kept = "\nmargin = 50"
+    missed = "\nmargin = 1"
+    spec(target=kept)
+    assert command("plan", "people.toml").returncode == 0
+    spec(target=missed)
+    planned = command("plan", "people.toml", "--json")
+    assert (planned.returncode, json.loads(planned.stdout)["tables"][0]["kept"]) == (5, False)
+    done = command("release", "people.toml", "--out", "out", "--json")
+    assert done.returncode == 5
+    assert json.loads(done.stdout)["missed_targets"] == ["sex"]
+    assert Path("out/report.html").exists()
+    assert command("release", "people.toml", "--out", "out").returncode == 5
+
+
+def test_note_of_several_lines_is_refused(folder):
+    with pytest.raises(ln.InputError, match="note"):
+        spec().release("out", note="one\ntwo")
+    assert not Path("people.ledger").exists()
+
+
+def test_plan_of_another_spec_is_refused(folder):
+    plan = spec(target="\nweight = 2").plan()
+    with pytest.raises(ln.InputError, match=r"another spec: its \[\[workload\]\]"):
+        spec().release("out", plan=plan)
+
+
+def test_spec_release_of_a_series_returns_the_newest_period(folder):
+    Path("visits.csv").write_text("person,month\n1,2024-01-03\n2,2024-02-04\n", encoding="utf-8")
+    Path("visits.toml").write_text(SERIES, encoding="utf-8")
+    visits = ln.read_spec("visits.toml")
+    first = visits.release("monthly", through="2024-02", note="by hand")
+    assert sorted(path.name for path in Path("monthly").glob("2024-*")) == ["2024-01", "2024-02"]
+    newest = visits.release("monthly", through="2024-03")
+    assert (len(first.answers), len(newest.answers)) == (2, 3)
+    (entry,) = Ledger.open("visits.ledger").entries()
+    assert entry.description.endswith("; by hand")
+    done = command("release", "visits.toml", "--out", "monthly", "--through", "2024-03", "--json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "nothing due")
+
+
+def test_logger_says_what_was_read_paid_and_written(folder, caplog):
+    Path("people.csv").write_text(ROWS + "secret-value\n", encoding="utf-8")
+    with caplog.at_level(logging.INFO, logger="leastnoise"):
+        spec(plan='guard = "1/100"').release("out")
+    lines = [record.getMessage() for record in caplog.records if record.name == "leastnoise"]
+    assert "reading people: sex" in lines
+    assert any(line.startswith("left out: ") and "sex" in line for line in lines)
+    assert "paid epsilon = 1.98 from people.ledger, release 2" in lines
+    assert f"wrote {folder / 'out'}" in lines
+    assert any(line.startswith("guard: ") for line in lines)
+    text = "\n".join(lines)
+    assert "secret-value" not in text
+    assert "401" not in text  # the exact number of rows
+
+
+def test_library_logs_nothing_by_itself(folder):
+    program = 'import leastnoise as ln; ln.read_spec("people.toml").release("out")'
+    spec()
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
