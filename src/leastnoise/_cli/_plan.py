@@ -954,7 +954,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
     rows = [
         [
             candidate.strategy,
-            format_noise(candidate.noise.value),
+            format_noise(candidate.mechanism),
             format_number(candidate.total),
             format_number(plan.lower_bound()),
             _format_ratio(plan.expected_error().times_least),
@@ -981,7 +981,7 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
     rows = [
         [
             candidate.strategy,
-            format_noise(candidate.noise.value),
+            format_noise(candidate.mechanism),
             "stopped early" if candidate.plan else "left out",
             f"{candidate.more:.2g}",
         ]
@@ -1000,7 +1000,7 @@ def _print_unusable(candidates: Sequence[Candidate]) -> None:
     if not unusable:
         return
     rows = [
-        [candidate.strategy, format_noise(candidate.noise.value), candidate.reason]
+        [candidate.strategy, format_noise(candidate.mechanism), candidate.reason]
         for candidate in unusable
     ]
     print_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
@@ -1011,7 +1011,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     plan = candidate.plan
     return {
         "strategy": candidate.strategy,
-        "mechanism": candidate.noise.value,
+        "mechanism": candidate.mechanism,
         "usable": plan is not None,
         "reason": candidate.reason,
         "expected_total_squared_error": plan and candidate.total,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._error import equations
+from leastnoise._error import equations, noise_name
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -173,7 +173,7 @@ def format_mbi_measurements(publication: Publication) -> str:
             "format": _MBI_FORMAT,
             "private": release.private,
             "plan_digest": release.plan_digest,
-            "noise": measurements.noise.value,
+            "noise": noise_name(measurements),
             "domain": {name: domain.kind(name).size for name in domain.names},
             "total": total,
             "labels": {

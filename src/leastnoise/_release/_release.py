@@ -195,7 +195,7 @@ class Release:
     @property
     def interval(self) -> IntervalWidth:
         """The width of the intervals at this level."""
-        return interval_width(self.measurements, self.level)
+        return interval_width(self.measurements, self.level, self.workload.products)
 
     @property
     def private(self) -> bool:
@@ -320,7 +320,9 @@ class Release:
                 "Ask for fewer."
             )
         interval = interval_width(
-            self.measurements, self.level if level is None else checked_level(level)
+            self.measurements,
+            self.level if level is None else checked_level(level),
+            questions.products,
         )
         # The answers of a mechanism have intervals for the queries of its workload. All other
         # queries need measurements that determine them.
@@ -601,10 +603,13 @@ def statement_path(number: int) -> str:
     return f"answers/statement-{number}"
 
 
-def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
-    """Return the width of intervals that cover a share ``level``."""
+def interval_width(
+    measurements: Measurements, level: float, products: Sequence[Product]
+) -> IntervalWidth:
+    """Return the width of intervals of products' answers that cover a share ``level``."""
     two_sided, one_sided = (
-        measured_multiplier(measurements, coverage) for coverage in (level, max(2 * level - 1, 0.0))
+        measured_multiplier(measurements, coverage, products)
+        for coverage in (level, max(2 * level - 1, 0.0))
     )
     return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 
@@ -645,7 +650,7 @@ def build_release(
         for measure in measures
         if options.local_non_negative
     }
-    interval = interval_width(outcome.observation.measurements, options.level)
+    interval = interval_width(outcome.observation.measurements, options.level, workload.products)
     tables = Tables(
         outcome.estimator(),
         workload.products,

@@ -910,7 +910,8 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     if not release.finding.linear:
         return catalogue.say("largest_unknown", count=count)
     # the union bound over all cells
-    multiplier = measured_multiplier(release.measurements, 1 - (1 - release.level) / table.cells)
+    level_of_each = 1 - (1 - release.level) / table.cells
+    multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     rounding = float(rounding_rule(release.options)[0]) / 2
     margin = (
         multiplier * table.noise_std

@@ -468,7 +468,9 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
             differs.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
-    if not (target / "manifest.json").is_file() or not ledger_path.exists():
+    # isfile() is False also for a name that is too long, which is refused later
+    is_published = os.path.isfile(target / "manifest.json")  # noqa: PTH113
+    if not is_published or not ledger_path.exists():
         return None
     ledger = Ledger.open(ledger_path)
     published = read_published(target)

@@ -125,7 +125,7 @@ def error_warnings(
         if asked.size
         for table in plan.workload.tables_of(asked)
     }
-    times = measured_multiplier(measured, level)
+    times = measured_multiplier(measured, level, plan.workload)
     step = 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         public_size = product.size or (

@@ -166,7 +166,7 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    multiplier = measured_multiplier(measured, level)
+    multiplier = measured_multiplier(measured, level, plan.workload)
     half_step = 0.5 / measured.grid
     margins = {}
     for product, table, target in zip(
@@ -437,7 +437,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     if plan is not None and plan.promise is not None:
         targets = mean_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
-        multiplier = measured_multiplier(plan.measured(), draft.level)
+        multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
         price = state.prices.get(number)
@@ -506,7 +506,7 @@ def _period_facts(
         errors = [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
-    multiplier = measured_multiplier(plan.measured(), draft.level)
+    multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
         margins = [
