@@ -30,6 +30,7 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
+from leastnoise._release._names import LANGUAGES, capitalize, is_translated
 from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
@@ -37,6 +38,7 @@ from leastnoise._release._options import (
     check_formats,
     describe_rounding,
     find_table_position,
+    resolve_names,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -68,14 +70,17 @@ from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import RoundedTable, Table, Tables, convert_to_amounts, round_table
 from leastnoise._release._texts import (
     ENGLISH,
-    LANGUAGES,
     TEMPLATES,
     Catalogue,
+    attribute_heading,
     estimate_cut_share,
     load_catalogue,
     load_templates,
     make_picture,
+    name_measure,
+    name_rows,
     statistic_title,
+    table_format,
     table_title,
 )
 from leastnoise._release._writing import (

@@ -27,7 +27,6 @@ from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import (
     fill_template,
-    load_catalogue,
     name_quantity,
     name_with_row_limit,
 )
@@ -75,7 +74,8 @@ class Workbook:
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
-        self._release, self._catalogue = release, load_catalogue(release.options.language)
+        self._release = release
+        self._catalogue = release.options.catalogue()
         row_limit = describe_row_limit(release, self._catalogue)
         self._rounding_note = " ".join(
             [
@@ -89,7 +89,10 @@ class Workbook:
         # The time of day stays secret, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
         self._workbook.set_properties(
-            {"title": release.options.title or self._catalogue.say("book_title"), "created": day}
+            {
+                "title": release.options.text("title") or self._catalogue.say("book_title"),
+                "created": day,
+            }
         )
         self._bold = self._workbook.add_format({"bold": True})
         self._index = self._workbook.add_worksheet(self._catalogue.say("book_tables"))
@@ -271,7 +274,7 @@ def _csv_header(flow: DataFlow) -> list[str]:
 
 def agency_id(release: Release) -> str:
     """Return the id of the agency that publishes."""
-    (code,) = make_ids([release.options.agency or DEFAULT_AGENCY])
+    (code,) = make_ids([release.options.text("agency") or DEFAULT_AGENCY])
     return code if code[0].isalpha() else f"A{code}"
 
 
@@ -316,7 +319,7 @@ class SdmxMessages:
     def _describe_release(self) -> str:
         """Return the title, the source and the row limit of the release."""
         options = self.release.options
-        facts = [options.title, options.source, describe_row_limit(self.release)]
+        facts = [options.text("title"), options.text("source"), describe_row_limit(self.release)]
         return ". ".join(fact for fact in facts if fact)
 
     def close(self) -> None:

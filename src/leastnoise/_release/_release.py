@@ -36,6 +36,7 @@ from leastnoise._release._options import (
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
+    resolve_names,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -334,7 +335,12 @@ class Release:
             estimator = self.outcome.estimator()
         else:
             estimator = self.least_squares()
-        options = Options(labels=self.options.labels)
+        options = Options(
+            labels=self.options.labels,
+            names=self.options.names,
+            language=self.options.language,
+            languages=self.options.languages,
+        )
         return tuple(
             Tables(
                 estimator,
@@ -629,6 +635,9 @@ def build_release(
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(Options() if options is None else options, workload.products)
+    options = replace(
+        options, names=resolve_names(options.names, outcome.plan.workload)
+    )
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -685,6 +694,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
+    resolve_names(options.names, plan.workload)
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:

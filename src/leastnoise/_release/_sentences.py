@@ -39,6 +39,8 @@ from leastnoise._release._texts import (
     Catalogue,
     estimate_cut_share,
     format_row_limit,
+    name_attribute,
+    name_measure,
     table_title,
 )
 from leastnoise._trusted.accounting import (
@@ -125,6 +127,17 @@ def _format_factor(factor: float) -> str:
     if factor < 1e6:
         return f"{factor:,.0f}"
     return f"{factor:.2g}"
+
+
+def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
+    """Name the privacy unit and the relation of neighbours, for the citation."""
+    if catalogue.language == "en":
+        return privacy.unit
+    if privacy.unit_column is None:
+        unit = catalogue.say("cite_row")
+    else:
+        unit = catalogue.say_count("cite_unit", privacy.max_rows, column=repr(privacy.unit_column))
+    return f"{unit} ({privacy.neighbours})"
 
 
 def guessing_chance(privacy: Privacy) -> float:
@@ -224,7 +237,7 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
         cells = catalogue.say("kind_coded", last=str(kind.regular - 1))
     return catalogue.say(
         "rule",
-        name=name,
+        name=name_attribute(name, catalogue),
         cells=cells,
         outside=catalogue.say(_row_policy_key(kind, kind.outside)),
         null=catalogue.say(_row_policy_key(kind, str(kind.null))),
@@ -240,6 +253,7 @@ def _row_policy_key(kind: Kind, policy: str) -> str:
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
     """Describe what a measure sums, or how it counts units."""
+    name = catalogue.names.measure(name).name or name
     if isinstance(measure, UnitCount):
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
@@ -271,7 +285,9 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
     hidden_names = [name for name, kind in dropping.items() if kind.hidden]
     return [
-        catalogue.say(key, names=catalogue.join_names(names))
+        catalogue.say(
+            key, names=catalogue.join_names([name_attribute(name, catalogue) for name in names])
+        )
         for key, names in (("dropped", dropped_names), ("left_out_of_some", hidden_names))
         if names
     ]
@@ -293,7 +309,7 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         name for product in release.workload.products for name in product.attributes
     }
     names = [
-        name
+        name_attribute(name, catalogue)
         for name in domain.names
         if name in workload_attributes and domain.kind(name).outside == "clip"
     ]
@@ -332,7 +348,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         sentences.append(
             catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
-                name=name_of_measure,
+                name=name_measure(workload.domain, name_of_measure, catalogue),
                 low=low,
                 high=high,
             )
@@ -353,7 +369,12 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
     }
     return [
         *list_measure_values(workload, catalogue),
-        *(catalogue.say("row_adds", name=name, most=text) for name, text in contributions.items()),
+        *(
+            catalogue.say(
+                "row_adds", name=name_measure(workload.domain, name, catalogue), most=text
+            )
+            for name, text in contributions.items()
+        ),
     ]
 
 
@@ -383,7 +404,9 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         parts.append(catalogue.say("cut_series", column=repr(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
-        names = catalogue.join_names([*cell_limit.attributes])
+        names = catalogue.join_names(
+            [name_attribute(name, catalogue) for name in cell_limit.attributes]
+        )
         parts.append(catalogue.say_count("cut_cell", cell_limit.rows, names=names))
         # Under Laplace noise all rows of a unit count, so the limit saves nothing.
         if release.measurements.noise.norm == 2:

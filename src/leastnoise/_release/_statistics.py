@@ -22,6 +22,7 @@ from leastnoise._charts import (
 from leastnoise._domain import Domain, Weighted
 from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
 from leastnoise._frames import Columns, name_key_columns
+from leastnoise._release._names import PLAIN_NUMBERS
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
@@ -29,7 +30,17 @@ from leastnoise._release._tables import (
     ResultTable,
     round_to_multiples,
 )
-from leastnoise._release._texts import Catalogue, load_catalogue, statistic_title
+from leastnoise._release._texts import (
+    Catalogue,
+    attribute_heading,
+    key_headings,
+    load_catalogue,
+    name_rows,
+    statistic_axis_title,
+    statistic_format,
+    statistic_groups_title,
+    statistic_title,
+)
 from leastnoise._trusted.check import InputError, html_facts, number_text
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Statistic, Workload
@@ -120,6 +131,7 @@ class StatisticTable(ResultTable):
 
         Numbers have the digits that the noise leaves meaningful.
         """
+        catalogue = self.with_own_format(catalogue)
         form = self.statistic.form
         groups = len(self.statistic.by)
         beyond_flags = [
@@ -137,9 +149,16 @@ class StatisticTable(ResultTable):
 
     def key_headings(self, catalogue: Catalogue) -> tuple[str, ...]:
         """Return the headings of the keys; the heading of shares is translated."""
-        if not self.statistic.form.at_shares:
-            return self.attributes
-        return (*self.attributes[:-1], catalogue.say("col_share"))
+        groups = key_headings(self.statistic.along, catalogue)
+        further_keys = self.attributes[len(groups) :]
+        if self.statistic.form.at_shares:
+            return (*groups, catalogue.say("col_share"))
+        return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
+
+    def with_own_format(self, catalogue: Catalogue) -> Catalogue:
+        """Return the catalogue with the number format of the values."""
+        number_format = statistic_format(self.statistic, self.domain, catalogue)
+        return catalogue.with_format(number_format)
 
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
@@ -156,21 +175,24 @@ class StatisticTable(ResultTable):
             return None
         if self.statistic.form.along:
             return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows")
+        all_rows = catalogue.say("all_rows", rows=name_rows(catalogue))
         groups = len(self.statistic.by)
+        is_percent = self.with_own_format(catalogue).number_format.percent
+        scale = 100.0 if is_percent else 1.0
         rows = tuple(
             (
                 ", ".join(names[:groups]) or all_rows,
                 catalogue.localize(", ".join(names[groups:])),
-                *ends,
+                scale * value,
+                scale * low,
+                scale * high,
             )
-            for names, ends in self.rows()
+            for names, (value, low, high) in self.rows()
         )
-        title = catalogue.say(f"name_{self.statistic.kind}", of=self.statistic.of)
         return draw_dots(
             DotPlot(
-                title=title,
-                groups=self.statistic.groups_name,
+                title=statistic_axis_title(self.statistic, self.domain, catalogue),
+                groups=statistic_groups_title(self.statistic, catalogue),
                 rows=rows,
                 series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
             )
@@ -178,23 +200,24 @@ class StatisticTable(ResultTable):
 
     def picture(self, catalogue: Catalogue) -> Picture:
         """Return a distribution function as the picture of a table."""
+        *group_headings, heading = self.key_headings(catalogue)
         groups = [
             Axis(name=name, labels=labels)
-            for name, labels in zip(self.attributes[:-1], self.display_labels, strict=False)
+            for name, labels in zip(group_headings, self.display_labels, strict=False)
         ]
         numbers = Axis(
-            name=self.attributes[-1],
+            name=heading,
             labels=self.display_labels[-1],
             kind="up_to",
             high=self.extra_columns["up_to"],
         )
         return Picture(
-            name=statistic_title(self.statistic, catalogue),
+            name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
             low=self.low,
             high=self.high,
-            unit=catalogue.say("share_of_rows"),
+            unit=catalogue.say("share_of_rows", rows=name_rows(catalogue)),
             format_answer=catalogue.format_answer,
             format_number=catalogue.format_number,
             up_to=catalogue.say("up_to"),
@@ -236,17 +259,22 @@ def format_interval(
     if math.isnan(value):
         return catalogue.format_number(value), ""
     digit_spread = (high - low) / 8
-    whole = exact and value.is_integer()
-    if digit_spread > 0 and not whole:
-        shown = catalogue.format_number(value, digit_spread)
-    else:
+    if catalogue.number_format == PLAIN_NUMBERS:
+        is_whole = exact and value.is_integer()
+        keeps_digits = not digit_spread > 0 or is_whole
+        ends_keep_digits = not digit_spread > 0 or exact
+    else:  # the format says how many digits there are
+        keeps_digits = ends_keep_digits = False
+    if keeps_digits:
         shown = catalogue.localize(format_digits(value))
-    ends = [
-        catalogue.format_number(end, digit_spread)
-        if digit_spread > 0 and not exact
-        else catalogue.localize(format_digits(end))
-        for end in (low, high)
-    ]
+    else:
+        shown = catalogue.format_number(value, digit_spread)
+    ends = []
+    for end in (low, high):
+        if ends_keep_digits:
+            ends.append(catalogue.localize(format_digits(end)))
+        else:
+            ends.append(catalogue.format_number(end, digit_spread))
     return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
 
 

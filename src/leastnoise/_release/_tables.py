@@ -38,6 +38,7 @@ from leastnoise._release._texts import (
     Catalogue,
     CodeTexts,
     display_labels,
+    key_headings,
     load_catalogue,
     make_axes,
     make_picture,
@@ -262,7 +263,10 @@ class Table(ResultTable):
         keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
-            self.key_columns(), make_axes(self.product, self.labels), self.indices(), strict=True
+            self.key_columns(),
+            make_axes(self.product, self.labels, load_catalogue()),
+            self.indices(),
+            strict=True,
         ):
             keys[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
@@ -354,15 +358,21 @@ class Table(ResultTable):
             rows.append(("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
 
-    def cell_names(self) -> list[str]:
+    def cell_names(self, catalogue: Catalogue | None = None) -> list[str]:
         """Return one text for each cell, such as ``sex=F, age <= 30``.
 
         The only cell of a table without attributes is ``total``.
+
+        Args:
+            catalogue: has the display names of the keys; None for the names in files.
         """
         if not self.labels:
             return ["total"]
+        keys_of_table = self.product.keys
+        if catalogue is not None:
+            keys_of_table = key_headings(self.product.along, catalogue)
         cell_names = [""]
-        for name, labels in zip(self.product.keys, self.display_labels, strict=True):
+        for name, labels in zip(keys_of_table, self.display_labels, strict=True):
             keys = [
                 f"{name} {label}" if label.startswith("<") else f"{name}={label}"
                 for label in labels

@@ -34,13 +34,13 @@ from leastnoise._release._report import (
     MOST_PICTURES,
     MOST_SHORTENED_ROWS,
     MOST_TABLE_ROWS,
-    collect_content,
+    collect_contents,
     render_report,
+    report_file,
 )
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
-from leastnoise._release._texts import load_catalogue as catalogue
 from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import Exact, refuse
@@ -608,13 +608,14 @@ def fill_draft(release: Release, draft: Draft) -> None:
     with closing(
         write_answers(release, draft.path)
     ) as written_tables:  # even after an error no thread writes into a draft that is removed
-        content = collect_content(release, written_tables, catalogue(release.options.language))
+        contents = collect_contents(release, written_tables)
     write_covariances(release, draft.path)
-    page = render_report(release, content)
-    (draft.path / "report.html").write_text(
-        page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
-    )
-    manifest = build_manifest(release, content.entries, list_files(draft.path))
+    for content in contents:
+        page = render_report(release, content)
+        (draft.path / report_file(release.options, content.catalogue.language)).write_text(
+            page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
+        )
+    manifest = build_manifest(release, contents[0].entries, list_files(draft.path))
     text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (draft.path / "manifest.json").write_text(
         text, encoding="utf-8", errors="replace", newline="\n"

@@ -34,6 +34,7 @@ from leastnoise._domain import (
     one_value_each,
 )
 from leastnoise._estimation import public_counts, read_public
+from leastnoise._release import is_translated
 from leastnoise._trusted.check import (
     InputError,
     did_you_mean,
@@ -563,14 +564,31 @@ def _flat(counts: object) -> list[object]:
     return [counts]
 
 
+Texts = dict[str, str | dict[str, str]]
+"""By code its text, or its text by language."""
+
+
+def _labels_from_file(what: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
+    """Return the texts of codes from a public file, for one or several languages."""
+    column = setting.get("value")
+    if not isinstance(column, Mapping):
+        return dict(files.pairs(what, setting))
+    texts: dict[str, dict[str, str]] = {}
+    for language, column_of_language in column.items():
+        pairs = files.pairs(what, {**setting, "value": column_of_language})
+        for code, text in pairs.items():
+            texts.setdefault(code, {})[str(language)] = text
+    return dict(texts)
+
+
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
-) -> dict[str, dict[str, str]]:
+) -> dict[str, Texts]:
     """Return by attribute the texts that pages show for codes.
 
     Codes are values of the attribute and groups of its levels.
     """
-    labels_of: dict[str, dict[str, str]] = {}
+    labels_of: dict[str, Texts] = {}
     for name, table in attributes.items():
         if "labels" not in table:
             continue
@@ -578,11 +596,11 @@ def labels_from_spec(
         setting = table["labels"]
         kind = domain.kind(name)
         if isinstance(setting, Mapping) and "file" in setting:
-            texts = files.pairs(what, setting)
+            texts = _labels_from_file(what, setting, files)
         else:
             texts = setting
         if not isinstance(texts, Mapping) or not all(
-            isinstance(text, str) and text for text in texts.values()
+            (isinstance(text, str) and text) or is_translated(text) for text in texts.values()
         ):
             raise refuse(
                 what,

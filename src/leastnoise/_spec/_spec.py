@@ -44,6 +44,7 @@ from leastnoise._release import (
     Options,
     find_table_position,
     read_categories,
+    resolve_names,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -213,6 +214,7 @@ _PART_NAMES = [
     "public",
     "series",
     "targets",
+    "names",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -229,7 +231,7 @@ _OUTPUT_KEYS = tuple(
     option.name
     for option in fields(Options)
     if option.name
-    not in {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
+    not in {"guard", "rows", "searches", "labels", "names", "statements", "today", "joined_on"}
 )  # of [plan] and [domain]
 
 
@@ -469,6 +471,7 @@ def spec_from_table(
     )
     workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
     workload = together(workloads)
+    names = resolve_names(parts.get("names", {}), workload)
     paid_searches = tuple(
         search.found.search_facts()
         for search in searches
@@ -483,6 +486,7 @@ def spec_from_table(
             guard=plan["guard"],
             rows=rows,
             labels=labels,
+            names=names,
             searches=paid_searches,
             statements=statements,
             today=settings.today or "",
