@@ -37,8 +37,10 @@ from leastnoise._release._options import (
     Options,
     check_formats,
     describe_rounding,
+    find_groups,
     find_table_position,
     resolve_names,
+    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._release._records import make_records

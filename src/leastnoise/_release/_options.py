@@ -27,6 +27,7 @@ from leastnoise._release._names import (
     names_in,
     text_in,
 )
+from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
 from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue
 from leastnoise._trusted.check import (
     Exact,
@@ -108,6 +109,8 @@ class Options:
             SDMX and Excel have both, and CSV and Parquet files keep the codes.
         names: display names for readers, as ``[names]`` of a spec has them: ``rows``, ``units``,
             ``attributes``, ``levels``, ``measures`` and ``tables``.
+        survey: the sampling error of a survey, as ``[survey]`` of a spec states it. Tables and
+            means then have intervals of both errors, and flags by their CV.
         statements: of SQL, each with a separate table in the report and in files; what they ask
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
@@ -146,6 +149,7 @@ class Options:
     agency: Text = ""
     labels: Mapping[str, Mapping[str, Text]] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
+    survey: Mapping[str, Any] = field(default_factory=dict)
     statements: Sequence[str] = ()
     today: str = ""
     joined_on: Sequence[str] = ()
@@ -173,6 +177,7 @@ class Options:
             name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
         }
         checked["names"] = check_names(self.names)
+        checked["survey"] = check_survey(self.survey)
         checked["languages"] = self._choose_languages(checked["names"])
         checked["language"] = checked["languages"][0]
         checked["searches"] = tuple(dict(search) for search in self.searches)
@@ -298,14 +303,20 @@ class Options:
     def occasional_columns(self) -> tuple[str, ...]:
         """The names of the chosen columns that only some tables have."""
         is_chosen = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
-        return tuple(
+        biased = tuple(
             name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
         )
+        return (*biased, *(SAMPLING_COLUMNS if self.survey else ()))
 
     @property
     def has_rounding(self) -> bool:
         """Whether answers are rounded or suppressed, so tables are not additive."""
-        return self.round is not None or self.below is not None
+        return self.round is not None or self.below is not None or self.suppresses_by_cv
+
+    @property
+    def suppresses_by_cv(self) -> bool:
+        """Whether answers whose CV is too large are not published."""
+        return bool(self.survey.get("suppress", False))
 
     @property
     def has_biased_columns(self) -> bool:
@@ -334,6 +345,7 @@ class Options:
                 "agency",
                 "labels",
                 "names",
+                "survey",
                 "statements",
                 "today",
                 "joined_on",
@@ -461,6 +473,40 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
         if entries:
             checked[part] = {keys[key]: entry for key, entry in entries.items()}
     return checked
+
+
+def find_groups(workload: Workload, key: str) -> Product | None:
+    """Return the table whose cells are the answers of a table or the groups of a mean.
+
+    None if there is no such table or mean.
+    """
+    name = _table_names(workload).get(key)
+    for product in tables_to_write(workload.products):
+        if product.name == name:
+            return product
+    for statistic in workload.statistics:
+        if statistic.name == name and statistic.form.of_measure:
+            return workload.tables_of(statistic)[0]
+    return None
+
+
+def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return a part ``[survey]`` with rules by the names of tables; see `resolve_survey`."""
+    return resolve_survey(survey, workload, _table_names(workload))
+
+
+def resolve_options(options: Options, workload: Workload) -> Options:
+    """Return options whose display names and rules of surveys fit a workload.
+
+    Raises:
+        InputError: a name of something that the workload does not have, or a rule that does not
+            fit its table.
+    """
+    return replace(
+        options,
+        names=resolve_names(options.names, workload),
+        survey=resolve_survey_of(options.survey, workload),
+    )
 
 
 def _level_keys(domain: Domain) -> dict[str, str]:

@@ -36,7 +36,7 @@ from leastnoise._release._options import (
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
-    resolve_names,
+    resolve_options,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -47,6 +47,7 @@ from leastnoise._release._sql_answers import (
     read_statement,
 )
 from leastnoise._release._statistics import Statistics
+from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     IntervalWidth,
@@ -197,6 +198,11 @@ class Release:
     def interval(self) -> IntervalWidth:
         """The width of the intervals at this level."""
         return interval_width(self.measurements, self.level, self.workload.products)
+
+    @property
+    def survey(self) -> Survey | None:
+        """The stated sampling error; None without one."""
+        return read_survey(self.options.survey)
 
     @property
     def private(self) -> bool:
@@ -638,6 +644,7 @@ def build_release(
     options = replace(
         options, names=resolve_names(options.names, outcome.plan.workload)
     )
+    options = resolve_options(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -694,7 +701,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
-    resolve_names(options.names, plan.workload)
+    resolve_options(options, plan.workload)
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:

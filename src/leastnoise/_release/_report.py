@@ -32,6 +32,7 @@ from leastnoise._release import _sentences as sentences
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
+from leastnoise._release._survey import FlagRule, SamplingErrors
 from leastnoise._release._tables import Table, convert_to_amounts
 from leastnoise._release._texts import (
     TEMPLATES,
@@ -44,13 +45,12 @@ from leastnoise._release._texts import (
     name_quantity,
     name_rows,
     name_with_row_limit,
-    statistic_format,
     statistic_title,
     table_format,
     table_title,
     unit_of_sums,
 )
-from leastnoise._trusted.check.arrays import Array
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
@@ -108,16 +108,12 @@ def render_report(release: Release, content: "ReportContent") -> str:
             if notice not in first_warnings
         ],
         description=_describe_workload(
-            release, [summary.name for summary in statistics], catalogue
+            release, [summary.quoted_name for summary in statistics], catalogue
         ),
         protected_unit=_describe_unit(release, catalogue),
         main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
         row_limit_note=row_limit_note,
-        ratings=_rate_tables(
-            [*statistics_with_margins, *tables_with_margins],
-            sentences.list_errors_beyond_margins(release, catalogue),
-            catalogue,
-        ),
+        ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         ratio=sentences.error_over_bound(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         index=_make_index(release, content, catalogue),
@@ -298,6 +294,8 @@ class Summary:
         margin: the root mean square of its margins.
         largest_margin: its largest margin.
         catalogue: the sentences of the language, with the number format of the table.
+        flag_counts: how many answers have each flag of a survey; empty if no sampling error is
+            stated.
         largest: the texts of its largest cells, for a one-way table.
     """
 
@@ -309,7 +307,15 @@ class Summary:
     margin: float
     largest_margin: float
     catalogue: Catalogue
+    flag_counts: tuple[int, ...] = ()
     largest: tuple[str, ...] = ()
+
+    @property
+    def quoted_name(self) -> str:
+        """The name inside a sentence, in quotation marks if it is a display name."""
+        if self.catalogue.names.is_empty:
+            return self.name
+        return self.catalogue.say("quoted", name=self.name)
 
 
 def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
@@ -325,6 +331,7 @@ def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
         margin=table.typical_margin,
         largest_margin=table.largest_margin,
         catalogue=catalogue,
+        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
         largest=_describe_largest_cells(table, catalogue) if len(table.labels) == 1 else (),
     )
 
@@ -343,7 +350,7 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer = float(table.answer[cell])
-        margin = float(table.margins[cell])
+        margin = float(table.whole_margins[cell])
         if not math.isnan(answer):
             cells.append(
                 f"{table.display_labels[0][cell]}: {catalogue.format_answer(answer, margin)}"
@@ -358,7 +365,7 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     """
     first_table = release.plan.workload.tables_of(table.statistic)[0]
     is_published = ~np.isnan(table.values)
-    half_widths = (table.high - table.low)[is_published] / 2
+    half_widths = (table.whole_high - table.whole_low)[is_published] / 2
     has_published = bool(is_published.any())
     return Summary(
         product=first_table,
@@ -368,7 +375,8 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
         typical=float(abs(table.values[is_published]).mean()) if has_published else math.nan,
         margin=math.sqrt((half_widths**2).mean()) if has_published else math.nan,
         largest_margin=float(half_widths.max()) if has_published else math.nan,
-        catalogue=catalogue.with_format(statistic_format(table.statistic, table.domain, catalogue)),
+        catalogue=table.with_own_format(catalogue),
+        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
     )
 
 
@@ -404,18 +412,54 @@ def _describe_error(summary: Summary) -> str:
     return catalogue.say("exact_plain", margin=margin)
 
 
-def _rate_tables(
-    summaries: Sequence[Summary], uncovered_errors: Sequence[str], catalogue: Catalogue
-) -> list[str]:
+def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
     """Return sentences that say how far each table can be relied on.
 
-    A table is rated by the ratio of its typical margin to its typical answer.
+    A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
+    lacks a part of the error, such as the sampling error of a survey, gets no "yes".
+    """
+    unused = sentences.describe_unused_rows(release, catalogue)
+    is_survey = bool(release.options.survey) or sentences.has_weights(release)
+    covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
+    uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
+    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused)
+    ratings += _rate_by_margins(uncovered, catalogue, is_whole=False)
+    if not ratings:
+        return []
+    notes = [unused] if unused else []
+    if is_survey and not covered:
+        notes.append(catalogue.say("fit_sample"))
+    elif uncovered:
+        names = _join_first_names([summary.quoted_name for summary in uncovered], catalogue)
+        notes.append(catalogue.say("fit_sample_of", names=names))
+    if release.survey is not None and covered:
+        notes.append(_count_flags(release.survey.flags, covered, catalogue))
+    return [*notes, *ratings]
+
+
+def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catalogue) -> str:
+    """Say how many numbers have each flag of a survey."""
+    counts = [sum(column) for column in zip(*(s.flag_counts for s in summaries), strict=True)]
+    return catalogue.say(
+        "flags_suppressed" if flags.suppress else "flags",
+        all=sum(counts),
+        reliable=counts[0],
+        care=counts[1],
+        rest=counts[2],
+        caution=catalogue.format_percent(flags.caution),
+        unreliable=catalogue.format_percent(flags.unreliable),
+    )
+
+
+def _rate_by_margins(
+    summaries: Sequence[Summary], catalogue: Catalogue, *, is_whole: bool
+) -> list[str]:
+    """Return a sentence for each rating, with the names of its tables.
 
     Args:
         summaries: the statistics and tables.
-        uncovered_errors: sentences about errors outside all margins. They come first, and no table
-            gets an unqualified "good" then.
         catalogue: the catalogue of the page's language.
+        is_whole: whether the margins have all known errors.
     """
     names_by_rating: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in summaries[:MOST_PICTURES]:
@@ -425,14 +469,13 @@ def _rate_tables(
             rating = "care"
         else:
             rating = "bad"
-        names_by_rating[rating].append(table.name)
-    keys = {"good": "fit_good_by_noise" if uncovered_errors else "fit_good"}
-    ratings = [
+        names_by_rating[rating].append(table.quoted_name)
+    keys = {} if is_whole else {"good": "fit_good_by_noise"}
+    return [
         catalogue.say(keys.get(rating, f"fit_{rating}"), names=_join_first_names(names, catalogue))
         for rating, names in names_by_rating.items()
         if names
     ]
-    return [*uncovered_errors, *ratings] if ratings else []
 
 
 def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
@@ -474,7 +517,13 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
         catalogue.say(f"col_{column}")
         for column in ("id", "table", "leaves_out", "answers", "typical", "largest")
     ]
-    note = catalogue.say("index_note", percent=catalogue.format_percent(release.level))
+    note = catalogue.say(
+        "index_note",
+        percent=catalogue.format_percent(release.level),
+        rows=name_rows(catalogue),
+    )
+    if release.options.survey:
+        note = f"{note} {catalogue.say('index_survey')}"
     return {
         "headings": headings,
         "rows": rows,
@@ -574,6 +623,7 @@ class TableView:
         chart_note: the sentence that explains the chart.
         notes: the notes below the chart, about chart and numbers.
         svg: the picture of the chart; empty without one.
+        has_sampling_error: whether its intervals have the sampling error of a survey.
     """
 
     id: str
@@ -588,6 +638,7 @@ class TableView:
     chart_note: str = ""
     notes: str = ""
     svg: str = ""
+    has_sampling_error: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -780,6 +831,8 @@ def _add_caption(
         hidden = groups_with_wide_bands(picture)
         if hidden:
             notes.append(catalogue.say("vague", names=catalogue.join_names([*hidden])))
+    if view.has_sampling_error:
+        notes.append(catalogue.say("survey_chart"))
     row_limit = sentences.describe_row_limit(release, catalogue)
     if row_limit:
         notes.append(catalogue.say("beyond", of=row_limit))
@@ -791,20 +844,58 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
     cut_note = catalogue.say(
         "rows_first", count=MOST_SHORTENED_ROWS, all=statistic.cells, file=statistic.id
     )
+    rows = statistic.format_rows(catalogue, MOST_SHORTENED_ROWS)
+    number_headings = [
+        catalogue.say(f"col_{statistic.value_name}"),
+        catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
+    ]
+    if statistic.sampling is not None:
+        number_headings += _sampling_headings(catalogue)
+        sampling_cells = _format_sampling_errors(
+            statistic.sampling,
+            (statistic.high - statistic.low) / 2,
+            np.arange(len(rows)),
+            statistic.with_own_format(catalogue),
+        )
+        rows = [[*row, *cells] for row, cells in zip(rows, sampling_cells, strict=True)]
     return TableView(
         id=statistic.id,
         name=statistic_title(statistic.statistic, statistic.domain, catalogue),
         description=catalogue.say(statistic.meaning_key),
         key_headings=statistic.key_headings(catalogue),
-        number_headings=(
-            catalogue.say(f"col_{statistic.value_name}"),
-            catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
-        ),
-        rows=statistic.format_rows(catalogue, MOST_SHORTENED_ROWS),
+        number_headings=number_headings,
+        rows=rows,
+        has_sampling_error=statistic.sampling is not None,
         rows_note=catalogue.say("rows_whole")
         if statistic.cells <= MOST_SHORTENED_ROWS
         else cut_note,
     )
+
+
+def _sampling_headings(catalogue: Catalogue) -> list[str]:
+    """Return the headings of the columns that only surveys have."""
+    return [catalogue.say(key) for key in ("col_noise", "col_sampling", "col_reliability")]
+
+
+def _format_sampling_errors(
+    sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
+) -> list[list[str]]:
+    """Return the margins of the noise and of the sample, and the flag, of some cells."""
+    unreliable = "flag_suppressed" if sampling.suppressed else "flag_unreliable"
+    flags = ("flag_reliable", "flag_caution", unreliable)
+    is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
+    rows = []
+    for suppressed, noise, sample, flag in zip(
+        is_suppressed.tolist(),
+        noise_margins.reshape(-1)[cells].tolist(),
+        sampling.margins.reshape(-1)[cells].tolist(),
+        sampling.reliability.reshape(-1)[cells].tolist(),
+        strict=True,
+    ):
+        margins = (math.nan, math.nan) if suppressed else (noise, sample)
+        errors = [catalogue.format_error(margin) for margin in margins]
+        rows.append([*errors, catalogue.say(flags[flag - 1])])
+    return rows
 
 
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
@@ -844,6 +935,8 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
                 "statement_left_out", names=catalogue.join_names(list(statement.left_out))
             )
         )
+    if release.options.survey:
+        notes.append(catalogue.say("statement_noise_only"))
     if statement.without_interval:
         names = catalogue.join_names(list(statement.without_interval))
         notes.append(catalogue.say("statement_without_interval", names=names))
@@ -919,13 +1012,9 @@ def _table_view(
     else:
         cells = find_largest(table.answer, MOST_SHORTENED_ROWS)
         rows_note = catalogue.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
-    margins = table.margins.reshape(-1)[cells].tolist()
+    margins = table.whole_margins.reshape(-1)[cells].tolist()
     numbers = table.numbers()
-    extra_columns = [
-        name
-        for name in numbers
-        if name not in ("answer", "noise_std", "approximation_std", "low", "high")
-    ]
+    extra_columns = [name for name in numbers if name.startswith(("answer_", "nnls"))]
     if table.labels:
         indices = np.unravel_index(cells, table.answer.shape)
     else:
@@ -942,13 +1031,23 @@ def _table_view(
     )
     errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
     columns.append([errors[margin] for margin in margins])
-    columns += [
-        [
-            "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
-            for value in numbers[name][cells].tolist()
-        ]
-        for name in extra_columns
+    number_headings = [
+        catalogue.say("col_answer"),
+        catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
     ]
+    if table.sampling is not None:
+        number_headings += _sampling_headings(catalogue)
+        sampling_cells = _format_sampling_errors(table.sampling, table.margins, cells, catalogue)
+        columns += [list(column) for column in zip(*sampling_cells, strict=True)]
+    for name in extra_columns:
+        number_headings.append(name)
+        values = numbers[name][cells].tolist()
+        columns.append(
+            [
+                "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
+                for value in values
+            ]
+        )
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
@@ -960,13 +1059,10 @@ def _table_view(
         ),
         total=""
         if table.labels
-        else catalogue.format_answer(float(table.answer), float(table.margins)),
+        else catalogue.format_answer(float(table.answer), float(table.whole_margins)),
         key_headings=key_headings(product.along, catalogue),
-        number_headings=(
-            catalogue.say("col_answer"),
-            catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
-            *extra_columns,
-        ),
+        number_headings=number_headings,
+        has_sampling_error=table.sampling is not None,
         rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
         rows_note=rows_note,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",

@@ -33,6 +33,7 @@ from leastnoise._release._options import (
     rounding_rule,
 )
 from leastnoise._release._release import Release
+from leastnoise._release._survey import Survey
 from leastnoise._release._texts import (
     ENGLISH,
     MANY_ROWS_SHARE,
@@ -495,14 +496,34 @@ def has_weights(release: Release) -> bool:
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 
-def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences about errors that no margin contains."""
+def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
+    """Say that no margin contains the effect of unused rows; empty without such rows."""
     unused = unused_row_share(release)
-    if unused:
-        sentences = [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))]
-    else:
-        sentences = []
-    return [*sentences, *([catalogue.say("fit_sample")] if has_weights(release) else [])]
+    if not unused:
+        return ""
+    return catalogue.say("fit_unused", percent=catalogue.format_percent(unused))
+
+
+def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
+    """Explain the columns of sampling errors and the flags; empty without them."""
+    survey = release.survey
+    if survey is None:
+        return ""
+    flags = survey.flags
+    return catalogue.say(
+        "survey_suppressed" if flags.suppress else "survey",
+        rules=catalogue.join_names(_list_survey_rules(survey, catalogue)),
+        percent=catalogue.format_percent(release.level),
+        caution=catalogue.format_percent(flags.caution),
+        unreliable=catalogue.format_percent(flags.unreliable),
+    )
+
+
+def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
+    """Name the kinds of figures by which the sampling error is stated."""
+    default = [] if survey.default is None else [survey.default]
+    methods = [rule.method for rule in (*default, *survey.tables.values())]
+    return [catalogue.say(f"rule_{method}") for method in dict.fromkeys(methods)]
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
@@ -650,7 +671,7 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
                 "names": catalogue.join_names([*cell_limit.attributes]),
             }
             sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
-    sentences.append(catalogue.say("limit_sample"))
+    sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(catalogue.say("limit_sums"))
     sentences.append(

@@ -5,7 +5,8 @@ Computed from the tables of a release, with intervals.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,13 @@ from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minima
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
 from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._survey import (
+    SAMPLING_COLUMNS,
+    SamplingErrors,
+    Survey,
+    combine_errors,
+    read_survey,
+)
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     LazySequence,
@@ -33,6 +41,7 @@ from leastnoise._release._tables import (
 from leastnoise._release._texts import (
     Catalogue,
     attribute_heading,
+    display_labels,
     key_headings,
     load_catalogue,
     name_rows,
@@ -60,6 +69,7 @@ NUMBER_COLUMNS = (
     "sum_of_weights",
     "up_to",
     *BEYOND_COLUMNS,
+    *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
 
@@ -75,6 +85,23 @@ class StatisticTable(ResultTable):
     domain: Domain
     values: FloatArray
     extra_columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    sampling: SamplingErrors | None = None
+
+    @property
+    def display_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels that pages show: the text of a code that has one."""
+        attributes = (*self.statistic.by, *self.attributes[len(self.statistic.by) :])
+        return display_labels(self.labels, attributes, self.code_texts)
+
+    @property
+    def whole_low(self) -> FloatArray:
+        """The lower ends of the intervals, with the sampling error if it is stated."""
+        return self.low if self.sampling is None else self.sampling.both_low
+
+    @property
+    def whole_high(self) -> FloatArray:
+        """The upper ends of the intervals, with the sampling error if it is stated."""
+        return self.high if self.sampling is None else self.sampling.both_high
 
     @property
     def meaning_key(self) -> str:
@@ -103,23 +130,24 @@ class StatisticTable(ResultTable):
             "high": self.high,
             **self.extra_columns,
         }
-        return {
+        numbers: Columns = {
             name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1)
             for name, values in columns.items()
         }
+        return numbers if self.sampling is None else numbers | self.sampling.columns()
 
     def rows(
         self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """Yield the labels of the keys, and value, low and high.
 
+        The interval includes the sampling error if it is stated.
+
         Args:
             limit: the number of values, from the first; None for all.
         """
-        numbers = zip(
-            *(values.reshape(-1)[:limit].tolist() for values in (self.values, self.low, self.high)),
-            strict=True,
-        )
+        arrays = (self.values, self.whole_low, self.whole_high)
+        numbers = zip(*(values.reshape(-1)[:limit].tolist() for values in arrays), strict=True)
         keys = [
             np.array(labels, object)[index[:limit]]
             for labels, index in zip(self.display_labels, self.indices(), strict=True)
@@ -215,8 +243,8 @@ class StatisticTable(ResultTable):
             name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
-            low=self.low,
-            high=self.high,
+            low=self.whole_low,
+            high=self.whole_high,
             unit=catalogue.say("share_of_rows", rows=name_rows(catalogue)),
             format_answer=catalogue.format_answer,
             format_number=catalogue.format_number,
@@ -330,7 +358,7 @@ class Statistics(LazySequence[StatisticTable]):
             keys, values = _compute_statistic(self.source, statistic, options.level, self.workload)
             if "extra_columns" in values:
                 values = _round_statistic(values, options)
-            self._computed[position] = StatisticTable(
+            table = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
                 unit_name=_name_unit(self.workload.domain, statistic),
@@ -342,7 +370,53 @@ class Statistics(LazySequence[StatisticTable]):
                 code_texts=display_texts(options, self.workload.domain),
                 **values,
             )
+            survey = read_survey(options.survey)
+            self._computed[position] = add_sampling_errors(table, survey, options.level)
         return self._computed[position]
+
+
+def add_sampling_errors(
+    table: StatisticTable, survey: Survey | None, level: float
+) -> StatisticTable:
+    """Return a statistic with its sampling errors, without values whose CV is too large.
+
+    A mean that is suppressed has no sum and no count in its file either.
+    """
+    rule = None if survey is None else survey.rule_of_statistic(table.statistic, table.domain)
+    if survey is None or rule is None:
+        return table
+    extra_columns = table.extra_columns
+    divisor = next((name for name in DIVISORS if name in extra_columns), None)
+    # The standard error of quantiles and of means whose count is not clear of 0 is unknown; the
+    # half width of the interval takes its place.
+    half_widths = (table.high - table.low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
+    noise_std = extra_columns.get("std_error", half_widths)
+    sampling_std = rule.standard_errors(
+        table.values,
+        is_weighted=divisor == "sum_of_weights",
+        group_weights=None if divisor is None else extra_columns[divisor],
+    )
+    sampling = combine_errors(
+        table.values,
+        table.low,
+        table.high,
+        np.where(np.isnan(noise_std), half_widths, noise_std),
+        sampling_std,
+        level,
+        survey.flags,
+    )
+
+    def without_suppressed(values: FloatArray) -> FloatArray:
+        return np.where(sampling.is_suppressed, np.nan, values)
+
+    return replace(
+        table,
+        sampling=sampling,
+        values=without_suppressed(table.values),
+        low=without_suppressed(table.low),
+        high=without_suppressed(table.high),
+        extra_columns={name: without_suppressed(values) for name, values in extra_columns.items()},
+    )
 
 
 def _name_unit(domain: Domain, statistic: Statistic) -> str:

@@ -34,6 +34,14 @@ from leastnoise._estimation import (
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
 from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
+from leastnoise._release._survey import (
+    SAMPLING_COLUMNS,
+    SamplingErrors,
+    Survey,
+    combine_errors,
+    is_weighted,
+    read_survey,
+)
 from leastnoise._release._texts import (
     Catalogue,
     CodeTexts,
@@ -60,6 +68,7 @@ NUMBER_COLUMNS = (
     "answer_nnls",
     "nnls_rmse",
     "answer_local",
+    *SAMPLING_COLUMNS,
 )
 MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
 _MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables are iterated
@@ -193,12 +202,18 @@ class Table(ResultTable):
     local: FloatArray | None = None
     rounded_to: Fraction = Fraction(0)
     privacy: Privacy | None = None
+    sampling: SamplingErrors | None = None
 
     @property
     def rmse(self) -> float:
         """The root mean square error of the answers, with the approximation error."""
         variances = self.noise_std**2 + self._known_approximation_std**2
         return math.sqrt(float(np.mean(variances)))
+
+    @property
+    def error_std(self) -> FloatArray:
+        """The standard errors of noise and approximation together."""
+        return np.sqrt(self.noise_std**2 + self._known_approximation_std**2)
 
     @property
     def _known_approximation_std(self) -> FloatArray:
@@ -214,19 +229,20 @@ class Table(ResultTable):
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
-        return {
+        numbers = {
             name: value.reshape(-1)
-            for name, value in zip(NUMBER_COLUMNS, values, strict=True)
+            for name, value in zip(NUMBER_COLUMNS, values, strict=False)
             if value is not None
         }
+        return numbers if self.sampling is None else numbers | self.sampling.columns()
 
     @property
     def typical_margin(self) -> float:
         """The root mean square of the margins, NaN if all are suppressed.
 
-        In rows or the measure's own unit.
+        In rows or the measure's own unit; with the sampling error if it is stated.
         """
-        published_margins = self.margins[~np.isnan(self.margins)]
+        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
             return math.sqrt(float(np.mean(published_margins**2)))
         return math.nan
@@ -235,9 +251,9 @@ class Table(ResultTable):
     def largest_margin(self) -> float:
         """The margin of the widest interval, NaN if all are suppressed.
 
-        In rows or in the measure's own unit.
+        In rows or in the measure's own unit; with the sampling error if it is stated.
         """
-        published_margins = self.margins[~np.isnan(self.margins)]
+        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
             return float(published_margins.max())
         return math.nan
@@ -249,6 +265,18 @@ class Table(ResultTable):
         NaN if the answer is suppressed.
         """
         return np.maximum(self.high - self.answer, self.answer - self.low)
+
+    @property
+    def whole_margins(self) -> FloatArray:
+        """The half width of every interval of both errors, to its farther side.
+
+        They are the margins of the noise if no sampling error is stated.
+        """
+        if self.sampling is None:
+            return self.margins
+        return np.maximum(
+            self.sampling.both_high - self.answer, self.answer - self.sampling.both_low
+        )
 
     def key_columns(self) -> list[str]:
         """The key columns.
@@ -327,8 +355,8 @@ class Table(ResultTable):
             self.product,
             self.display_labels,
             self.answer,
-            self.low,
-            self.high,
+            self.low if self.sampling is None else self.sampling.both_low,
+            self.high if self.sampling is None else self.sampling.both_high,
             self.privacy,
             catalogue,
         )
@@ -410,6 +438,50 @@ def round_table(table: Table, options: Options) -> Table:
         nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
         local=round_column(table.local),
         rounded_to=step,
+    )
+
+
+def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
+    """Return a table with its sampling errors, without answers whose CV is too large.
+
+    Everything follows from the published answers and from public figures of the spec. A
+    suppressed answer is missing in all columns.
+    """
+    rule = None if survey is None else survey.rule_of_table(table.product)
+    if survey is None or rule is None:
+        return table
+    weighted = is_weighted(table.product.domain, table.product.measure)
+    sampling = combine_errors(
+        table.answer,
+        table.low,
+        np.where(np.isnan(table.answer), np.nan, table.high),
+        table.error_std,
+        rule.standard_errors(table.answer, is_weighted=weighted),
+        level,
+        survey.flags,
+    )
+    if not sampling.is_suppressed.any():
+        return replace(table, sampling=sampling)
+
+    def without_suppressed(values: Array | None) -> FloatArray | None:
+        if values is None:
+            return None
+        return np.where(sampling.is_suppressed, np.nan, values.astype(np.float64))
+
+    # An answer that is below a bound was suppressed before; its bound stays.
+    is_published = sampling.is_suppressed & ~np.isnan(table.answer)
+    return replace(
+        table,
+        sampling=sampling,
+        answer=np.where(sampling.is_suppressed, np.nan, table.answer),
+        low=np.where(is_published, np.nan, table.low),
+        high=np.where(is_published, np.nan, table.high),
+        approximation_std=without_suppressed(table.approximation_std),
+        non_negative=without_suppressed(table.non_negative),
+        integer=without_suppressed(table.integer),
+        nnls=without_suppressed(table.nnls),
+        nnls_rmse=without_suppressed(table.nnls_rmse),
+        local=without_suppressed(table.local),
     )
 
 
@@ -567,6 +639,7 @@ class Tables(LazySequence[Table]):
         self._code_texts = (
             display_texts(self.options, self.products[0].domain) if self.products else {}
         )
+        self._survey = read_survey(self.options.survey)
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
 
@@ -766,7 +839,8 @@ class Tables(LazySequence[Table]):
             high=amounts["answer"] + convert_to_amounts(product, reach_above),
             **amounts,
         )
-        return round_table(table, self.options)
+        rounded = round_table(table, self.options)
+        return add_sampling_errors(rounded, self._survey, self.options.level)
 
 
 def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:

@@ -157,6 +157,19 @@ class PublicFiles:
 
         The file has a column of labels for each attribute, and one of counts.
         """
+        return [int(text) for text in self.cell_texts(what, value, product, str.isdigit)]
+
+    def cell_texts(
+        self,
+        what: str,
+        value: Mapping[str, Any],
+        product: Product,
+        is_allowed: Callable[[str], bool],
+    ) -> list[str]:
+        """Return the texts of a column in the order of a table's cells.
+
+        The file has a column of labels for each attribute, and the column of texts.
+        """
         table = known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS])
         attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
         names = [
@@ -168,9 +181,9 @@ class PublicFiles:
         texts: dict[tuple[int | None, ...], str] = {}
         for *labels, text in rows:
             cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
-            if None in cell or cell in texts or not text.strip().isdigit():
+            if None in cell or cell in texts or not is_allowed(text.strip()):
                 raise InputError(
-                    f"{what} must have one whole number for every cell of {product.name}; got "
+                    f"{what} must have one number for every cell of {product.name}; got "
                     f"{text!r} for {', '.join(labels)}."
                 )
             texts[cell] = text
@@ -183,7 +196,7 @@ class PublicFiles:
                 f"{what} must have a number for every cell of {product.name}; "
                 f"{', '.join(names_of_cell)} has none."
             )
-        return [int(texts[cell]) for cell in cells]
+        return [texts[cell].strip() for cell in cells]
 
     def columns(self, what: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
         """Return the rows of a file, reduced to the columns under ``keys``."""

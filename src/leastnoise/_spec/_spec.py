@@ -42,9 +42,11 @@ from leastnoise._planning import (
 from leastnoise._release import (
     FoundCategories,
     Options,
+    find_groups,
     find_table_position,
     read_categories,
     resolve_names,
+    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -68,6 +70,7 @@ from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy,
 from leastnoise._trusted.check import (
     MOST_DIGITS,
     InputError,
+    exact,
     exact_positive,
     message,
     one_of,
@@ -215,6 +218,7 @@ _PART_NAMES = [
     "series",
     "targets",
     "names",
+    "survey",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -227,12 +231,21 @@ _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
+_OTHER_OPTIONS = (
+    "guard",
+    "rows",
+    "searches",
+    "labels",
+    "names",
+    "survey",
+    "statements",
+    "today",
+    "joined_on",
+)
+"""Options of a release that other parts of a spec than [output] have."""
 _OUTPUT_KEYS = tuple(
-    option.name
-    for option in fields(Options)
-    if option.name
-    not in {"guard", "rows", "searches", "labels", "names", "statements", "today", "joined_on"}
-)  # of [plan] and [domain]
+    option.name for option in fields(Options) if option.name not in {*_OTHER_OPTIONS}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,7 +484,9 @@ def spec_from_table(
     )
     workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
     workload = together(workloads)
-    names = resolve_names(parts.get("names", {}), workload)
+    with within("[names]: "):
+        names = resolve_names(parts.get("names", {}), workload)
+    survey = _read_survey(parts, workload, files)
     paid_searches = tuple(
         search.found.search_facts()
         for search in searches
@@ -487,6 +502,7 @@ def spec_from_table(
             rows=rows,
             labels=labels,
             names=names,
+            survey=survey,
             searches=paid_searches,
             statements=statements,
             today=settings.today or "",
@@ -579,6 +595,47 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
             "found: categories = { file = ..., column = ... }."
         )
     return privacy
+
+
+def _read_survey(
+    parts: Mapping[str, Any], workload: Workload, files: PublicFiles
+) -> dict[str, Any]:
+    """Read [survey]; standard errors and CVs may be in public files."""
+    survey = parts.get("survey", {})
+    with within("[survey]: "):
+        tables = survey.get("tables") if isinstance(survey, Mapping) else None
+        if isinstance(tables, Mapping):
+            rules = {
+                name: _read_survey_rule(name, rule, workload, files)
+                for name, rule in tables.items()
+            }
+            survey = {**survey, "tables": rules}
+        return resolve_survey_of(survey, workload)
+
+
+def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
+    """Return a rule of one table with the numbers of public files in place."""
+    if not isinstance(rule, Mapping):
+        return rule
+    numbers: dict[str, Any] = {}
+    for key, value in rule.items():
+        numbers[key] = value
+        if not (isinstance(value, Mapping) and "file" in value):
+            continue
+        what = f"[survey.tables.{name}] {key}"
+        product = find_groups(workload, name)
+        if product is None:
+            raise refuse(what, "a file", "one number, or a file for a table or for means")
+        numbers[key] = files.cell_texts(what, value, product, _is_number)
+    return numbers
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number that is not negative."""
+    try:
+        return exact("a number", text) >= 0
+    except InputError:
+        return False
 
 
 def _read_series(
