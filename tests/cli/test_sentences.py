@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import collect_content, load_catalogue, render_report
+from leastnoise._release import collect_contents, load_catalogue, render_report
 from leastnoise._release._writing import _make_entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
@@ -344,7 +344,7 @@ def test_report_states_only_true_sentences(run, place):
         text = (
             Path("out/report.html").read_text(encoding="utf-8")
             if language == own
-            else render_report(again, collect_content(again, written, said))
+            else render_report(again, collect_contents(again, written)[0])
         )
         page = re.sub(
             r"\s+",

@@ -45,7 +45,7 @@ from leastnoise._release._options import (
 )
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
-from leastnoise._release._report import collect_content, render_report, write_series_page
+from leastnoise._release._report import collect_contents, render_report, write_series_page
 from leastnoise._release._sentences import (
     describe_answers,
     describe_attribute,

@@ -641,9 +641,6 @@ def build_release(
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(Options() if options is None else options, workload.products)
-    options = replace(
-        options, names=resolve_names(options.names, outcome.plan.workload)
-    )
     options = resolve_options(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear

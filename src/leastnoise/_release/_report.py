@@ -881,8 +881,6 @@ def _format_sampling_errors(
     sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
 ) -> list[list[str]]:
     """Return the margins of the noise and of the sample, and the flag, of some cells."""
-    unreliable = "flag_suppressed" if sampling.suppressed else "flag_unreliable"
-    flags = ("flag_reliable", "flag_caution", unreliable)
     is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
     rows = []
     for suppressed, noise, sample, flag in zip(
@@ -894,7 +892,7 @@ def _format_sampling_errors(
     ):
         margins = (math.nan, math.nan) if suppressed else (noise, sample)
         errors = [catalogue.format_error(margin) for margin in margins]
-        rows.append([*errors, catalogue.say(flags[flag - 1])])
+        rows.append([*errors, catalogue.say(sampling.flag_keys[flag - 1])])
     return rows
 
 

@@ -27,7 +27,6 @@ from leastnoise._release._names import PLAIN_NUMBERS
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
-    SamplingErrors,
     Survey,
     combine_errors,
     read_survey,
@@ -85,7 +84,6 @@ class StatisticTable(ResultTable):
     domain: Domain
     values: FloatArray
     extra_columns: Mapping[str, FloatArray] = field(default_factory=dict)
-    sampling: SamplingErrors | None = None
 
     @property
     def display_labels(self) -> tuple[tuple[str, ...], ...]:
@@ -203,7 +201,7 @@ class StatisticTable(ResultTable):
             return None
         if self.statistic.form.along:
             return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows", rows=name_rows(catalogue))
+        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
         groups = len(self.statistic.by)
         is_percent = self.with_own_format(catalogue).number_format.percent
         scale = 100.0 if is_percent else 1.0

@@ -20,7 +20,7 @@ import numpy as np
 from leastnoise._domain import Domain, Weighted
 from leastnoise._frames import Columns
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
-from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, Statistic, Workload
 
 SAMPLING_COLUMNS = (
@@ -152,7 +152,7 @@ class FlagRule:
 class SamplingErrors:
     """Sampling errors, and intervals and flags from both errors.
 
-    Arrays have the shape of the answers.
+    Arrays have the shape of the answers. All but the flags are NaN where an answer is suppressed.
     """
 
     std: FloatArray
@@ -165,6 +165,12 @@ class SamplingErrors:
     suppressed: bool
 
     @property
+    def flag_keys(self) -> tuple[str, str, str]:
+        """The keys of the words for the three flags."""
+        last = "flag_suppressed" if self.suppressed else "flag_unreliable"
+        return "flag_reliable", "flag_caution", last
+
+    @property
     def flag_counts(self) -> tuple[int, ...]:
         """The number of answers with each flag."""
         return tuple(int((self.reliability == flag).sum()) for flag in (1, 2, 3))
@@ -175,12 +181,25 @@ class SamplingErrors:
         return (self.high - self.low) / 2
 
     @property
-    def is_suppressed(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def is_suppressed(self) -> BoolArray:
         """Which numbers are not published."""
         return (self.reliability == len(RELIABILITY)) & self.suppressed
 
+    def without(self, is_suppressed: BoolArray) -> "SamplingErrors":
+        """Return the errors without those of some answers, which get the last flag."""
+        return SamplingErrors(
+            std=np.where(is_suppressed, np.nan, self.std),
+            low=np.where(is_suppressed, np.nan, self.low),
+            high=np.where(is_suppressed, np.nan, self.high),
+            both_low=np.where(is_suppressed, np.nan, self.both_low),
+            both_high=np.where(is_suppressed, np.nan, self.both_high),
+            cv=np.where(is_suppressed, np.nan, self.cv),
+            reliability=np.where(is_suppressed, len(RELIABILITY), self.reliability),
+            suppressed=self.suppressed,
+        )
+
     def columns(self) -> Columns:
-        """Return the columns of files, flat; all but the flag are empty if suppressed."""
+        """Return the columns of files, flat."""
         arrays = (
             self.std,
             self.low,
@@ -192,10 +211,7 @@ class SamplingErrors:
         )
         columns: Columns = {}
         for name, values in zip(SAMPLING_COLUMNS, arrays, strict=True):
-            if name == "reliability":
-                columns[name] = values.reshape(-1)
-            else:
-                columns[name] = np.where(self.is_suppressed, np.nan, values).reshape(-1)
+            columns[name] = values.reshape(-1)
         return columns
 
 
@@ -229,7 +245,7 @@ def combine_errors(
     reliability = np.full(answer.shape, len(RELIABILITY), dtype=np.int64)
     reliability[cv <= flags.unreliable] = 2
     reliability[cv <= flags.caution] = 1
-    return SamplingErrors(
+    errors = SamplingErrors(
         std=sampling_std,
         low=answer - reach,
         high=answer + reach,
@@ -239,6 +255,7 @@ def combine_errors(
         reliability=reliability,
         suppressed=flags.suppress,
     )
+    return errors.without(errors.is_suppressed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,8 @@ class ResultTable:
     value_name: str = "answer"
     library: str | None = None
     code_texts: CodeTexts = field(default_factory=dict)
+    sampling: SamplingErrors | None = None
+    """The sampling errors of a survey; None if none are stated."""
 
     @abstractmethod
     def key_columns(self) -> list[str]:
@@ -202,7 +204,6 @@ class Table(ResultTable):
     local: FloatArray | None = None
     rounded_to: Fraction = Fraction(0)
     privacy: Privacy | None = None
-    sampling: SamplingErrors | None = None
 
     @property
     def rmse(self) -> float:

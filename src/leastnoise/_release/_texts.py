@@ -355,12 +355,11 @@ def make_picture(
 
 
 def _describe_picture_unit(product: Product, privacy: Privacy | None, catalogue: Catalogue) -> str:
-    """Return the title of the axis of answers: their quantity and unit."""
-    quantity = name_quantity(product, catalogue)
-    unit = unit_of_sums(product, catalogue)
+    """Return the title of the axis of answers: their unit, or their quantity without one."""
+    title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
     if not catalogue.names.is_empty:
-        quantity = capitalize(f"{quantity}, {unit}" if unit else quantity)
-    return name_with_row_limit(quantity, privacy, catalogue)
+        title = capitalize(title)
+    return name_with_row_limit(title, privacy, catalogue)
 
 
 def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
@@ -758,6 +757,13 @@ def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) 
     unit = "" if statistic.form.along else own_names.unit or names.unit
     quantity = name_statistic(statistic, domain, catalogue)
     return _compose_title(quantity, name_groups(statistic.along, catalogue), unit, catalogue)
+
+
+def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Return the unit of a statistic's values; empty if none is named."""
+    if statistic.form.along:
+        return ""
+    return _names_of_statistic(statistic, domain, catalogue).unit
 
 
 def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
