@@ -675,7 +675,10 @@ def build_release(
         outcome.plan.privacy,
         public_counts,
     )
-    statistics = Statistics(estimate, outcome.plan.workload, options, library)
+    statistics = Statistics(
+        estimate, outcome.plan.workload, options, library, tables.own_suppression
+    )
+    tables.linked_suppression = statistics.suppressed_sums
     return Release(
         outcome=outcome,
         workload=workload,

@@ -41,10 +41,12 @@ from leastnoise._release._texts import (
     key_headings,
     load_catalogue,
     name_attribute,
+    name_measure,
     name_measured,
     name_quantity,
     name_rows,
     name_with_row_limit,
+    name_with_weight,
     statistic_title,
     table_format,
     table_title,
@@ -151,7 +153,9 @@ def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
             for name in domain.names
         ),
         *(
-            sentences.describe_measure(name, measure, catalogue)
+            sentences.describe_measure(
+                name_with_weight(domain, name, catalogue), measure, catalogue
+            )
             for name, measure in domain.measures.items()
         ),
     ]
@@ -262,7 +266,13 @@ def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[
     """Name the quantities of some tables, such as counts of rows and sums of pay."""
     if not catalogue.names.is_empty:
         return [*dict.fromkeys(name_quantity(product, catalogue) for product in products)]
-    summed_measures = sorted({str(product.measure) for product in products if product.of_values})
+    summed_measures = sorted(
+        {
+            name_measure(product.domain, str(product.measure), catalogue)
+            for product in products
+            if product.of_values
+        }
+    )
     counted_measures = sorted(
         str(product.values_of) for product in products if product.values_of is not None
     )

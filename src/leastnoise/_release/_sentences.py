@@ -254,12 +254,13 @@ def _row_policy_key(kind: Kind, policy: str) -> str:
 
 def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH) -> str:
     """Describe what a measure sums, or how it counts units."""
-    name = catalogue.names.measure(name).name or name
     if isinstance(measure, UnitCount):
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
             name=name,
-            names=catalogue.join_names([*measure.attributes]),
+            names=catalogue.join_names(
+                [name_attribute(attribute, catalogue) for attribute in measure.attributes]
+            ),
         )
     if isinstance(measure, Weighted):
         if isinstance(measure.of, ValueCount):
@@ -668,7 +669,9 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
             limit_values = {
                 "count": privacy.max_rows,
                 "rows": cell_limit.rows,
-                "names": catalogue.join_names([*cell_limit.attributes]),
+                "names": catalogue.join_names(
+                    [name_attribute(name, catalogue) for name in cell_limit.attributes]
+                ),
             }
             sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
     sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
@@ -738,7 +741,11 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             for product in unit_counts
             if (product.domain.measure(str(product.measure)) == UnitCount()) is is_once_in_all
         ]
-        tables = [product.attributes for product in counted_products if product.attributes]
+        tables = [
+            [name_attribute(name, catalogue) for name in product.attributes]
+            for product in counted_products
+            if product.attributes
+        ]
         names = [*map(" x ".join, tables[:_MOST_LISTED_TABLES])]
         if len(tables) > _MOST_LISTED_TABLES:
             names.append("...")

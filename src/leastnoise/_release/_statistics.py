@@ -4,7 +4,7 @@ Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -50,8 +50,8 @@ from leastnoise._release._texts import (
     statistic_title,
 )
 from leastnoise._trusted.check import InputError, html_facts, number_text
-from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import Statistic, Workload
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import Product, Statistic, Workload
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 if the value may lie below ``low``, or above ``high``, beyond the bounds,
@@ -304,6 +304,11 @@ def format_interval(
     return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
 
 
+def no_suppression(product: Product) -> BoolArray:
+    """Return that no answer of a table is suppressed."""
+    return np.zeros(product.shape, dtype=np.bool_)
+
+
 @dataclass(eq=False, repr=False)
 class Statistics(LazySequence[StatisticTable]):
     """The statistics of a release, each computed on first access.
@@ -316,9 +321,12 @@ class Statistics(LazySequence[StatisticTable]):
     workload: Workload
     options: Options
     library: str | None = None
+    table_suppression: Callable[[Product], BoolArray] = no_suppression
+    """Returns which answers of a table its own rule suppresses."""
 
     def __post_init__(self) -> None:
         self._computed: dict[int, StatisticTable] = {}
+        self._own_tables: dict[int, StatisticTable] = {}
         names = [
             (key, position)
             for position, statistic in enumerate(self.workload.statistics)
@@ -369,8 +377,40 @@ class Statistics(LazySequence[StatisticTable]):
                 **values,
             )
             survey = read_survey(options.survey)
-            self._computed[position] = add_sampling_errors(table, survey, options.level)
+            own_table = add_sampling_errors(table, survey, options.level)
+            self._own_tables[position] = own_table
+            self._computed[position] = self._suppress_with_tables(own_table)
         return self._computed[position]
+
+    def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
+        """Return a mean without the values whose sum or count is suppressed.
+
+        The sum and the count are in the file of the mean, so their rules hold there too.
+        """
+        if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
+            return table
+        for product in self.workload.tables_of(table.statistic):
+            table = suppress_values(table, self.table_suppression(product))
+        return table
+
+    def suppressed_sums(self, product: Product) -> BoolArray | None:
+        """Return which sums of a table must be suppressed because a mean of them is.
+
+        Otherwise the mean would follow from its sum and its count. None if no mean is of them.
+        """
+        suppressed: BoolArray | None = None
+        for position, statistic in enumerate(self.workload.statistics):
+            if not statistic.form.of_measure:
+                continue
+            _, sums = statistic.questions(self.workload.domain)
+            if product.table_key != sums:
+                continue
+            self._compute(position)
+            sampling = self._own_tables[position].sampling
+            if sampling is not None:
+                own = sampling.is_suppressed
+                suppressed = own if suppressed is None else suppressed | own
+        return suppressed
 
 
 def add_sampling_errors(
@@ -403,17 +443,26 @@ def add_sampling_errors(
         level,
         survey.flags,
     )
+    return suppress_values(replace(table, sampling=sampling), sampling.is_suppressed)
+
+
+def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> StatisticTable:
+    """Return a statistic without some values; they are missing in all columns."""
+    if not is_suppressed.any():
+        return table
 
     def without_suppressed(values: FloatArray) -> FloatArray:
-        return np.where(sampling.is_suppressed, np.nan, values)
+        return np.where(is_suppressed, np.nan, values)
 
     return replace(
         table,
-        sampling=sampling,
+        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
         values=without_suppressed(table.values),
         low=without_suppressed(table.low),
         high=without_suppressed(table.high),
-        extra_columns={name: without_suppressed(values) for name, values in extra_columns.items()},
+        extra_columns={
+            name: without_suppressed(values) for name, values in table.extra_columns.items()
+        },
     )
 
 

@@ -8,7 +8,7 @@ so they cost nothing, and error bars get wider.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -53,7 +53,7 @@ from leastnoise._release._texts import (
 )
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import Exact, InputError, exact_positive, html_facts
-from leastnoise._trusted.check.arrays import Array, FloatArray
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int
@@ -461,22 +461,27 @@ def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Ta
         level,
         survey.flags,
     )
-    if not sampling.is_suppressed.any():
-        return replace(table, sampling=sampling)
+    return suppress_cells(replace(table, sampling=sampling), sampling.is_suppressed)
+
+
+def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
+    """Return a table without some answers; they are missing in all columns but noise_std."""
+    if not is_suppressed.any():
+        return table
 
     def without_suppressed(values: Array | None) -> FloatArray | None:
         if values is None:
             return None
-        return np.where(sampling.is_suppressed, np.nan, values.astype(np.float64))
+        return np.where(is_suppressed, np.nan, values.astype(np.float64))
 
-    # An answer that is below a bound was suppressed before; its bound stays.
-    is_published = sampling.is_suppressed & ~np.isnan(table.answer)
+    # An answer below the bound of `below` has no value already; its bound stays.
+    is_dropped = is_suppressed & ~np.isnan(table.answer)
     return replace(
         table,
-        sampling=sampling,
-        answer=np.where(sampling.is_suppressed, np.nan, table.answer),
-        low=np.where(is_published, np.nan, table.low),
-        high=np.where(is_published, np.nan, table.high),
+        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
+        answer=np.where(is_dropped, np.nan, table.answer),
+        low=np.where(is_dropped, np.nan, table.low),
+        high=np.where(is_dropped, np.nan, table.high),
         approximation_std=without_suppressed(table.approximation_std),
         non_negative=without_suppressed(table.non_negative),
         integer=without_suppressed(table.integer),
@@ -635,6 +640,8 @@ class Tables(LazySequence[Table]):
     library: str | None = None
     privacy: Privacy | None = None
     public_counts: Sequence[PublicCounts] = ()
+    linked_suppression: Callable[[Product], BoolArray | None] = lambda _: None
+    """Returns which answers of a table are suppressed because a mean of them is."""
 
     def __post_init__(self) -> None:
         self._code_texts = (
@@ -794,6 +801,14 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
+        """Return a table without answers that its own rule or a mean's rule suppresses."""
+        table = self._build_own_table(position, estimate)
+        if not self.options.suppresses_by_cv:
+            return table
+        linked = self.linked_suppression(table.product)
+        return table if linked is None else suppress_cells(table, linked)
+
+    def _build_own_table(self, position: int, estimate: Answer) -> Table:
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
@@ -842,6 +857,14 @@ class Tables(LazySequence[Table]):
         )
         rounded = round_table(table, self.options)
         return add_sampling_errors(rounded, self._survey, self.options.level)
+
+    def own_suppression(self, product: Product) -> BoolArray:
+        """Return which answers of a table its own rule suppresses."""
+        position = self.products.index(product)
+        table = self._build_own_table(position, self.estimator.estimate(product))
+        if table.sampling is None:
+            return np.zeros(table.answer.shape, dtype=np.bool_)
+        return table.sampling.is_suppressed
 
 
 def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:

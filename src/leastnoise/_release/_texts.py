@@ -30,6 +30,7 @@ from leastnoise._domain import (
     Kind,
     Label,
     Measure,
+    UnitCount,
     ValueCount,
     Weighted,
 )
@@ -548,7 +549,7 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
     if product.measure is None:
         return table
     if product.of_values:
-        quantity = catalogue.say("name_sum", measure=product.measure)
+        quantity = name_quantity(product, catalogue)
     else:
         quantity = name_measured(product, catalogue, "name")
     if not product.attributes:
@@ -630,8 +631,50 @@ def name_attribute(attribute: str, catalogue: Catalogue) -> str:
 
 
 def name_measure(domain: Domain, measure: str, catalogue: Catalogue) -> str:
-    """Return the display name of a measure inside a sentence."""
-    return names_of_measure(domain, measure, catalogue).name or measure
+    """Return the display name of a measure inside a sentence.
+
+    A weighted measure has the name of the measure; without one, its own name is translated.
+    """
+    name = names_of_measure(domain, measure, catalogue).name
+    return name or name_with_weight(domain, measure, catalogue)
+
+
+def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
+    """Return the name of a measure, with its weight if it is weighted.
+
+    In English it is the name of the measure in files, unless a part has a display name.
+    """
+    declared = domain.measure(measure)
+    if isinstance(declared, Weighted):
+        weight = _find_measure(domain, declared.weight, catalogue)
+        if isinstance(declared.of, ValueCount):
+            of = _find_values(domain, declared.of, catalogue)
+            return catalogue.say("name_weights", weight=weight, measure=of)
+        of = _find_measure(domain, declared.of, catalogue)
+        return catalogue.say("name_weighted", of=of, weight=weight)
+    if isinstance(declared, ValueCount):
+        of = _find_values(domain, declared, catalogue)
+        return catalogue.say("name_values", measure=of)
+    if isinstance(declared, UnitCount) and (catalogue.language != "en" or catalogue.names.units):
+        return catalogue.names.units or catalogue.say("name_units")
+    return catalogue.names.measure(measure).name or measure
+
+
+def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
+    """Return the display name of a declared measure; its column if none is equal."""
+    for name, declared in domain.measures.items():
+        if declared == measure:
+            return catalogue.names.measure(name).name or name
+    return measure.column
+
+
+def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
+    """Return the display name of the measure whose values are counted."""
+    for name, declared in domain.measures.items():
+        is_counted = (declared.column, declared.reading) == (count.column, count.reading)
+        if type(declared) is Measure and is_counted:
+            return catalogue.names.measure(name).name or name
+    return count.column
 
 
 def names_of_measure(domain: Domain, measure: str, catalogue: Catalogue) -> QuantityNames:
@@ -718,7 +761,7 @@ def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> 
     """
     names = names_of_product(product, catalogue)
     if product.of_values:
-        return names.name or str(product.measure)
+        return name_measure(product.domain, str(product.measure), catalogue)
     if product.values_of is not None:
         measure = names.name or product.values_of
         return names.count or catalogue.say(f"{key}_values", measure=measure)
@@ -738,15 +781,16 @@ def name_quantity(product: Product, catalogue: Catalogue) -> str:
         return name_measured(product, catalogue)
     names = names_of_product(product, catalogue)
     if _is_count_of_values(product):
-        measure = names.name or str(product.measure)
-        return names.count or catalogue.say("name_weights", measure=measure)
-    return names.sum or catalogue.say("name_sum", measure=names.name or product.measure)
+        measure = name_with_weight(product.domain, str(product.measure), catalogue)
+        return names.count or catalogue.say("name_sum", measure=measure)
+    measure = name_measure(product.domain, str(product.measure), catalogue)
+    return names.sum or catalogue.say("name_sum", measure=measure)
 
 
 def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Return the title of means, quantiles or a distribution function."""
     if catalogue.names.is_empty:
-        title = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
+        title = name_statistic(statistic, domain, catalogue)
         if not statistic.by:
             return title
         return catalogue.say("name_by", name=title, groups=statistic.groups_name)
@@ -769,7 +813,7 @@ def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue
 def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Return the title of the axis of a statistic's values, with their unit."""
     if catalogue.names.is_empty:
-        return catalogue.say(f"name_{statistic.kind}", of=statistic.of)
+        return name_statistic(statistic, domain, catalogue)
     names = _names_of_statistic(statistic, domain, catalogue)
     is_percent = statistic_format(statistic, domain, catalogue).percent
     unit = "%" if is_percent else names.unit
@@ -788,6 +832,8 @@ def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -
     names = _names_of_statistic(statistic, domain, catalogue)
     own_texts = {"means": names.mean, "quantiles": names.quantiles, "cdf": names.cdf}
     of = names.name or statistic.of
+    if statistic.form.of_measure:
+        of = name_measure(domain, statistic.of, catalogue)
     return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
 
