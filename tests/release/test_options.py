@@ -121,6 +121,11 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> Non
     assert ReleaseRequest.from_json(asked.to_json()) == asked
 
 
+def test_empty_label_is_refused() -> None:
+    with pytest.raises(ln.InputError, match="labels sex F must be a text of one line"):
+        Options(labels={"sex": {"F": ""}})
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -149,7 +154,6 @@ def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
         ),
         ("nnls", 1, "true or false; got 1"),
         ("covariances", "sex", "a list of texts that are not empty; got 'sex'"),
-        ("labels", {"sex": {"F": ""}}, "labels sex F must be a text of one line"),
         ("labels", {"sex": ["F"]}, "a mapping from attributes to texts of their codes"),
         ("language", "fr", "one of 'en', 'de'; got 'fr'"),
         ("contact", None, "a text of one line, or one for each language; got None"),

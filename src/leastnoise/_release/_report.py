@@ -1056,15 +1056,22 @@ def _table_view(
                 for value in values
             ]
         )
+    description = catalogue.say(
+        "meta",
+        answers=catalogue.say_count("answers", table.cells),
+        unit=name_with_row_limit(unit, table.privacy, catalogue),
+        margin=catalogue.format_error(table.typical_margin),
+    )
+    if table.sampling is not None and not table.labels:
+        noise, sample, flag = _format_sampling_errors(
+            table.sampling, table.margins, cells, catalogue
+        )[0]
+        errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
+        description = f"{description}; {errors}"
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
-        description=catalogue.say(
-            "meta",
-            answers=catalogue.say_count("answers", table.cells),
-            unit=name_with_row_limit(unit, table.privacy, catalogue),
-            margin=catalogue.format_error(table.typical_margin),
-        ),
+        description=description,
         total=""
         if table.labels
         else catalogue.format_answer(float(table.answer), float(table.whole_margins)),

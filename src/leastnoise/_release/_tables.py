@@ -860,6 +860,8 @@ class Tables(LazySequence[Table]):
 
     def own_suppression(self, product: Product) -> BoolArray:
         """Return which answers of a table its own rule suppresses."""
+        if product not in self.products:  # it is too large to be written
+            return np.zeros(product.shape, dtype=np.bool_)
         position = self.products.index(product)
         table = self._build_own_table(position, self.estimator.estimate(product))
         if table.sampling is None:

@@ -26,7 +26,7 @@ from leastnoise._release._directory import Draft, list_files, make_file_name, ma
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
 from leastnoise._release._options import Options, rounding_rule
-from leastnoise._release._quantities import describe_columns, describe_quantity
+from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._report import (
@@ -928,6 +928,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
             **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
             "low": f"lower end of the {ENGLISH.format_percent(release.level)} interval",
             "high": f"upper end of the {ENGLISH.format_percent(release.level)} interval",
+            **(SURVEY_COLUMNS if release.options.survey else {}),
         },
         **({"too_large_to_write": large_tables} if large_tables else {}),
         "number_of_tables": len(entries),
