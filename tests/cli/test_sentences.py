@@ -279,7 +279,8 @@ ALWAYS = {
     "limit_each",
     "index_note",
 }
-# Clauses, labels, charts and other pages; names and surveys, which tests/release sees; and what data-aware strategies say, or specs state, which
+# Clauses, labels, charts and other pages; names and surveys, which tests/release sees;
+# and what data-aware strategies say, or specs state, which
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|error_ratio|done)_\w+"

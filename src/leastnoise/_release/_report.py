@@ -1066,8 +1066,8 @@ def _table_view(
         noise, sample, flag = _format_sampling_errors(
             table.sampling, table.margins, cells, catalogue
         )[0]
-        errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
-        description = f"{description}; {errors}"
+        both_errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
+        description = f"{description}; {both_errors}"
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
