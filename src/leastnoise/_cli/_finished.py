@@ -38,6 +38,7 @@ from leastnoise._release import (
     check_records_file,
     check_target,
     error_over_bound,
+    has_weights,
     list_answer_notices,
     list_file_notices,
     make_records,
@@ -172,8 +173,10 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
     The shaded end of a bar is the interval.
     """
+    low = table.low if table.sampling is None else table.sampling.both_low
+    high = table.high if table.sampling is None else table.sampling.both_high
     answers, lows, highs = (
-        values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high)
+        values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, low, high)
     )
     catalogue = release.options.terminal_catalogue
     catalogue = catalogue.with_format(table_format(table.product, catalogue))

@@ -60,6 +60,7 @@ from leastnoise._release._sentences import (
     format_budget,
     format_public_facts,
     guessing_chance,
+    has_weights,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,

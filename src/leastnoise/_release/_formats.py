@@ -443,6 +443,8 @@ def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, st
         name = result.unit_name
         if isinstance(result, Table):
             name = unit_of_sums(result.product, catalogue) or name
+            if not catalogue.names.is_empty and name == result.unit_name:
+                name = name_quantity(result.product, catalogue)
         if isinstance(result, StatisticTable):
             name = unit_of_statistic(result.statistic, result.domain, catalogue) or name
     return code, name

@@ -495,18 +495,33 @@ def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str
     return resolve_survey(survey, workload, _table_names(workload))
 
 
-def resolve_options(options: Options, workload: Workload) -> Options:
-    """Return options whose display names and rules of surveys fit a workload.
+def check_names_and_survey(options: Options, workload: Workload) -> None:
+    """Raise for display names and rules of surveys that do not fit a workload.
 
     Raises:
         InputError: a name of something that the workload does not have, or a rule that does not
             fit its table.
     """
-    return replace(
-        options,
-        names=resolve_names(options.names, workload),
-        survey=resolve_survey_of(options.survey, workload),
-    )
+    resolve_names(options.names, workload)
+    resolve_survey_of(options.survey, workload)
+
+
+def call_tables_by_name(options: Options, workload: Workload) -> Options:
+    """Return options whose display names and rules of surveys call tables by name.
+
+    Nothing is refused: a release of a series has only the first of the planned answers.
+    """
+    names_by_key = {"tables": _table_names(workload), "levels": _level_keys(workload.domain)}
+    names = dict(options.names)
+    for part, names_of_part in names_by_key.items():
+        if part in names:
+            names[part] = {names_of_part.get(key, key): entry for key, entry in names[part].items()}
+    survey = dict(options.survey)
+    if survey:
+        rules = survey["tables"]
+        table_names = names_by_key["tables"]
+        survey["tables"] = {table_names.get(key, key): rule for key, rule in rules.items()}
+    return replace(options, names=names, survey=survey)
 
 
 def _level_keys(domain: Domain) -> dict[str, str]:

@@ -32,11 +32,12 @@ from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
+    call_tables_by_name,
     check_formats,
+    check_names_and_survey,
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
-    resolve_options,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
@@ -641,7 +642,7 @@ def build_release(
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(Options() if options is None else options, workload.products)
-    options = resolve_options(options, outcome.plan.workload)
+    options = call_tables_by_name(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -701,7 +702,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
-    resolve_options(options, plan.workload)
+    check_names_and_survey(options, plan.workload)
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:

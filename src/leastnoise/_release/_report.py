@@ -127,16 +127,17 @@ def render_report(release: Release, content: "ReportContent") -> str:
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
         contact=release.options.text("contact", catalogue.language),
-        other_languages=[
-            (
-                language,
-                load_catalogue(language).say("this_language"),
-                report_file(release.options, language),
-            )
-            for language in release.options.languages
-            if language != catalogue.language
-        ],
+        other_languages=_list_other_languages(release.options, catalogue),
     )
+
+
+def _list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
+    """Return code, name and report of each other language of a release."""
+    return [
+        (language, load_catalogue(language).say("this_language"), report_file(options, language))
+        for language in options.languages
+        if language != catalogue.language
+    ]
 
 
 def report_file(options: Options, language: str) -> str:
@@ -1170,7 +1171,7 @@ def write_series_page(
     tables: Sequence[Product],
     errors: Mapping[str, Sequence[float | None]],
 ) -> None:
-    """Write ``index.html`` of a series.
+    """Write ``index.html`` of a series, and such a page for each further language.
 
     Args:
         folder: the folder of the series.
@@ -1179,13 +1180,34 @@ def write_series_page(
         errors: the expected errors by period and table; None for a table that the period does not
             complete.
     """
-    catalogue = options.catalogue()
-    published_periods = [label for label in errors if (folder / label / "report.html").exists()]
-    page = fill_template(
+    for language in options.languages:
+        page = _render_series_page(folder, options, options.catalogue(language), tables, errors)
+        name = report_file(options, language).replace("report", "index")
+        new_page = folder / f"{name}.new"
+        new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+        new_page.replace(folder / name)
+
+
+def _render_series_page(
+    folder: Path,
+    options: Options,
+    catalogue: Catalogue,
+    tables: Sequence[Product],
+    errors: Mapping[str, Sequence[float | None]],
+) -> str:
+    """Return the page of a series in the language of a catalogue."""
+    report = report_file(options, catalogue.language)
+    published_periods = [label for label in errors if (folder / label / report).exists()]
+    return fill_template(
         "series.html",
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        title=options.text("title") or catalogue.say("series_title"),
+        title=options.text("title", catalogue.language) or catalogue.say("series_title"),
+        report=report,
+        other_languages=[
+            (language, name, file.replace("report", "index"))
+            for language, name, file in _list_other_languages(options, catalogue)
+        ],
         published_periods=published_periods,
         periods=len(errors),
         headings=[
@@ -1197,6 +1219,3 @@ def write_series_page(
             for label, row in errors.items()
         ],
     )
-    new_page = folder / "index.html.new"
-    new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-    new_page.replace(folder / "index.html")

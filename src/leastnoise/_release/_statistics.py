@@ -374,6 +374,7 @@ class Statistics(LazySequence[StatisticTable]):
                 domain=self.workload.domain,
                 library=self.library,
                 code_texts=display_texts(options, self.workload.domain),
+                display_names=options.names_in(),
                 **values,
             )
             survey = read_survey(options.survey)

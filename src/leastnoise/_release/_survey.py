@@ -133,7 +133,12 @@ class SamplingRule:
             variance = first * answer**2 + second * np.abs(answer)
             return np.sqrt(np.maximum(variance, 0))
         stated = np.array(self.values)
-        errors = stated.reshape(answer.shape) if stated.size > 1 else np.full(answer.shape, stated)
+        if stated.size == answer.size:
+            errors = stated.reshape(answer.shape)
+        elif stated.size == 1:
+            errors = np.full(answer.shape, stated)
+        else:  # of a table with other answers, such as one of a series before its end
+            errors = np.full(answer.shape, np.nan)
         if self.method == "cv":
             errors = errors * np.abs(answer)
         return np.where(np.isnan(answer), np.nan, errors)

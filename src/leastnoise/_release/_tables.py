@@ -33,6 +33,7 @@ from leastnoise._estimation import (
     with_public_sums,
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
+from leastnoise._release._names import NO_NAMES, Names
 from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
 from leastnoise._release._survey import (
     SAMPLING_COLUMNS,
@@ -110,6 +111,8 @@ class ResultTable:
     code_texts: CodeTexts = field(default_factory=dict)
     sampling: SamplingErrors | None = None
     """The sampling errors of a survey; None if none are stated."""
+    display_names: Names = NO_NAMES
+    """The display names of the release."""
 
     @abstractmethod
     def key_columns(self) -> list[str]:
@@ -177,7 +180,7 @@ class ResultTable:
 
         It has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
         """
-        spec = self.chart_spec(load_catalogue())
+        spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
             raise InputError(
                 f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
@@ -648,6 +651,7 @@ class Tables(LazySequence[Table]):
             display_texts(self.options, self.products[0].domain) if self.products else {}
         )
         self._survey = read_survey(self.options.survey)
+        self._display_names = self.options.names_in()
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
 
@@ -849,6 +853,7 @@ class Tables(LazySequence[Table]):
             product=product,
             labels=tuple(self._labels[pair] for pair in attribute_queries),
             code_texts=self._code_texts,
+            display_names=self._display_names,
             library=self.library,
             privacy=self.privacy,
             low=amounts["answer"] - convert_to_amounts(product, reach_below),

@@ -630,6 +630,18 @@ def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFil
     return numbers
 
 
+def _has_lists(survey: Any) -> bool:
+    """Return whether a rule of [survey] has a number for each answer."""
+    tables = survey.get("tables", {}) if isinstance(survey, Mapping) else {}
+    rules = tables.values() if isinstance(tables, Mapping) else []
+    return any(
+        isinstance(value, list) or (isinstance(value, Mapping) and "file" in value)
+        for rule in rules
+        if isinstance(rule, Mapping)
+        for value in rule.values()
+    )
+
+
 def _is_number(text: str) -> bool:
     """Return whether a text is a number that is not negative."""
     try:
@@ -682,6 +694,11 @@ def _read_series(
             "[[impossible]]",
             "impossible" in parts,
             "Only the model of one release uses it; leave it out.",
+        ),
+        (
+            "a list of sampling errors",
+            _has_lists(parts.get("survey", {})),
+            "The answers become more with each period; give one number or another rule.",
         ),
         (
             "[[public]]",

@@ -22,6 +22,7 @@ from leastnoise._release import (
     attribute_heading,
     capitalize,
     describe_rounding,
+    has_weights,
     list_answer_notices,
     name_measure,
     name_rows,
@@ -251,6 +252,8 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     if rounding:
         notices.append(rounding)
     notices += list_answer_notices(release, catalogue)
+    if release.options.survey or has_weights(release):
+        notices.append(catalogue.say("st_noise_only"))
     common_choices = [
         ("", catalogue.say("st_left_out")),
         *zip(KINDS, (catalogue.say("st_values"), catalogue.say("name_along_prefix")), strict=True),
