@@ -333,3 +333,34 @@ def test_language_of_a_spec_chooses_the_main_page(tmp_path):
     assert spec.options.languages == ("de", "en")
     only = read(tmp_path, SPEC.replace("[output]", '[output]\nlanguages = ["de"]'))
     assert only.options.languages == ("de",)
+
+
+def test_plots_have_display_names(named):
+    _, release = named
+    chart = str(release.tables["nuts3:nuts2 x age:prefix"].plot().to_dict())
+    assert "Region" in chart
+    assert "Vienna" in chart
+    assert "nuts3" not in chart
+
+
+def test_levels_of_dates_have_names(tmp_path):
+    text = """
+[privacy]
+rho = 1
+[domain.month]
+dates = { from = "2024-01-01", to = "2024-12-31", by = "month" }
+[[workload]]
+queries = { month = { level = "quarter" } }
+[[workload]]
+queries = { month = { ranges = [["2024-01", "2024-03"]] } }
+[names]
+attributes.month = "Monat"
+levels.quarter = "Quartal"
+rows = "Fälle"
+[output]
+language = "de"
+"""
+    spec = read(tmp_path, text)
+    catalogue = spec.options.catalogue()
+    titles = [table_title(product, catalogue) for product in spec.workload.products]
+    assert titles == ["Fälle nach Quartal", "Fälle nach Monat (Bereiche)"]
