@@ -866,7 +866,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     elif not release.finding.linear:
         note = _ADAPTIVE_POST_PROCESSING % rounding
     value: dict[str, Any] = {"columns": columns or [], "note": note}
-    if not options.has_rounding:
+    if options.round is None and options.below is None:
         return value
     facts: dict[str, Any] = {}
     if step:
