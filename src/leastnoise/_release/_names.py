@@ -4,7 +4,7 @@ A text is one string for all languages, or a mapping with a string for each lang
 what people read. Columns, ids and codes in files keep their own names.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,6 +119,19 @@ class Names:
 
 NO_NAMES = Names()
 PLAIN_NUMBERS = NumberFormat()
+
+
+_MOST_LISTED_KEYS = 8
+
+
+def check_key(what: str, key: str, allowed: Iterable[str]) -> None:
+    """Raise if a key is not one of the allowed ones; the message lists the first of these."""
+    keys = [*allowed]
+    if key in keys:
+        return
+    listed = ", ".join(repr(name) for name in keys[:_MOST_LISTED_KEYS])
+    more = ", ..." if len(keys) > _MOST_LISTED_KEYS else ""
+    raise refuse(what, key, f"one of {listed}{more}" if keys else "left out: there are none")
 
 
 def capitalize(text: str) -> str:

@@ -20,6 +20,7 @@ from leastnoise._release._names import (
     LANGUAGES,
     Names,
     Text,
+    check_key,
     check_languages,
     check_names,
     check_text,
@@ -469,7 +470,7 @@ def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any
     for part, keys in known_keys.items():
         entries = checked.get(part, {})
         for key in entries:
-            one_of(f"a key of names {part}", key, tuple(keys))
+            check_key(f"a key of names {part}", key, keys)
         if entries:
             checked[part] = {keys[key]: entry for key, entry in entries.items()}
     return checked

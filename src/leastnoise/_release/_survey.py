@@ -19,6 +19,7 @@ import numpy as np
 
 from leastnoise._domain import Domain, Weighted
 from leastnoise._frames import Columns
+from leastnoise._release._names import check_key
 from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
 from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, Statistic, Workload
@@ -400,6 +401,8 @@ def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> 
                 name: _check_number(f"{what} {name}", value[name], may_be_zero=True)
                 for name in ("a", "b")
             }
+            if set(checked[key].values()) == {"0"}:
+                raise refuse(what, "a = 0 and b = 0", "one with a or b above 0")
         elif isinstance(value, (list, tuple)) and key in ("standard_error", "cv"):
             checked[key] = [_check_number(what, entry, may_be_zero=True) for entry in value]
         else:
@@ -506,7 +509,7 @@ def resolve_survey(
     statistics = {statistic.name: statistic for statistic in workload.statistics}
     tables = {}
     for key, rule in checked["tables"].items():
-        one_of("a key of survey tables", key, tuple(names))
+        check_key("a key of survey tables", key, names)
         name = names[key]
         tables[name] = rule
         if name in statistics:
@@ -525,7 +528,7 @@ def resolve_survey(
             if isinstance(stated, list) and len(stated) != cells[name]:
                 raise refuse(
                     f"survey tables {key} {method}",
-                    f"{len(stated)} numbers",
+                    f"a list of {len(stated)}",
                     f"one number, or one for each of the {cells[name]} answers in their order",
                 )
     for method in ("standard_error", "cv"):
