@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
+from leastnoise._release import load_catalogue
 from leastnoise._trusted.check import InputError
 from release.page import Page
 
@@ -310,3 +311,14 @@ def test_wrong_surveys_are_refused(tmp_path, survey, said):
     path.write_text(f"{SPEC}\n[survey]\n{survey}\n", encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(said)):
         ln.read_spec(path)
+
+
+def test_chart_leaves_out_suppressed_means(tmp_path):
+    rule = "[survey]\nsuppress = true\n[survey.tables.s1]\nstandard_error = [0, 0, 1e9]\n"
+    release = publish(tmp_path, f"{SPEC}\n{rule}")
+    values = release.statistics["s1"].chart_spec(load_catalogue())["data"]["values"]
+    assert [row["k0"] for row in values] == ["N", "S"]
+    (tmp_path / "none").mkdir()
+    hidden = publish(tmp_path / "none", SPEC + rule.replace("[0, 0, 1e9]", "1e9"))
+    assert np.isnan(hidden.statistics["s1"].values).all()
+    assert "not published" in (tmp_path / "none" / "out" / "report.html").read_text("utf-8")

@@ -193,7 +193,8 @@ class StatisticTable(ResultTable):
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
-        return "dots" if 1 < self.cells <= MOST_DOTS else ""
+        has_published = not np.isnan(self.values).all()
+        return "dots" if has_published and 1 < self.cells <= MOST_DOTS else ""
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
         """Return its chart as Vega-Lite; None for one number, or too many."""
