@@ -326,6 +326,8 @@ def list_notes(release: Release) -> list[str]:
     if not release.private:
         notes.append("NOT PRIVATE: the noise of this release came from a seed.")
     notes += list_answer_notices(release)
+    if release.options.survey or has_weights(release):
+        notes.append(ENGLISH.say("st_noise_only"))
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
     return notes
