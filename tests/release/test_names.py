@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 import leastnoise as ln
-from leastnoise._release import load_catalogue, statistic_title, table_title
-from leastnoise._release._texts import key_headings
+from leastnoise._release import key_headings, load_catalogue, statistic_title, table_title
 from leastnoise._trusted.check import InputError
 
 SPEC = """

@@ -77,6 +77,7 @@ from leastnoise._release._texts import (
     Catalogue,
     attribute_heading,
     estimate_cut_share,
+    key_headings,
     load_catalogue,
     load_templates,
     make_picture,
