@@ -361,7 +361,7 @@ def format_review(publication: Publication) -> str:
         if times is None
         else f"At most {times:.3f} times the least possible error at this budget.",
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
-        "contact": escape_markdown(manifest.options.contact)
+        "contact": escape_markdown(manifest.options.text("contact"))
         or "No contact is named in the release.",
     }
     return REVIEW.read_text(encoding="utf-8") % facts

@@ -32,7 +32,9 @@ from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
+    call_tables_by_name,
     check_formats,
+    check_names_and_survey,
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
@@ -46,6 +48,7 @@ from leastnoise._release._sql_answers import (
     read_statement,
 )
 from leastnoise._release._statistics import Statistics
+from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     IntervalWidth,
@@ -198,6 +201,11 @@ class Release:
         return interval_width(self.measurements, self.level, self.workload.products)
 
     @property
+    def survey(self) -> Survey | None:
+        """The stated sampling error; None without one."""
+        return read_survey(self.options.survey)
+
+    @property
     def private(self) -> bool:
         """Whether the noise is secret; False if it came from a seed."""
         return self.observation.private
@@ -334,7 +342,12 @@ class Release:
             estimator = self.outcome.estimator()
         else:
             estimator = self.least_squares()
-        options = Options(labels=self.options.labels)
+        options = Options(
+            labels=self.options.labels,
+            names=self.options.names,
+            language=self.options.language,
+            languages=self.options.languages,
+        )
         return tuple(
             Tables(
                 estimator,
@@ -629,6 +642,7 @@ def build_release(
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(Options() if options is None else options, workload.products)
+    options = call_tables_by_name(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -662,7 +676,10 @@ def build_release(
         outcome.plan.privacy,
         public_counts,
     )
-    statistics = Statistics(estimate, outcome.plan.workload, options, library)
+    statistics = Statistics(
+        estimate, outcome.plan.workload, options, library, tables.own_suppression
+    )
+    tables.linked_suppression = statistics.suppressed_sums
     return Release(
         outcome=outcome,
         workload=workload,
@@ -685,6 +702,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
+    check_names_and_survey(options, plan.workload)
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:

@@ -42,8 +42,11 @@ from leastnoise._planning import (
 from leastnoise._release import (
     FoundCategories,
     Options,
+    find_groups,
     find_table_position,
     read_categories,
+    resolve_names,
+    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -67,6 +70,7 @@ from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy,
 from leastnoise._trusted.check import (
     MOST_DIGITS,
     InputError,
+    exact,
     exact_positive,
     message,
     one_of,
@@ -213,6 +217,8 @@ _PART_NAMES = [
     "public",
     "series",
     "targets",
+    "names",
+    "survey",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -225,12 +231,21 @@ _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
+_OTHER_OPTIONS = (
+    "guard",
+    "rows",
+    "searches",
+    "labels",
+    "names",
+    "survey",
+    "statements",
+    "today",
+    "joined_on",
+)
+"""Options of a release that other parts of a spec than [output] have."""
 _OUTPUT_KEYS = tuple(
-    option.name
-    for option in fields(Options)
-    if option.name
-    not in {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
-)  # of [plan] and [domain]
+    option.name for option in fields(Options) if option.name not in {*_OTHER_OPTIONS}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,6 +484,9 @@ def spec_from_table(
     )
     workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
     workload = together(workloads)
+    with within("[names]: "):
+        names = resolve_names(parts.get("names", {}), workload)
+    survey = _read_survey(parts, workload, files)
     paid_searches = tuple(
         search.found.search_facts()
         for search in searches
@@ -483,6 +501,8 @@ def spec_from_table(
             guard=plan["guard"],
             rows=rows,
             labels=labels,
+            names=names,
+            survey=survey,
             searches=paid_searches,
             statements=statements,
             today=settings.today or "",
@@ -577,6 +597,59 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
     return privacy
 
 
+def _read_survey(
+    parts: Mapping[str, Any], workload: Workload, files: PublicFiles
+) -> dict[str, Any]:
+    """Read [survey]; standard errors and CVs may be in public files."""
+    survey = parts.get("survey", {})
+    with within("[survey]: "):
+        tables = survey.get("tables") if isinstance(survey, Mapping) else None
+        if isinstance(tables, Mapping):
+            rules = {
+                name: _read_survey_rule(name, rule, workload, files)
+                for name, rule in tables.items()
+            }
+            survey = {**survey, "tables": rules}
+        return resolve_survey_of(survey, workload)
+
+
+def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
+    """Return a rule of one table with the numbers of public files in place."""
+    if not isinstance(rule, Mapping):
+        return rule
+    numbers: dict[str, Any] = {}
+    for key, value in rule.items():
+        numbers[key] = value
+        if not (isinstance(value, Mapping) and "file" in value):
+            continue
+        what = f"[survey.tables.{name}] {key}"
+        product = find_groups(workload, name)
+        if product is None:
+            raise refuse(what, "a file", "one number, or a file for a table or for means")
+        numbers[key] = files.cell_texts(what, value, product, _is_number)
+    return numbers
+
+
+def _has_lists(survey: Any) -> bool:
+    """Return whether a rule of [survey] has a number for each answer."""
+    tables = survey.get("tables", {}) if isinstance(survey, Mapping) else {}
+    rules = tables.values() if isinstance(tables, Mapping) else []
+    return any(
+        isinstance(value, list) or (isinstance(value, Mapping) and "file" in value)
+        for rule in rules
+        if isinstance(rule, Mapping)
+        for value in rule.values()
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number that is not negative."""
+    try:
+        return exact("a number", text) >= 0
+    except InputError:
+        return False
+
+
 def _read_series(
     parts: Mapping[str, Any],
     domain: Domain,
@@ -621,6 +694,11 @@ def _read_series(
             "[[impossible]]",
             "impossible" in parts,
             "Only the model of one release uses it; leave it out.",
+        ),
+        (
+            "a list of sampling errors",
+            _has_lists(parts.get("survey", {})),
+            "The answers become more with each period; give one number or another rule.",
         ),
         (
             "[[public]]",

@@ -34,7 +34,7 @@ from leastnoise._release import (
     error_over_bound,
     format_budget,
     list_sum_contributions,
-    load_catalogue,
+    table_title,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import (
@@ -331,9 +331,7 @@ class Planning:
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
             self._saved = text
-        return load_catalogue(self.state.draft.spec.options.language).say(
-            "st_saved", file=path.name
-        )
+        return self.state.draft.spec.options.catalogue().say("st_saved", file=path.name)
 
     def _plan_for(self, draft: Draft) -> None:
         if self._base is None:
@@ -399,7 +397,7 @@ def _request(draft: Draft) -> dict[str, Any]:
 def state_json(state: PlanningState) -> dict[str, Any]:
     """Return a state as the JSON object that a page shows."""
     draft = state.draft
-    catalogue = load_catalogue(draft.spec.options.language)
+    catalogue = draft.spec.options.catalogue()
     warnings = [*spec_warnings(draft.spec, catalogue)]
     if state.plan is not None and state.ready:
         warnings += plan_warnings(draft.spec, state.plan, catalogue)
@@ -510,7 +508,7 @@ def _period_facts(
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
         margins = [
-            (product.name, multiplier * error)
+            (table_title(product, catalogue), multiplier * error)
             for product, error in zip(plan.workload, row, strict=True)
             if error is not None
         ]
@@ -629,7 +627,7 @@ def _statistic_verdict(
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
-    catalogue = load_catalogue(planning.state.draft.spec.options.language)
+    catalogue = planning.state.draft.spec.options.catalogue()
 
     def page() -> str:
         draft = planning.state.draft
