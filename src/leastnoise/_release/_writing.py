@@ -717,7 +717,7 @@ def build_manifest(
             "strategy": plan.strategy,
             "mechanism": noise,
             "mechanism_in_words": ENGLISH.say(noise),
-            "details": plan.details.to_json(),
+            "details": plan.details_json(),
             **({"outcome": outcome} if outcome else {}),
         },
         **_measurement_facts(release, entries),
