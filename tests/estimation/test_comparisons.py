@@ -10,9 +10,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._estimation import Estimate, pair_covariances
-from leastnoise._session._release_job import read_table
 from leastnoise._trusted.check import InputError
-from simulated import simulations
+from simulated import read_table, simulations
 
 GROUPS = 40  # with equal rows, so that each is one more trial of every interval
 DOMAIN = ln.Domain(

@@ -12,7 +12,7 @@ import numpy as np
 from leastnoise._domain import Domain, Integers
 from leastnoise._trusted.accounting import ZCDP, PureDP
 from leastnoise._trusted.table import Table
-from leastnoise._workload import marginals, queries
+from leastnoise._workload import marginals, quantile_queries, queries
 from mechanisms.row import (
     LINE,
     LOTS,
@@ -98,6 +98,17 @@ ROWS = (
             audited={"measurements"},
         )
         for rows, budgets in ((300, (PureDP("1/2"), ZCDP("1/8"))), (100_000, (PureDP(1),)))
+    ),
+)
+MEDIAN = quantile_queries(LINE, "age", ["1/2"])
+ROWS += (
+    Row(
+        mechanism="SelectedQuantiles",
+        strategy="selected_quantiles",
+        workload=MEDIAN,
+        table=table_over(MEDIAN.domain),
+        refused=(ON_LINE, "answers quantiles, and this workload has none"),
+        audited={"measurements", "quantile"},
     ),
 )
 ROWS += tuple(

@@ -8,9 +8,8 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._estimation import Estimate
-from leastnoise._session._release_job import read_table
 from leastnoise._trusted.check import InputError
-from simulated import simulations
+from simulated import read_table, simulations
 
 SITES = 40  # each one test
 

@@ -312,6 +312,10 @@ class _Recorder:
         self.steps.append(selection)
         return self.series.choose(selection)
 
+    def choose_cells(self, selection: Any) -> Any:
+        self.steps.append(selection)
+        return self.series.choose_cells(selection)
+
     def measure(self, plan: Measurements) -> Any:
         self.steps.append(plan)
         return self.series.measure(plan)

@@ -7,6 +7,7 @@ from leastnoise._audit._audit import (
     Audit,
     audit_choice,
     audit_plan,
+    audit_selection,
     distinct_steps,
     enumerate_mechanism_runs,
 )

@@ -14,8 +14,8 @@ with its definition.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, cast
+from functools import cache, partial
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -56,7 +56,13 @@ from leastnoise._plan import CategoryPlan, LinearPlan, Plan
 from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Noise, parameters
 from leastnoise._trusted.check import InputError, InternalError, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.kernel import KeySearch, LeastCost, ReleaseContract, Series
+from leastnoise._trusted.kernel import (
+    KeySearch,
+    LeastCost,
+    QuantileSelection,
+    ReleaseContract,
+    Series,
+)
 from leastnoise._trusted.linop import block_tree, interval_tree
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 
@@ -67,6 +73,7 @@ _MOST_UNITS_OF_KEYS = 100
 # drawn at a time
 _CHOICES = 2**6
 _KEYS = 2**17
+_NODES = 400  # of a quadrature that is exact for up to 799 cells
 _NEVER = -(2.0**60)  # stands for the number of a key that did not get out
 
 
@@ -115,23 +122,83 @@ class LeastCostDistribution:
         ) / self.scale
 
 
+@cache
+def _quadrature() -> tuple[FloatArray, FloatArray]:
+    """Return the nodes and weights of a quadrature on [-1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, weights
+
+
+class QuantileDistribution:
+    """The distribution of the private choice of a quantile.
+
+    It is written here a second time, from its definition. All units of the table have equal rows.
+    """
+
+    def __init__(self, plan: Plan, selection: QuantileSelection, held: UnitRows) -> None:
+        (row, self._rows), privacy = held[0], plan.privacy
+        domain = plan.domain
+        self._cell = row[selection.attribute]
+        self._share = float(selection.share)
+        self._parts = selection.share.denominator
+        self._cells = selection.cells
+        sensitivity = max(self._share, 1 - self._share)
+        self._scale = 2 * privacy.distance * sensitivity / float(selection.epsilon)
+        sizes = [domain.cells(name) for name in selection.by]
+        self.group = (
+            int(np.ravel_multi_index([row[name] for name in selection.by], sizes)) if sizes else 0
+        )
+        # so many that the other cells pass rarely: how rarely tells the scale
+        self.units = max(1, math.ceil(10 / float(selection.epsilon)))
+
+    def chances(self, units: int) -> FloatArray:
+        """Return the probability of each cell in the group of the units.
+
+        Each cell passes independently, and one of those that passed is chosen at random. All rows
+        are in one cell, so that the cells before it lack all rows up to the target, and the cells
+        behind it have too many.
+        """
+        rows = units * self._rows
+        place = np.arange(self._cells)
+        distances = np.where(place < self._cell, self._share * rows, 0.0)
+        part = 1 / self._parts  # a cell that begins at the target is behind it
+        behind = (1 - self._share) * rows + part if rows else 0.0
+        distances = np.where(place > self._cell, behind, distances)
+        passing = np.exp(-distances / self._scale)
+        # the mean of 1 / (1 + K), K the other cells that pass, is the integral over t from 0 to 1
+        # of the mean of t^K
+        nodes, weights = _quadrature()
+        moments = 1 - np.outer((1 - nodes) / 2, passing)
+        others = np.exp(np.log(moments).sum(axis=1, keepdims=True) - np.log(moments))
+        return np.asarray(passing * (weights / 2 @ others))
+
+    def log_ratios(self, units: int) -> FloatArray:
+        """Return the log likelihood ratio of ``units`` units and none, for each cell."""
+        return np.asarray(np.log(self.chances(units)) - np.log(self.chances(0)))
+
+
 @dataclass
 class _Recorder:
     """A series that records the steps requested from it."""
 
     series: Series
-    steps: list[LeastCost | Measurements] = field(default_factory=list)
+    steps: list[LeastCost | QuantileSelection | Measurements] = field(default_factory=list)
 
     def choose(self, selection: LeastCost) -> Any:
         self.steps.append(selection)
         return self.series.choose(selection)
+
+    def choose_cells(self, selection: QuantileSelection) -> IntArray:
+        self.steps.append(selection)
+        return self.series.choose_cells(selection)
 
     def measure(self, measurements: Measurements) -> Observation:
         self.steps.append(measurements)
         return self.series.measure(measurements)
 
 
-Steps = Sequence[LeastCost | Measurements]
+AuditedStep: TypeAlias = LeastCost | QuantileSelection | Measurements
+Steps: TypeAlias = Sequence[AuditedStep]
 
 
 def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
@@ -165,9 +232,9 @@ def enumerate_mechanism_runs(plan: Plan, entropy: Source) -> dict[str, Steps]:
     return steps_by_regime
 
 
-def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[LeastCost | Measurements]:
+def distinct_steps(steps_by_regime: dict[str, Steps]) -> list[AuditedStep]:
     """Return the distinct choices and measurements of all runs."""
-    kinds: dict[str, LeastCost | Measurements] = {}
+    kinds: dict[str, AuditedStep] = {}
     for step in (step for steps in steps_by_regime.values() for step in steps):
         kinds.setdefault(
             measurements_digest(step) if isinstance(step, Measurements) else repr(step), step
@@ -231,6 +298,63 @@ def audit_choice(plan: Plan, selection: LeastCost, effort: Effort) -> AuditResul
     )
 
 
+def _repeat_selection(
+    plan: Plan,
+    selection: QuantileSelection,
+    unit_rows: UnitRows,
+    units: int,
+    count: int,
+    effort: Effort,
+) -> list[IntArray]:
+    """Choose the cells of a quantile several times."""
+    table = synthetic_table(
+        plan.domain, plan.privacy, *build_columns(plan.domain, unit_rows, units)
+    )
+    return [
+        series_on_table(release_contract(plan), table, effort.entropy).choose_cells(selection)
+        for _ in range(count)
+    ]
+
+
+def _loss_of_one_unit(units: int) -> Loss:
+    """Return the function that bounds the pure loss of one of several units from below."""
+    return lambda low, high: log_ratio(low, high) / units
+
+
+def audit_selection(plan: Plan, selection: QuantileSelection, effort: Effort) -> AuditResult:
+    """Test whether the private choice of a quantile follows its distribution."""
+    row = {
+        **dict.fromkeys(plan.domain.names, 0),
+        **{name: measure.high_units for name, measure in plan.domain.measures.items()},
+    }
+    unit_rows = unit_with_equal_rows(row, plan.privacy)
+    distribution = QuantileDistribution(plan, selection, unit_rows)
+    ratios_of_cells = distribution.log_ratios(distribution.units)
+    first = list[float]()
+    second = list[float]()
+    for count in effort.batches(_CHOICES):
+        for ratios, rows_present in ((first, unit_rows), (second, ())):
+            for cells in _repeat_selection(
+                plan, selection, rows_present, distribution.units, count, effort
+            ):
+                ratios.append(float(ratios_of_cells[cells[distribution.group]]))
+    claim = float(np.abs(ratios_of_cells).max()) / distribution.units
+    with_units = np.array(first)
+    without_units = np.array(second)
+    # of events that the units make likely, and of events that they make rare
+    bound = max(
+        certify_loss(likely, rare, effort.risk / 2, _loss_of_one_unit(distribution.units))
+        for likely, rare in ((with_units, without_units), (-without_units, -with_units))
+    )
+    return AuditResult(
+        name="quantile",
+        claim=claim,
+        lower_bound=bound,
+        trials=len(first),
+        units=distribution.units,
+    )
+
+
 def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> AuditResult:
     """Test all steps of a run jointly, for a lower bound on epsilon or rho."""
     pairs = {
@@ -264,6 +388,17 @@ def audit_mechanism_run(plan: Plan, name: str, steps: Steps, effort: Effort) -> 
                 ratio += [
                     pair.ratio(drawn, step.noise.norm) for drawn in draw(step, pair, count, effort)
                 ]
+            elif isinstance(step, QuantileSelection):
+                signed_ratios = []
+                for sign, unit_pair in zip((1, -1), best, strict=True):
+                    if unit_pair:
+                        law = QuantileDistribution(plan, step, unit_pair)
+                        signed_ratios.append((law.group, sign * law.log_ratios(units)))
+                for side, unit_pair in enumerate(best):
+                    chosen = _repeat_selection(plan, step, unit_pair, units, count, effort)
+                    for trial, cells in enumerate(chosen):
+                        for group, ratios_of_cells in signed_ratios:
+                            ratio[side, trial] += ratios_of_cells[cells[group]]
             else:  # under replace the difference of both ratios to an empty table tells them
                 signed = [
                     (sign, LeastCostDistribution(plan, step, unit_pair))
@@ -558,6 +693,8 @@ def _plan_tests(
         yield (
             partial(_audit_named_measurements, step, "a step: ")
             if isinstance(step, Measurements)
+            else partial(audit_selection, plan, step)
+            if isinstance(step, QuantileSelection)
             else partial(audit_choice, plan, step)
         )
 

@@ -12,10 +12,12 @@ from leastnoise._estimation._ab_test import (
 )
 from leastnoise._estimation._cdf import (
     HasLeastSquares,
+    Quantiles,
     cdf,
     cumulative_counts,
     cumulative_query,
     minimal_draws,
+    place_at_choices,
     quantile_difference,
     quantiles,
     simulated_noise,

@@ -40,6 +40,7 @@ from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._workload import (
     By,
     Product,
+    Statistic,
     cells_of,
     groups_of,
     number_cells,
@@ -407,6 +408,45 @@ def _interpolate_quantiles(
                 )
             )
     return tuple(quantiles)
+
+
+def place_at_choices(
+    estimated: Quantiles, domain: Domain, statistic: Statistic, choices: IntArray
+) -> Quantiles:
+    """Return quantiles with privately chosen values; their intervals stay, or grow to the values.
+
+    Args:
+        estimated: the quantiles by the distribution function, group by group.
+        domain: of the release.
+        statistic: the quantiles, by cells of attributes.
+        choices: the chosen cells, of shape (shares, cells of the groups).
+    """
+    ends = [(float(start), float(end)) for start, end in number_cells(domain, statistic.of)]
+    last = len(ends) - 1
+    clips = domain.kind(statistic.of).outside == "clip"
+    # choices of one group are independent, and quantiles do not fall with their shares
+    order = np.argsort([float(share) for share in statistic.at])
+    rising = np.empty_like(choices)
+    rising[order] = np.sort(choices, axis=0)
+    groups = [domain.kind(name).published for name in domain.names if name in statistic.by]
+    estimates = iter(estimated)
+    placed = []
+    for group in np.ndindex(*groups):
+        for number in range(len(statistic.at)):
+            estimate = next(estimates)
+            chosen = int(rising[(number, *group)])
+            start, end = ends[chosen]
+            placed.append(
+                replace(
+                    estimate,
+                    value=(start + end) / 2,
+                    low=min(estimate.low, start),
+                    high=max(estimate.high, end),
+                    may_be_below=estimate.may_be_below or (clips and chosen == 0),
+                    may_be_above=estimate.may_be_above or (clips and chosen == last),
+                )
+            )
+    return Quantiles(tuple(placed), estimated.by, estimated.library)
 
 
 @one_thread()

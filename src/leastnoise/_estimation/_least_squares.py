@@ -38,7 +38,7 @@ from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.linop import Operator, narrow
 from leastnoise._trusted.measurements import Measurements, Observation
-from leastnoise._workload import Product, table_of_all_cells
+from leastnoise._workload import Product, Statistic, Workload, table_of_all_cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,6 +371,10 @@ class Finding:
 
     def facts(self) -> dict[str, Any]:
         """Return a JSON value from which the mechanism reads the finding back."""
+        return {}
+
+    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:  # noqa: ARG002 - there are none
+        """Return the cells of quantiles that were chosen privately."""
         return {}
 
     def estimator(self, observation: Observation) -> Estimator:

@@ -7,6 +7,7 @@ from leastnoise._mechanisms._dawa import Dawa
 from leastnoise._mechanisms._linear import Linear
 from leastnoise._mechanisms._model import Model
 from leastnoise._mechanisms._protocol import Mechanism
+from leastnoise._mechanisms._quantiles import SelectedQuantiles
 from leastnoise._mechanisms._sums import TruncatedSums
 from leastnoise._plan import Plan
 from leastnoise._workload import Workload
@@ -15,6 +16,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     Dawa(),
     TruncatedSums(),
     Model(),
+    SelectedQuantiles(),
     Linear(),
 )
 BY_NAME = tuple(dict.fromkeys(name for mechanism in MECHANISMS for name in mechanism.names))

@@ -145,6 +145,8 @@ class AdaptiveDetails:
         pairs: how many pairs of attributes a model is fitted to.
         borders: results of the test between which the data-independent plan is used.
         reference: the best data-independent plan.
+        selects_quantiles: whether quantiles are chosen privately, and all other statistics follow
+            from fixed measurements; other plans of this kind give no statistics.
     """
 
     noise: Noise
@@ -155,6 +157,7 @@ class AdaptiveDetails:
     pairs: int | None = None
     borders: Mapping[str, float] = field(default_factory=dict)
     reference: ReferencePlan | None = None
+    selects_quantiles: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "borders", freeze(self.borders))
@@ -177,6 +180,8 @@ class AdaptiveDetails:
             value["borders"] = dict(self.borders)
         if self.reference is not None:
             value["reference"] = self.reference.to_json()
+        if self.selects_quantiles:
+            value["selects_quantiles"] = True
         return value
 
     @staticmethod
@@ -204,6 +209,7 @@ class AdaptiveDetails:
                 for name, border in (_optional(entries, "borders", _mapping) or {}).items()
             },
             reference=_optional(entries, "reference", ReferencePlan.from_json),
+            selects_quantiles=entries.get("selects_quantiles", False) is True,
         )
 
 

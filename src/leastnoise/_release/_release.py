@@ -677,7 +677,12 @@ def build_release(
         public_counts,
     )
     statistics = Statistics(
-        estimate, outcome.plan.workload, options, library, tables.own_suppression
+        estimate,
+        outcome.plan.workload,
+        options,
+        library,
+        tables.own_suppression,
+        outcome.finding.quantile_choices(outcome.plan.workload),
     )
     tables.linked_suppression = statistics.suppressed_sums
     return Release(
@@ -706,7 +711,7 @@ def check_options(plan: Plan, options: Options) -> None:
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:
-        if isinstance(plan, AdaptivePlan):
+        if isinstance(plan, AdaptivePlan) and not plan.adaptive.selects_quantiles:
             raise InputError(
                 f"The {statistic.name} cannot be given by the strategy {plan.strategy!r}, which "
                 "decides on the way what is measured, so that "

@@ -594,6 +594,8 @@ def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
     sentences = [catalogue.say(release.finding.interval, **values)]
     if step:
         sentences.append(catalogue.say("interval_rounded", half=catalogue.format_value(step / 2)))
+    if release.statistics.quantile_choices:
+        sentences.append(catalogue.say("interval_selected"))
     if not release.finding.linear:
         agree = catalogue.say("reading_apart" if release.options.has_rounding else "reading_agree")
         sentences.append(

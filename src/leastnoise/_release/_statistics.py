@@ -21,7 +21,16 @@ from leastnoise._charts import (
     format_digits,
 )
 from leastnoise._domain import Domain, Weighted
-from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
+from leastnoise._estimation import (
+    DIVISORS,
+    HasLeastSquares,
+    Quantiles,
+    cdf,
+    means,
+    minimal_draws,
+    place_at_choices,
+    quantiles,
+)
 from leastnoise._frames import Columns, name_key_columns
 from leastnoise._release._names import PLAIN_NUMBERS
 from leastnoise._release._options import Options, display_texts, rounding_rule
@@ -50,7 +59,7 @@ from leastnoise._release._texts import (
     statistic_title,
 )
 from leastnoise._trusted.check import InputError, html_facts, number_text
-from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._workload import Product, Statistic, Workload
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
@@ -324,6 +333,7 @@ class Statistics(LazySequence[StatisticTable]):
     library: str | None = None
     table_suppression: Callable[[Product], BoolArray] = no_suppression
     """Returns which answers of a table its own rule suppresses."""
+    quantile_choices: Mapping[Statistic, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._computed: dict[int, StatisticTable] = {}
@@ -362,7 +372,13 @@ class Statistics(LazySequence[StatisticTable]):
         if position not in self._computed:
             statistic = self.workload.statistics[position]
             options = self.options
-            keys, values = _compute_statistic(self.source, statistic, options.level, self.workload)
+            keys, values = _compute_statistic(
+                self.source,
+                statistic,
+                options.level,
+                self.workload,
+                self.quantile_choices.get(statistic),
+            )
             if "extra_columns" in values:
                 values = _round_statistic(values, options)
             table = StatisticTable(
@@ -483,9 +499,13 @@ def _name_unit(domain: Domain, statistic: Statistic) -> str:
 
 
 def _compute_statistic(
-    source: HasLeastSquares, statistic: Statistic, level: float, workload: Workload
+    source: HasLeastSquares,
+    statistic: Statistic,
+    level: float,
+    workload: Workload,
+    choices: IntArray | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Compute a statistic.
+    """Compute a statistic; quantiles have their values at privately chosen cells, if there are any.
 
     Returns:
         The names of its extra keys, and the arguments of `StatisticTable` that hold its labels,
@@ -511,30 +531,9 @@ def _compute_statistic(
             by=statistic.along,
             level=level,
         )
-        labels = (
-            *(labels_of[name] for name in statistic.by),
-            tuple(number_text(share) for share in statistic.at),
-        )
-        columns = np.array(
-            [
-                (
-                    quantile.value,
-                    quantile.low,
-                    quantile.high,
-                    float(quantile.may_be_below),
-                    float(quantile.may_be_above),
-                )
-                for quantile in estimated
-            ]
-        )
-        values, low, high, *beyond_flags = columns.T.reshape(len(columns.T), *map(len, labels))
-        return ("share",), {
-            "labels": labels,
-            "values": values,
-            "low": low,
-            "high": high,
-            "extra_columns": dict(zip(BEYOND_COLUMNS, beyond_flags, strict=True)),
-        }
+        if choices is not None:
+            estimated = place_at_choices(estimated, workload.domain, statistic, choices)
+        return _quantile_values(statistic, estimated, workload)
     distribution = cdf(
         source,
         statistic.of,
@@ -549,6 +548,38 @@ def _compute_statistic(
         "low": distribution.low,
         "high": distribution.high,
         "extra_columns": {"up_to": distribution.values},
+    }
+
+
+def _quantile_values(
+    statistic: Statistic, estimated: Quantiles, workload: Workload
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return quantiles as the extra keys and the arguments of `StatisticTable`."""
+    (product,) = workload.tables_of(statistic)
+    labels_of = dict(zip(product.attributes, product.labels, strict=True))
+    labels = (
+        *(labels_of[name] for name in statistic.by),
+        tuple(number_text(share) for share in statistic.at),
+    )
+    columns = np.array(
+        [
+            (
+                quantile.value,
+                quantile.low,
+                quantile.high,
+                float(quantile.may_be_below),
+                float(quantile.may_be_above),
+            )
+            for quantile in estimated
+        ]
+    )
+    values, low, high, *beyond_flags = columns.T.reshape(len(columns.T), *map(len, labels))
+    return ("share",), {
+        "labels": labels,
+        "values": values,
+        "low": low,
+        "high": high,
+        "extra_columns": dict(zip(BEYOND_COLUMNS, beyond_flags, strict=True)),
     }
 
 

@@ -6,8 +6,8 @@ import adbc_driver_postgresql.dbapi as driver
 import numpy as np
 
 import leastnoise as ln
-from leastnoise._session._release_job import read_table
 from leastnoise._trusted.kernel import _measure
+from simulated import read_table
 from trusted.reading.postgres import table
 
 NAMES = ("a", "b", "c")

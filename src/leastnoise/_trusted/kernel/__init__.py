@@ -11,6 +11,7 @@ from leastnoise._trusted.kernel._ledger_run import NeedsData, Pending, Receipt
 from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
 from leastnoise._trusted.kernel._periods import measured_tables, rows_due
 from leastnoise._trusted.kernel._plane import GRID, LeastCost
+from leastnoise._trusted.kernel._quantiles import MOST_CELLS, QuantileSelection
 from leastnoise._trusted.kernel._seeded import SeededEntropy, simulate
 from leastnoise._trusted.kernel._series import (
     ReleaseContract,

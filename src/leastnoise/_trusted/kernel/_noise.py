@@ -31,6 +31,7 @@ from leastnoise._trusted.kernel._sampling import (
 # the exponential is cut in eighths, so that 94% of the attempts are accepted; the table belongs to
 # it
 _PARTS = 8
+_FARTHEST = 2**62  # where geometric numbers are cut
 _CUT = 128  # the table's last cell, which stands for V of at least 128
 
 
@@ -97,6 +98,52 @@ def discrete_laplace(
         negative = random_signs(size, entropy)
         accepted &= ~(zero & negative)  # L4: a zero with a sign would count the zero twice
         return apply_signs(magnitude, negative), accepted
+
+    return draw_in_blocks(count, attempt)
+
+
+def geometric(numerator: int, denominator: int, count: int, entropy: Entropy) -> IntArray:
+    """Draw exact geometric numbers, cut at 2^62.
+
+    P(G >= j) = exp(-j denominator / numerator), for integers j from 0 to 2^62.
+
+    Args:
+        numerator: of the scale, a whole number from 1 to 2^56 - 1.
+        denominator: the same.
+        count: number of draws, at least 0.
+        entropy: the source of bits; the numbers are private only if it is `SystemEntropy`.
+
+    Returns:
+        int64 array of shape (count,), independent draws from 0 to 2^62.
+
+    Raises:
+        InputError: a scale or the count is not of this kind.
+
+    Guarantees:
+        Given independent uniform bits the draws have exactly the stated distribution (corollary L6
+        of PROOFS-noise.md).
+
+    >>> geometric(3, 2, 6, SeededEntropy(1)).shape
+    (6,)
+    """
+    p, q = read_scale(numerator, denominator, count)
+    divisor = q * np.uint64(_PARTS)
+
+    def attempt(index: Index | slice, size: int) -> tuple[IntArray, BoolArray]:  # noqa: ARG001 - one scale for all
+        u, accepted = uniform_below(p, int(p), size, entropy)  # L1
+        accepted &= toss_exp(
+            Ratios(numerators=u, denominators=p),
+            np.arange(size),
+            entropy,
+            linear=np.asarray(1, dtype=np.uint64),
+            square=False,
+            slots=_PARTS,
+        )
+        v = geometric_table().draw(size, entropy)  # L2
+        drawn = (u + p * v) // divisor  # L3
+        for i in np.flatnonzero(v == _CUT).tolist():
+            drawn[i] = min((int(u[i]) + int(p) * far_number(entropy)) // int(divisor), _FARTHEST)
+        return np.minimum(drawn, np.uint64(_FARTHEST)).astype(np.int64), accepted  # L6
 
     return draw_in_blocks(count, attempt)
 

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from leastnoise._trusted.check import LedgerError
+from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.kernel._keys import FoundKeys
 from leastnoise._trusted.linop import SignedArray, narrow, unpack, whole_bytes, whole_bytes_text
 from leastnoise._trusted.measurements import Observation
@@ -28,6 +31,9 @@ def outcome_to_text(outcome: object) -> Iterator[str]:
             "units": {"array": whole_bytes(outcome.units)},
         }
         yield json.dumps({"kind": "FoundKeys", "fields": fields})
+        return
+    if isinstance(outcome, np.ndarray):
+        yield json.dumps({"cells": whole_bytes(outcome)})
         return
     blocks = (
         outcome.values if isinstance(outcome, Observation) else outcome
@@ -56,6 +62,25 @@ def outcome_from_text(text: str) -> Any:
     return _read(text, reader)
 
 
+def cells_from_text(text: str, groups: int, cells: int) -> IntArray:
+    """Read the chosen cells of quantiles.
+
+    Args:
+        text: as `outcome_to_text` wrote it.
+        groups: how many groups made a choice.
+        cells: how many cells each of them chose from.
+    """
+
+    def reader(value: Any) -> IntArray:
+        chosen = unpack(value["cells"], groups).astype(np.int64)
+        if chosen.shape != (groups,) or chosen.min() < 0 or chosen.max() >= cells:
+            raise ValueError("other groups or cells")
+        return chosen
+
+    chosen: IntArray = _read(text, reader)
+    return chosen
+
+
 def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
     """Read the noisy answers of measurements.
 
@@ -72,7 +97,7 @@ def values_from_text(text: str, rows: Iterable[int]) -> tuple[SignedArray, ...]:
 def _read(text: str, reader: Callable[[Any], Any]) -> Any:
     try:
         return reader(json.loads(text))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, ArithmeticError):
         raise LedgerError(
             "What the ledger holds of this release's steps is unreadable. Restore the ledger from "
             "a copy."

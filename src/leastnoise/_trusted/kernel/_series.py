@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from leastnoise._trusted.accounting import (
     ZCDP,
     ApproxDP,
@@ -35,7 +37,16 @@ from leastnoise._trusted.accounting import (
     step_charge,
     total,
 )
-from leastnoise._trusted.check import BudgetError, Immutable, InputError, exact_positive, refuse
+from leastnoise._trusted.check import (
+    BudgetError,
+    Immutable,
+    InputError,
+    exact_positive,
+    one_of,
+    refuse,
+    whole,
+)
+from leastnoise._trusted.check.arrays import IntArray
 from leastnoise._trusted.domain import Domain
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
@@ -44,7 +55,12 @@ from leastnoise._trusted.kernel._ledger import Ledger
 from leastnoise._trusted.kernel._ledger_file import Entry
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._trusted.kernel._measure import check_table, draw, verify
-from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
+from leastnoise._trusted.kernel._outcome import (
+    cells_from_text,
+    outcome_from_text,
+    outcome_to_text,
+    values_from_text,
+)
 from leastnoise._trusted.kernel._periods import (
     ClosedPeriods,
     answers,
@@ -56,6 +72,7 @@ from leastnoise._trusted.kernel._periods import (
     write_closed,
 )
 from leastnoise._trusted.kernel._plane import LeastCost
+from leastnoise._trusted.kernel._quantiles import QuantileSelection
 from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
 from leastnoise._trusted.table import (
@@ -366,6 +383,47 @@ class Series(Immutable):
         step = _step(self, cost, fingerprint_step(selection), draw_cost, outcome_from_text)
         return cast(Fraction, step)
 
+    def choose_cells(self, selection: QuantileSelection) -> IntArray:
+        """Return the cells where quantiles lie, as the next step.
+
+        Args:
+            selection: which quantile, of which groups, with its epsilon.
+
+        Returns:
+            The number of the chosen cell of each group, int64 of shape (groups,) in the order of
+            the cells of the groups. Public from then on.
+
+        Raises:
+            InputError: another class, an attribute that the domain does not have, or numbers with
+                which the choice is not exact; nothing was drawn.
+            BudgetError: its epsilon is more than is left; nothing was drawn.
+        """
+        state = _state_for_adaptive_step(self, "selection", selection, QuantileSelection)
+        privacy = self.terms.privacy
+        domain = self.terms.domain
+        axes = (*selection.by, selection.attribute)
+        for name in axes:
+            one_of("an attribute of a quantile", name, domain.names)
+        whole("the cells of a quantile", selection.cells, 1, domain.cells(selection.attribute))
+        selection.scale(privacy.distance)
+        if state.table is not None:
+            state.table.require(axes)
+
+        def draw_cells(table: Table) -> IntArray:
+            ((_, counts),) = count(table, [axes])
+            by_group = counts.reshape(-1, domain.cells(selection.attribute))
+            numbers = np.ascontiguousarray(by_group[:, : selection.cells])
+            return selection.draw(numbers, privacy.distance, state.entropy)  # (K6)
+
+        cost = step_charge(privacy.budget, PureDP(selection.epsilon), PureCost(selection.epsilon))
+        groups = math.prod(domain.cells(name) for name in selection.by)
+
+        def read_cells(text: str) -> IntArray:
+            return cells_from_text(text, groups, selection.cells)
+
+        request = fingerprint_step(selection)
+        return cast(IntArray, _step(self, cost, request, draw_cells, read_cells))
+
     def find(self, search: KeySearch) -> FoundKeys:
         """Search for keys, with the whole budget of the series.
 
@@ -382,14 +440,14 @@ class Series(Immutable):
         """
         state = _state_for_adaptive_step(self, "search", search, KeySearch)
         privacy = self.terms.privacy
-        whole = search.verify(privacy)  # (K9)
+        budget = search.verify(privacy)  # (K9)
         if state.table is not None:
             state.table.require([search.attribute])
 
         def draw_keys(table: Table) -> FoundKeys:
             return search.draw(columns_of(table, Keyed), privacy, state.entropy)
 
-        cost = step_charge(whole, whole, SeriesCost(whole))
+        cost = step_charge(budget, budget, SeriesCost(budget))
         step = _step(self, cost, fingerprint_step(search), draw_keys, outcome_from_text)
         return cast(FoundKeys, step)
 

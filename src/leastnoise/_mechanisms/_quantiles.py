@@ -1,0 +1,271 @@
+"""Quantiles chosen privately, beside tables that are measured as usual.
+
+A quantile that is read from a distribution function pays for the counts up to every cell of the
+number. The choice of one cell pays for that cell alone, so that a median among thousands of cells
+is mostly within a row of its target; how far it may be is known beforehand and does not depend on
+the data (S6 of PROOFS-quantiles.md). The other half of the budget measures the tables, which give
+the intervals.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import Domain
+from leastnoise._error import LEVEL
+from leastnoise._estimation import Outcome, Said, join_observations
+from leastnoise._fitting import pure_share
+from leastnoise._mechanisms._choice import Search, choose_plan
+from leastnoise._mechanisms._protocol import (
+    DataDependentFinding,
+    Mechanism,
+    Run,
+    adaptive_plan,
+    reference_measurements,
+    require_adaptive,
+    require_details,
+)
+from leastnoise._plan import AdaptiveDetails, AdaptivePlan, Plan, Step
+from leastnoise._trusted.accounting import Privacy
+from leastnoise._trusted.check import InputError, refuse, whole
+from leastnoise._trusted.check.arrays import IntArray
+from leastnoise._trusted.kernel import MOST_CELLS, QuantileSelection, Series
+from leastnoise._workload import Statistic, Workload, identity, number_cells
+
+STRATEGY = "selected_quantiles"
+_GRAIN = 2**24  # epsilons of choices are multiples of 1 / _GRAIN, so that the choices are exact
+TABLES_SHARE = Fraction(1, 2)
+"""Part of the budget for the tables.
+
+Intervals by two further choices, of ranks beyond the reach of the choice, were over ten times as
+wide (docs/decisions/answers.md).
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedQuantile:
+    """One quantile of a plan.
+
+    Attributes:
+        statistic: the quantiles of the workload that it belongs to.
+        part: its part of the budget.
+        selection: the choice of its cell.
+    """
+
+    statistic: Statistic
+    part: Fraction
+    selection: QuantileSelection
+
+
+def reach(selection: QuantileSelection, distance: int, risk: float) -> float:
+    """Return the rows within which a choice is of its target, but for a risk.
+
+    Args:
+        selection: the choice.
+        distance: the number of rows by which neighbours differ.
+        risk: the probability that it is further away.
+    """
+    numerator, denominator = selection.scale(distance)
+    scale = numerator / denominator / selection.share.denominator
+    return scale * math.log(selection.cells / risk)
+
+
+def selected_quantiles(workload: Workload, privacy: Privacy) -> tuple[SelectedQuantile, ...]:
+    """Return the choices of all quantiles of a workload, in order.
+
+    Raises:
+        InputError: no quantiles, or some that cannot be chosen.
+    """
+    requests = [*_requests(workload)]
+    if not requests:
+        raise InputError(
+            f"{STRATEGY} answers quantiles, and this workload has none. Ask for quantiles, or "
+            "choose strategy = 'auto'."
+        )
+    weights = [_weight(share) for _, share in requests]
+    total = sum(weights)
+    remaining = 1 - TABLES_SHARE
+    chosen = []
+    for (statistic, share), weight in zip(requests, weights, strict=True):
+        part = remaining * weight / total
+        chosen.append(_selected_quantile(workload, privacy, statistic, share, part))
+    return tuple(chosen)
+
+
+def _requests(workload: Workload) -> Iterator[tuple[Statistic, Fraction]]:
+    """Yield each quantile of a workload: its statistic and its share."""
+    for statistic in workload.statistics:
+        if statistic.kind == "quantiles":
+            _check_statistic(statistic)
+            for share in statistic.at:
+                yield statistic, share
+
+
+def _check_statistic(statistic: Statistic) -> None:
+    """Raise InputError for quantiles that cannot be chosen."""
+    if any(groups != identity() for groups in statistic.groups):
+        raise InputError(
+            f"The {statistic.name} must be by the cells of attributes for {STRATEGY}; got groups "
+            "of a level. Choose strategy = 'auto', or ask by the attribute itself."
+        )
+    if max(statistic.at) == 1:
+        raise refuse(
+            f"at of the {statistic.name}", 1, "shares below 1 for the strategy " + STRATEGY
+        )
+
+
+def _weight(share: Fraction) -> Fraction:
+    """Return the weight of a quantile in the budget: the root of its sensitivity.
+
+    Errors are proportional to sensitivity over budget, so that their sum is least with this weight.
+    """
+    sensitivity = max(share, 1 - share)
+    return Fraction(round(1000 * math.sqrt(sensitivity)), 1000)
+
+
+def _selected_quantile(
+    workload: Workload, privacy: Privacy, statistic: Statistic, share: Fraction, part: Fraction
+) -> SelectedQuantile:
+    """Return the choice of one quantile within a part of the budget."""
+    selection = QuantileSelection(
+        attribute=statistic.of,
+        by=tuple(name for name in workload.domain.names if name in statistic.by),
+        cells=len(number_cells(workload.domain, statistic.of)),
+        share=share,
+        epsilon=_short(pure_share(privacy.budget, part)),
+    )
+    return SelectedQuantile(statistic, part, selection)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedQuantilesFinding(DataDependentFinding):
+    """The chosen cells of quantiles; all tables are answered by least squares.
+
+    Attributes:
+        choices: for every choice of the plan, in order, the chosen cell of each group.
+    """
+
+    regime = "selected_quantiles"
+    linear = True
+    interval = "interval"
+    reading = "reading"
+
+    choices: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        choices = tuple(
+            tuple(whole("a chosen cell", cell, 0, MOST_CELLS - 1) for cell in cells)
+            for cells in self.choices
+        )
+        object.__setattr__(self, "choices", choices)
+
+    @property
+    def done(self) -> Said:
+        """No clause: what was measured is what the plan says."""
+        return "", {}
+
+    def not_covered(self, domain: Domain) -> list[Said]:  # noqa: ARG002 - nothing in any domain
+        """Return nothing: the intervals cover all errors."""
+        return []
+
+    def facts(self) -> dict[str, Any]:
+        """Return the finding as a JSON value."""
+        return {"regime": self.regime, "choices": [list(cells) for cells in self.choices]}
+
+    def quantile_choices(self, workload: Workload) -> dict[Statistic, IntArray]:
+        """Return the chosen cells of each statistic of quantiles.
+
+        Each has the shape (shares, cells of the groups).
+
+        Raises:
+            InputError: the choices are not those of this workload.
+        """
+        remaining = list(self.choices)
+        chosen = {}
+        for statistic in workload.statistics:
+            if statistic.kind != "quantiles":
+                continue
+            by = [name for name in workload.domain.names if name in statistic.by]
+            groups = [workload.domain.cells(name) for name in by]
+            count = len(statistic.at)
+            cells = remaining[:count]
+            del remaining[:count]
+            most = len(number_cells(workload.domain, statistic.of)) - 1
+            if [len(group_cells) for group_cells in cells] != [math.prod(groups)] * count:
+                raise InputError(_OTHER_CHOICES)
+            if max(map(max, cells)) > most:
+                raise InputError(_OTHER_CHOICES)
+            chosen[statistic] = np.array(cells, dtype=np.int64).reshape(count, *groups)
+        if remaining:
+            raise InputError(_OTHER_CHOICES)
+        return chosen
+
+
+_OTHER_CHOICES = (
+    "The chosen quantiles are not those of this plan. Use an intact copy of the release."
+)
+
+
+def _short(epsilon: Fraction) -> Fraction:
+    """Return an epsilon, rounded down to a multiple of 1 / _GRAIN if it has many digits."""
+    if epsilon.denominator <= _GRAIN:
+        return epsilon
+    return Fraction(math.floor(epsilon * _GRAIN), _GRAIN)
+
+
+def _details(plan: Plan, quantiles: tuple[SelectedQuantile, ...]) -> AdaptiveDetails:
+    """Return the steps of a plan, each with the accuracy that is known beforehand."""
+    budget = plan.privacy.budget
+    steps = [Step("tables", budget.scaled(TABLES_SHARE))]
+    for quantile in quantiles:
+        rows = reach(quantile.selection, plan.privacy.distance, 1 - LEVEL)
+        share = f"{float(quantile.selection.share):g}"
+        name = f"quantile {share} of {quantile.statistic.of}, within {math.ceil(rows):,} rows (95%)"
+        steps.append(Step(name, budget.scaled(quantile.part)))
+    measured = reference_measurements(plan) if isinstance(plan, AdaptivePlan) else plan.measured()
+    return AdaptiveDetails(noise=measured.noise, steps=tuple(steps), selects_quantiles=True)
+
+
+def run_selections(
+    plan: AdaptivePlan, quantiles: tuple[SelectedQuantile, ...], series: Series
+) -> Outcome:
+    """Measure the tables, then choose the cells of every quantile."""
+    observation = series.measure(reference_measurements(plan))
+    choices = [tuple(series.choose_cells(quantile.selection).tolist()) for quantile in quantiles]
+    return Outcome(
+        plan,
+        join_observations([observation], plan.privacy),
+        SelectedQuantilesFinding(choices=tuple(choices)),
+    )
+
+
+class SelectedQuantiles(Mechanism):
+    """The mechanism for quantiles by private choice."""
+
+    names = (STRATEGY,)
+    findings = (SelectedQuantilesFinding,)
+
+    def plan(self, workload: Workload, privacy: Privacy, search: Search) -> Plan:
+        """Return the public plan: the best plan of the tables, and the choices."""
+        quantiles = selected_quantiles(workload, privacy)
+        reference, _ = choose_plan(workload, privacy, replace(search, strategy="auto"))
+        tables_privacy = privacy.scaled(TABLES_SHARE)
+        return adaptive_plan(reference, tables_privacy, STRATEGY, _details(reference, quantiles))
+
+    def prepare(self, plan: Plan) -> Run:
+        """Check the plan, and return its run."""
+        quantiles = selected_quantiles(plan.workload, plan.privacy)
+        adaptive = require_adaptive(plan)
+        require_details(plan, _details(adaptive, quantiles))
+        measured = reference_measurements(plan)
+        if measured.privacy != plan.privacy.scaled(TABLES_SHARE) or measured.domain != plan.domain:
+            raise InputError(
+                "The tables of the plan must have half of its budget and its domain. Make the plan "
+                "again; nothing was spent."
+            )
+        return partial(run_selections, adaptive, quantiles)

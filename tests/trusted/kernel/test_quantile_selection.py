@@ -1,0 +1,205 @@
+"""The private choice of quantiles: its law, its loss by brute force, and what a series does with it."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from leastnoise._domain import Domain, Integers
+from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
+from leastnoise._trusted.check import BudgetError, InputError
+from leastnoise._trusted.kernel import (
+    Ledger,
+    QuantileSelection,
+    SeededEntropy,
+    Series,
+    UnpaidSeries,
+)
+from leastnoise._trusted.kernel._noise import geometric
+from leastnoise._trusted.table import Table
+from trusted.kernel.series import many_steps
+
+EPSILON = Fraction(3, 7)
+CELLS = 3
+LINE = Domain(age=Integers(0, 4), sex=["F", "M"])
+
+
+def law_of_group(selection, counts, distance):
+    """The probability of each cell, from the definition: a uniform one of those that pass."""
+    numerator, denominator = selection.scale(distance)
+    distances = selection.distances(np.array(counts))
+    passes = np.exp(-(distances - distances.min()) * denominator / numerator)
+    law = np.zeros(len(passes))
+    for cell, chance in enumerate(passes):
+        passed = np.array([1.0])  # the law of the number of other cells that pass
+        for other in np.delete(passes, cell):
+            passed = np.convolve(passed, [1 - other, other])
+        law[cell] = chance * (passed / np.arange(1, len(passed) + 1)).sum()
+    assert math.isclose(law.sum(), 1)
+    return law
+
+
+def loss(selection, first, second, distance):
+    """The largest log ratio of all choices together, of two tables of groups."""
+    largest = 0.0
+    for before, after in zip(first, second, strict=True):
+        ratio = np.log(
+            law_of_group(selection, before, distance) / law_of_group(selection, after, distance)
+        )
+        largest += np.abs(ratio).max()
+    return largest
+
+
+def changes(rows):
+    """What at most so many rows can add to two groups of cells."""
+    places = [(group, cell) for group in range(2) for cell in range(CELLS)]
+    for number in range(rows + 1):
+        for chosen in itertools.combinations_with_replacement(places, number):
+            added = np.zeros((2, CELLS), dtype=np.int64)
+            for place in chosen:
+                added[place] += 1
+            yield added
+
+
+BASES = [np.array([[2, 0, 1], [0, 3, 1]]), np.array([[0, 0, 0], [5, 0, 5]])]
+
+
+@pytest.mark.parametrize("share", ["1/2", "1/4", "9/10"])
+@pytest.mark.parametrize(("neighbours", "rows"), [("add_remove", 2), ("replace", 1)])
+def test_quantile_selection_loses_at_most_epsilon(neighbours, rows, share) -> None:
+    selection = QuantileSelection(
+        attribute="age", by=("sex",), share=share, cells=CELLS, epsilon=EPSILON
+    )
+    distance = rows if neighbours == "add_remove" else 2 * rows
+    largest = 0.0
+    for base in BASES:
+        tables = [base + added for added in changes(rows)]
+        pairs = itertools.combinations(tables, 2)
+        if neighbours == "add_remove":
+            pairs = ((base, other) for other in tables[1:])
+        largest = max(largest, *(loss(selection, *pair, distance) for pair in pairs))
+    assert 0.5 * EPSILON < largest <= float(EPSILON) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("share", ["1/2", "1/4", "9/10"])
+def test_distance_changes_by_at_most_its_sensitivity(share) -> None:
+    selection = QuantileSelection(attribute="age", share=share, cells=4, epsilon=1)
+    most = selection.sensitivity * selection.share.denominator
+    changed = set()
+    for counts in itertools.product(range(3), repeat=4):
+        before = selection.distances(np.array(counts))
+        for cell in range(4):
+            more = np.array(counts)
+            more[cell] += 1
+            changed |= {int(number) for number in selection.distances(more) - before}
+    assert max(map(abs, changed)) == most
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(3, 2), (1, 3), (700, 3)])
+def test_geometric_numbers_have_their_law(numerator, denominator) -> None:
+    draws = geometric(numerator, denominator, 200_000, SeededEntropy(5))
+    for least in (1, 2, 5, 300):
+        expected = math.exp(-least * denominator / numerator)
+        deviation = math.sqrt(expected * (1 - expected) / len(draws))
+        assert abs((draws >= least).mean() - expected) < 4.5 * deviation + 1e-12
+    assert draws.min() >= 0
+
+
+def test_geometric_numbers_are_cut_and_never_wrap() -> None:
+    draws = geometric(2**56 - 1, 1, 2000, SeededEntropy(5))
+    assert draws.min() >= 0
+    assert draws.max() < 2**62
+    assert (draws > 2**55).any()
+
+
+def test_chosen_cells_have_the_stated_law() -> None:
+    counts = np.array([4, 0, 2, 6])
+    selection = QuantileSelection(attribute="age", share="1/4", cells=4, epsilon="1/2")
+    groups = 100_000
+    draws = selection.draw(np.tile(counts, (groups, 1)), 1, SeededEntropy(7))
+    frequencies = np.bincount(draws, minlength=4) / groups
+    law = law_of_group(selection, counts, 1)
+    assert (np.abs(frequencies - law) < 4.5 * np.sqrt(law * (1 - law) / groups)).all()
+
+
+def test_huge_counts_are_cut_and_do_not_fail() -> None:
+    counts = np.array([[2**62, 2**62, -(2**62)]])
+    selection = QuantileSelection(attribute="age", share="1/1024", cells=3, epsilon=1)
+    assert selection.draw(counts, 1, SeededEntropy(1)).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"share": 1}, "share must be above 0 and below 1"),
+        ({"share": "1/1025"}, "share must be above 0 and below 1"),
+        ({"epsilon": 0}, "epsilon must be"),
+        ({"by": ("age",)}, "must be different names"),
+    ],
+)
+def test_quantile_selection_refuses_other_numbers(arguments, message) -> None:
+    with pytest.raises(InputError, match=message):
+        QuantileSelection(
+            **{"attribute": "age", "share": "1/2", "cells": 5, "epsilon": 1, **arguments}
+        )
+
+
+def test_long_epsilon_is_refused_before_it_is_drawn() -> None:
+    selection = QuantileSelection(attribute="age", share="1/2", cells=5, epsilon=Fraction(1, 2**57))
+    with pytest.raises(InputError, match="epsilon must be larger"):
+        selection.scale(1)
+
+
+def rows_of(domain, ages, sexes):
+    return Table(domain, {"age": np.array(ages), "sex": np.array(sexes)})
+
+
+def test_series_chooses_cells_by_group_and_charges_them() -> None:
+    rows = rows_of(LINE, [0] * 50 + [4] * 90, [0] * 50 + [1] * 90)
+    series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
+    selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="2/3")
+    assert series.choose_cells(selection).tolist() == [0, 4]
+    assert str(series.left()) == "epsilon = 1/3"
+    with pytest.raises(BudgetError, match="A step requests epsilon"):
+        series.choose_cells(selection)
+
+
+def test_series_charges_a_choice_half_its_square_as_rho() -> None:
+    rows = rows_of(LINE, [0], [0])
+    series = UnpaidSeries(many_steps(LINE, Privacy(ZCDP("1/2"))), rows, SeededEntropy(3))
+    series.choose_cells(QuantileSelection(attribute="age", share="1/2", cells=5, epsilon="1/2"))
+    assert str(series.left()) == "rho = 0.375"
+
+
+def test_rows_without_a_value_are_in_no_group() -> None:
+    domain = Domain(age=Integers(0, 4).with_hidden(True), sex=["F", "M"])
+    rows = rows_of(domain, [2] * 40 + [5] * 400, [0] * 440)
+    series = UnpaidSeries(many_steps(domain, Privacy(PureDP(9))), rows, SeededEntropy(3))
+    selection = QuantileSelection(attribute="age", share="3/4", cells=5, epsilon=9)
+    assert series.choose_cells(selection).tolist() == [2]
+
+
+def test_series_refuses_another_class_and_unknown_columns() -> None:
+    rows = rows_of(LINE, [0], [0])
+    series = UnpaidSeries(many_steps(LINE, Privacy(PureDP(1))), rows, SeededEntropy(3))
+    with pytest.raises(InputError, match="a QuantileSelection"):
+        series.choose_cells("median")
+    with pytest.raises(InputError, match="an attribute of a quantile must be"):
+        series.choose_cells(QuantileSelection(attribute="pay", share="1/2", cells=5, epsilon=1))
+
+
+def test_recorded_cells_are_not_drawn_again(tmp_path) -> None:
+    terms = many_steps(LINE, Privacy(PureDP(1)))
+    selection = QuantileSelection(attribute="age", by=("sex",), share="1/2", cells=5, epsilon="1/2")
+    ledger = Ledger.create(tmp_path / "people.ledger", "people", terms.privacy)
+    rows = rows_of(LINE, [0, 1, 2, 3, 4] * 3, [0, 1, 1] * 5)
+    with ledger.running(2**20) as run:
+        series = Series.paid(terms, rows, ledger, output="out", run=run)
+        first = series.choose_cells(selection)
+        assert series.receipt is not None
+    with ledger.running(2**20) as run:
+        receipt = ledger.take_over(ledger.entries()[0], run)
+        again = Series.resumed(terms, None, ledger, receipt)
+        assert again.choose_cells(selection).tolist() == first.tolist()
