@@ -71,6 +71,7 @@ from leastnoise._session import (
     forecast_guard,
     plan_spec,
     read_spec,
+    totals_read,
     warnings_of_plan,
     warnings_of_spec,
 )
@@ -249,7 +250,7 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
     share = guard_share(spec.options.guard)
     if share is None:
         return None
-    return forecast_guard(plan.privacy, share, spec.options.rows)
+    return forecast_guard(plan.privacy, share, spec.options.rows, totals_read(plan))
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
@@ -779,7 +780,7 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
     Empty if the workload counts no units.
     """
-    unit_measures = {product.measure for product in plan.workload if product.of_units}
+    unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
     if not unit_measures:
         return []
     costs = {

@@ -13,6 +13,7 @@ from leastnoise._session._guard import (
     guard_warning,
     noise_difference_bound,
     single_draw_bound,
+    totals_read,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,

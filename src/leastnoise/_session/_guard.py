@@ -27,16 +27,18 @@ whatever the rows and the budget. Of the tails of one draw, and of the differenc
 
 import json
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
+from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, guard_budget, guard_share, with_guard
+from leastnoise._plan import CategoryPlan, Plan, guard_budget, guard_share, with_guard
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
@@ -52,7 +54,15 @@ from leastnoise._trusted.check import GuardError, LedgerError, readable
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series, left_text
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
-from leastnoise._trusted.reading import CUT, MOST_CUT, ROWS, usage_domain
+from leastnoise._trusted.reading import (
+    CUT,
+    MOST_CUT,
+    ROWS,
+    cut_amount,
+    cut_limit,
+    kept_amount,
+    usage_domain,
+)
 
 WRONG = 1 / 2000
 """Largest chance of a wrong stop for one reason, with room for errors of rounding in doubles."""
@@ -61,14 +71,31 @@ MISSED = 1 / 200
 _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
-def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
+def totals_read(plan: Plan | CategoryPlan) -> dict[str, UnitTotal]:
+    """Return the totals of units that a plan reads, by name; a search reads none."""
+    if isinstance(plan, CategoryPlan):
+        return {}
+    measures = {name: plan.domain.measure(name) for name in plan.used()[1]}
+    return {name: total for name, total in measures.items() if isinstance(total, UnitTotal)}
+
+
+def guard_measurements(
+    privacy: Privacy, share: Fraction, totals: Mapping[str, UnitTotal] | None = None
+) -> Measurements:
     """Return a guard's measurements: rows used, rows not used, and rows cut.
 
-    Rows cut are measured only with a unit, and then cost half of the share.
+    Rows cut are measured only with a unit. With totals of units their amounts kept and cut are
+    measured, too. Each of these costs as much as the rows used and not used.
+
+    Args:
+        privacy: of the plan.
+        share: of the budget of guard and plan together.
+        totals: the totals of units that the plan reads.
 
     Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of
         the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
-        were cut, so that the cost is that of a sum.
+        were cut, and a cell with a total of a unit for at most `cut_limit`, so that the cost is
+        that of sums.
     """
     budget = guard_budget(with_guard(privacy, share).budget, share)
     noise = Noise.DISCRETE_LAPLACE
@@ -76,8 +103,11 @@ def guard_measurements(privacy: Privacy, share: Fraction) -> Measurements:
         noise = Noise.DISCRETE_GAUSSIAN
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
+    for name, total in (totals or {}).items():
+        amounts = ((kept_amount(name), total.largest), (cut_amount(name), cut_limit(total.largest)))
+        blocks += [(Block((), Fraction(1), measure), 1 / largest) for measure, largest in amounts]
     return fit_noise_scales(
-        usage_domain(), without_cell_bound(privacy).within(budget), noise, blocks
+        usage_domain(totals), without_cell_bound(privacy).within(budget), noise, blocks
     )
 
 
@@ -120,10 +150,10 @@ def difference_tail(least: int, scale: float) -> float:
 def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
     """Return the contract of a guard's series; ``text`` names the plan."""
     return ReleaseContract(
-        domain=usage_domain(),
+        domain=measured.domain,
         privacy=measured.privacy,
         attributes=(ROWS,),
-        measures=(CUT,),
+        measures=tuple(measured.domain.measures),
         only=measured,
         text=text,
     )
@@ -162,7 +192,8 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
     """
     if share is None:
         return None
-    digest = guard_terms(guard_measurements(plan.privacy, share), _guard_text(plan, share)).digest()
+    measured = guard_measurements(plan.privacy, share, totals_read(plan))
+    digest = guard_terms(measured, _guard_text(plan, share)).digest()
     for entry in ledger.entries():
         same = entry.output == GUARD and entry.plan_digest == digest
         if (
@@ -194,7 +225,8 @@ def pay_for_guard(
     Raises:
         GuardError: the release is stopped, for a reason of `judge_counts`.
     """
-    measured = guard_measurements(plan.privacy, share)
+    totals = totals_read(plan)
+    measured = guard_measurements(plan.privacy, share, totals)
     terms = guard_terms(measured, _guard_text(plan, share))
     waiting_entry = find_waiting_guard(ledger, plan, share)
     with payment_run(ledger, _LEDGER_BYTES) as run:
@@ -214,7 +246,7 @@ def pay_for_guard(
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        facts = judge_counts(measured, observation, payment, public_rows)
+        facts = judge_counts(measured, observation, payment, public_rows, totals)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
@@ -251,6 +283,7 @@ def judge_counts(
     observation: Observation,
     payment: GuardPayment,
     public_rows: int | None = None,
+    totals: Mapping[str, UnitTotal] | None = None,
 ) -> dict[str, Any]:
     """Return a guard's counts for the manifest, or stop the release.
 
@@ -261,20 +294,21 @@ def judge_counts(
         observation: of ``measured``.
         payment: what it cost.
         public_rows: the number of rows of the source, if it is public.
+        totals: the totals of units whose amounts were measured.
 
     Returns:
         Plain JSON values: share, charge and number, about how many rows are used, kept and, with a
-        unit, cut, and their standard errors.
+        unit, cut, the amounts of totals kept and cut, and their standard errors.
 
     Raises:
         GuardError: with confidence fewer than half of the rows are used, none is, or the source has
             fewer than half of its public number of rows.
     """
-    std, *cut_stds = (
+    std, *further_stds = (
         float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
         for block in measured.blocks
     )
-    used_rows, unused_rows, *cut_rows = (
+    used_rows, unused_rows, *further = (
         int(value) // measured.grid for block in observation.values for value in block
     )
     kept_rows = used_rows + unused_rows
@@ -289,9 +323,16 @@ def judge_counts(
         "kept": kept_rows,
         "noise_std": std,
     }
-    if cut_rows:
-        facts |= {"cut": cut_rows[0], "cut_std": cut_stds[0]}
-    return facts
+    if further:
+        facts |= {"cut": further[0], "cut_std": further_stds[0]}
+    amounts = []
+    for place, (name, total) in enumerate((totals or {}).items()):
+        kept, cut = further[1 + 2 * place : 3 + 2 * place]
+        kept_std, cut_std = further_stds[1 + 2 * place : 3 + 2 * place]
+        unit = float(total.unit)
+        numbers = {"kept": kept, "cut": cut, "kept_std": kept_std, "cut_std": cut_std}
+        amounts.append({"measure": name, **{key: value * unit for key, value in numbers.items()}})
+    return facts | ({"amounts": amounts} if amounts else {})
 
 
 def _reason_to_stop(
@@ -375,7 +416,10 @@ class GuardForecast:
 
 
 def forecast_guard(
-    privacy: Privacy, share: Fraction, public_rows: int | None = None
+    privacy: Privacy,
+    share: Fraction,
+    public_rows: int | None = None,
+    totals: Mapping[str, UnitTotal] | None = None,
 ) -> GuardForecast:
     """Return the cost and the accuracy of a guard for a plan's privacy.
 
@@ -383,7 +427,7 @@ def forecast_guard(
     >>> forecast.charge, forecast.left, forecast.most_by_chance
     ('epsilon = 0.01', 'epsilon = 0.99', 461)
     """
-    measured = guard_measurements(privacy, share)
+    measured = guard_measurements(privacy, share, totals)
     scale = float(measured.blocks[0].scale)
     laplace = measured.noise is Noise.DISCRETE_LAPLACE
     if privacy.unit_column is not None:

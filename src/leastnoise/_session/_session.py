@@ -29,6 +29,7 @@ from leastnoise._session._guard import (
     guard_terms,
     judge_counts,
     pay_for_guard,
+    totals_read,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -302,10 +303,12 @@ def _simulate_release(
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
-            measured = guard_measurements(plan.privacy, share)
+            totals = totals_read(plan)
+            measured = guard_measurements(plan.privacy, share, totals)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
-            guard = judge_counts(measured, series.measure(measured), payment, options.rows)
+            observation = series.measure(measured)
+            guard = judge_counts(measured, observation, payment, options.rows, totals)
         request = ReleaseRequest(
             options, None, guard, reading.join_facts(source), find_library(type(source))
         )
@@ -627,7 +630,7 @@ def audit(
     if share is None:
         measured = None
     else:
-        measured = guard_measurements(plan.privacy, share)
+        measured = guard_measurements(plan.privacy, share, totals_read(plan))
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

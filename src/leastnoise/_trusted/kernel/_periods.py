@@ -18,7 +18,7 @@ import numpy as np
 
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.domain import UnitCount
+from leastnoise._trusted.domain import PerUnit
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
@@ -92,7 +92,7 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     refused_measures = {
         name
         for name, measure in domain.measures.items()
-        if late != "drop" or (isinstance(measure, UnitCount) and along not in measure.attributes)
+        if late != "drop" or (isinstance(measure, PerUnit) and along not in measure.attributes)
     }
     for block in measurements.blocks:
         if (

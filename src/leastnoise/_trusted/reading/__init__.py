@@ -19,4 +19,12 @@ from leastnoise._trusted.reading._read import (
     read,
     read_keys,
 )
-from leastnoise._trusted.reading._units import CUT, MOST_CUT, ROWS, usage_domain
+from leastnoise._trusted.reading._units import (
+    CUT,
+    MOST_CUT,
+    ROWS,
+    cut_amount,
+    cut_limit,
+    kept_amount,
+    usage_domain,
+)

@@ -4,17 +4,27 @@ The labels (E6, E8, E12) refer to PROOFS-reading.md.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import refuse
-from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.domain import READ_AS_IT_IS, Domain, Measure, PerCellBound, Reading
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.domain import (
+    MOST_UNITS,
+    READ_AS_IT_IS,
+    Domain,
+    Measure,
+    PerCellBound,
+    Reading,
+    UnitCount,
+    UnitTotal,
+)
 from leastnoise._trusted.reading._column import Column, Encoder, by_value
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
-from leastnoise._trusted.table import Table
+from leastnoise._trusted.table import Table, TableKey
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
@@ -59,6 +69,7 @@ class Units:
             else []
         )
         self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._names = names
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
         """Take the rows of a chunk.
@@ -69,12 +80,16 @@ class Units:
                 one; -1 is a cell like the others.
         """
         self._chunks.append(units)
-        cell = np.zeros(len(units), dtype=np.int64)
+        self._cells.append(self._bounded_cells(len(units), codes))
+
+    def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
+        """Return the numbers of the cells in which the rows of a unit are bounded."""
+        cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
             cell = cell * (size + 1) + (
-                codes[attribute] + 1
+                codes[attribute].astype(np.int64) + 1
             )  # beyond int64 two cells may have one number, and share their bound
-        self._cells.append(cell)
+        return cell
 
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
@@ -155,9 +170,9 @@ class Units:
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
-        """Return what each row is worth in a count of units (E12).
+        """Choose the rows that have the amounts of their units (E12).
 
-        It is 1 for one row of a unit in each of its cells, else 0.
+        They are 1: one row of a unit in each of its cells. All others are 0.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
         cells of other attributes. Of the cells of a unit with more cells, as many as ``most`` are
@@ -171,8 +186,8 @@ class Units:
             entropy_bytes: as for `keep`.
             missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
                 so that a unit counts by its rows that have a value.
-            published: whether each of these rows is in none of the hidden cells of these
-                attributes; others count for nothing. None: all are.
+            published: whether each of these rows may be chosen: it is in none of the hidden cells
+                of these attributes, and has a value to be added up. None: all may.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -185,14 +200,155 @@ class Units:
         if published is not None:
             units = np.where(published, units, -1)
         if missing is not None:
-            order = np.lexsort((keys, missing))
-            keys = np.empty_like(keys)
-            keys[order] = np.arange(len(order), dtype=np.uint64)
-        once = _first(keys, 1, units, *map(np.asarray, cells)) & (units >= 0)
+            keys = _ranked(keys, missing)
+        bounded = np.concatenate(self._cells)[rows]
+        chosen = self._chosen(keys, most, units, [*map(np.asarray, cells)], bounded)
+        return chosen.astype(np.int64)
+
+    def _chosen(
+        self,
+        keys: npt.NDArray[np.uint64],
+        most: int,
+        units: IntArray,
+        cells: Sequence[IntArray],
+        bounded: IntArray,
+    ) -> BoolArray:
+        """Choose one row of a unit in each cell, and of these as many as the bounds allow."""
+        once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
-            bounded = np.concatenate(self._cells)[rows]
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
-        return (_first(keys, most, np.where(once, units, -1)) & once).astype(np.int64)
+        return _first(keys, most, np.where(once, units, -1)) & once
+
+    def group_rows(
+        self,
+        rows: BoolArray,
+        codes: Mapping[str, Array],
+        counted: UnitCount,
+        most: int,
+        entropy_bytes: Callable[[int], bytes],
+        *,
+        missing: IntArray,
+        published: BoolArray,
+    ) -> dict[str, Array]:
+        """Make the rows that stand for units in groups of cells (E12).
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            codes: of every attribute that is read the cells of these rows.
+            counted: the count of units, with groups.
+            most: groups in which a unit counts.
+            entropy_bytes: as for `keep`.
+            missing: in how many hidden cells each of these rows is.
+            published: whether each of these rows may count, as for `worth`.
+
+        Returns:
+            The cells of one row for each group that a unit is in: along the attributes of the
+            count the place of the group, along others the cell of one of its rows in the group.
+
+        >>> units = Units(None, {"month": 4})
+        >>> units.add(units.number(Column(["a", "a", "b"])))
+        >>> every = np.ones(3, dtype=bool)
+        >>> counted = UnitCount(["month"], [[[0, 1], [2, 3]]])
+        >>> made = units.group_rows(
+        ...     every, {"month": np.array([0, 1, 2])}, counted, 2, os.urandom, missing=np.zeros(3), published=every
+        ... )
+        >>> sorted(made["month"].tolist())
+        [1, 3]
+        """
+        units = np.where(published, np.concatenate(self._chunks)[rows], -1)
+        keys = _ranked(_random_keys(len(units), entropy_bytes), missing)
+        cells = [codes[name].astype(np.int64) for name in counted.attributes]
+        # one row of a unit in each cell has all the groups that its others there have
+        source = np.flatnonzero(_first(keys, 1, units, *cells) & (units >= 0))
+        along: dict[str, IntArray] = {}
+        for name, column, groups, places in zip(
+            counted.attributes, cells, counted.groups, counted.places, strict=True
+        ):
+            if groups is None or places is None:
+                along[name] = column[source]
+                continue
+            times, place_of_copy = _group_places(column[source], groups, places)
+            copied = np.repeat(np.arange(len(source)), times)
+            source = source[copied]
+            along = {other: of_rows[copied] for other, of_rows in along.items()}
+            along[name] = place_of_copy
+        keys = _ranked(_random_keys(len(source), entropy_bytes), missing[source])
+        made = {name: along[name] if name in along else codes[name][source] for name in codes}
+        bounded = self._bounded_cells(len(source), [made[name] for name in self._names])
+        chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
+        return {name: column[chosen].astype(codes[name].dtype) for name, column in made.items()}
+
+    def cut_amount(
+        self,
+        rows: BoolArray,
+        cells: Sequence[npt.ArrayLike],
+        totals: IntArray,
+        amounts: IntArray,
+        *,
+        chosen: BoolArray,
+        published: BoolArray,
+        most: int,
+    ) -> int:
+        """Return the amounts that clipping and the limit of cells take away (E8).
+
+        Of a unit they are at most ``most`` for each cell in which it has a total.
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            cells: of every attribute whose values together are a cell the cells of these rows.
+            totals: of each of these rows the total of its unit in its cell.
+            amounts: what each of these rows has of it; 0 unless chosen.
+            chosen: the rows that have the totals of their units.
+            published: whether each of these rows may have been chosen.
+            most: for each chosen row.
+
+        >>> units = Units()
+        >>> units.add(units.number(Column(["a", "a", "b"])))
+        >>> every, totals = np.ones(3, dtype=bool), np.array([9, 4, 5])
+        >>> chosen = np.array([True, False, True])
+        >>> units.cut_amount(
+        ...     every, [np.array([0, 1, 0])], totals, np.array([6, 0, 5]), chosen=chosen, published=every, most=30
+        ... )
+        7
+        """
+        units = np.concatenate(self._chunks)[rows]
+        eligible = np.flatnonzero(published & (units >= 0))
+        order, starts = _grouped(
+            len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
+        )
+        one_in_each_cell = eligible[order[starts]]
+        taken = np.flatnonzero(chosen)
+        beyond = np.zeros(len(self._numbers), dtype=np.int64)
+        np.add.at(beyond, units[one_in_each_cell], np.abs(totals[one_in_each_cell]))
+        np.subtract.at(beyond, units[taken], np.abs(totals[taken]))
+        np.add.at(beyond, units[taken], np.abs(totals[taken] - amounts[taken]))
+        number_chosen = np.bincount(units[taken], minlength=len(self._numbers))
+        return int(np.minimum(beyond, most * number_chosen).sum())
+
+    def totals(
+        self, rows: BoolArray, cells: Sequence[npt.ArrayLike], amounts: IntArray
+    ) -> IntArray:
+        """Return for each row the total of its unit in its cell (E12).
+
+        Whole numbers are added up, so that the order of rows makes no difference.
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            cells: of every attribute whose values together are a cell the cells of these rows.
+            amounts: of these rows, in units.
+
+        >>> units = Units()
+        >>> units.add(units.number(Column(["a", "a", "a", "b"])))
+        >>> units.totals(np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])).tolist()
+        [3, 3, 7, 1]
+        """
+        units = np.concatenate(self._chunks)[rows]
+        order, starts = _grouped(len(units), units, *map(np.asarray, cells))
+        totals = np.zeros(len(units), dtype=np.int64)
+        if len(starts):
+            lengths = np.diff(np.append(starts, len(units)))
+            totals[order] = np.repeat(np.add.reduceat(amounts[order], starts), lengths)
+        return totals
 
 
 def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
@@ -204,20 +360,59 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
     return keys
 
 
+def _ranked(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
+    """Return the places of keys in their order, in which fewer missing values come first."""
+    order = np.lexsort((keys, missing))
+    ranks = np.empty_like(keys)
+    ranks[order] = np.arange(len(order), dtype=np.uint64)
+    return ranks
+
+
+def _group_places(
+    cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
+) -> tuple[IntArray, IntArray]:
+    """Return for each cell in how many groups it is, and the places of these groups.
+
+    >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
+    >>> times.tolist(), place_of_copy.tolist()
+    ([2, 1, 0], [1, 2, 1])
+    """
+    members = np.concatenate([np.array(group, dtype=np.int64) for group in groups])
+    place_of_member = np.repeat(np.array(places), [len(group) for group in groups])
+    order = np.argsort(members, kind="stable")
+    starts = np.searchsorted(members[order], cells, side="left")
+    times = np.searchsorted(members[order], cells, side="right") - starts
+    within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+    return times, place_of_member[order][np.repeat(starts, times) + within]
+
+
 def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
     """Mark the rows that have the ``most`` least keys of their group."""
-    order = np.lexsort((keys, *groups))  # group by group, and within each by the keys
-    new = np.ones(len(keys), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce(
-        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
-    )
-    starts = np.flatnonzero(new)  # of each group in this order
+    order, starts = _grouped(len(keys), *groups, within=keys)
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
     first[order] = (
         np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
     )
     return first
+
+
+def _grouped(
+    rows: int, *groups: IntArray, within: npt.NDArray[np.uint64] | None = None
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Order rows group by group, and return where each group begins in that order.
+
+    Args:
+        rows: their number.
+        groups: rows that agree in all of these are a group.
+        within: the order of the rows of a group; None: any.
+    """
+    order = np.lexsort(groups if within is None else (within, *groups))
+    new = np.ones(rows, dtype=np.bool_)
+    new[1:] = np.logical_or.reduce(
+        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
+    )
+    return order, np.flatnonzero(new)
 
 
 def numbering(
@@ -285,35 +480,108 @@ MOST_CUT = 3
 """Rows cut for which a row that counts may stand."""
 
 
-@cache
-def usage_domain() -> Domain:
-    """Return the domain of the table of rows used, not used and cut.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageCounts:
+    """Private numbers of what a release uses of a source, and of what it leaves out.
 
-    >>> usage_domain().names
-    ('rows',)
+    Attributes:
+        used: rows that count for their unit and are in a published table.
+        unused: the other rows that count for their unit.
+        cut: for each unit its rows that do not count, ``MOST_CUT`` at most for each one that does,
+            added up.
+        amounts: for each total of units, in its units: the absolute amounts that count, and for
+            each unit what clipping and the limit of cells take away (`cut_limit`), added up.
     """
-    return Domain({ROWS: ["used", "unused"]}, measures={CUT: Measure(CUT, 0, MOST_CUT)})
+
+    used: int
+    unused: int
+    cut: int
+    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def usage_table(numbers: tuple[int, int, int], unit_column: str | None, max_rows: int) -> Table:
-    """Return the table of rows used, not used and cut.
+def kept_amount(name: str) -> str:
+    """Return the name of the measure of the amounts of a total that count.
+
+    >>> kept_amount("revenue")
+    'kept of revenue'
+    """
+    return f"kept of {name}"
+
+
+def cut_amount(name: str) -> str:
+    """Return the name of the measure of the amounts of a total that are cut.
+
+    >>> cut_amount("revenue")
+    'cut of revenue'
+    """
+    return f"cut of {name}"
+
+
+def cut_limit(largest: int) -> int:
+    """Return the largest amount that counts as cut for each cell in which a unit has a total.
 
     Args:
-        numbers: of the rows that count for their unit those that the domain keeps, and the others;
-            and for each unit its rows that do not count, ``MOST_CUT`` at most for each one that
-            does, added up.
+        largest: the largest amount of the total.
+
+    >>> cut_limit(100), cut_limit(MOST_UNITS - 1)
+    (300, 1073741822)
+    """
+    return min(MOST_CUT, MOST_UNITS // largest) * largest
+
+
+def usage_domain(totals: Mapping[str, UnitTotal] | None = None) -> Domain:
+    """Return the domain of the table of rows used, not used and cut.
+
+    Args:
+        totals: the totals of units whose amounts kept and cut are measures of the domain.
+
+    >>> [*usage_domain({"revenue": UnitTotal("amount", 0, 9)}).measures]
+    ['cut', 'kept of revenue', 'cut of revenue']
+    """
+    return _usage_domain(tuple((name, total.largest) for name, total in (totals or {}).items()))
+
+
+@cache
+def _usage_domain(totals: tuple[tuple[str, int], ...]) -> Domain:
+    measures = {CUT: Measure(CUT, 0, MOST_CUT)}
+    for name, largest in totals:
+        measures[kept_amount(name)] = Measure(kept_amount(name), 0, largest)
+        measures[cut_amount(name)] = Measure(cut_amount(name), 0, cut_limit(largest))
+    return Domain({ROWS: ["used", "unused"]}, measures=measures)
+
+
+def usage_table(
+    numbers: UsageCounts,
+    unit_column: str | None,
+    max_rows: int,
+    totals: Mapping[str, UnitTotal] | None = None,
+) -> Table:
+    """Return the table of rows used, not used and cut, and of amounts of totals kept and cut.
+
+    Args:
+        numbers: the private numbers.
         unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: how many rows of a unit count.
+        max_rows: how many rows of a unit count, and in how many cells it has a total.
+        totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a
         unit changes them by ``max_rows`` at most, and stands for at most ``MOST_CUT`` rows that
         were cut. All its rows may be in one of them, whatever ``max_per_cell`` of the table beside
-        it says: that is about other cells.
+        it says: that is about other cells. A unit has a total in at most ``max_rows`` cells, and
+        changes the amounts kept by at most the largest amount, and those cut by at most
+        `cut_limit`, for each of them.
 
-    >>> usage_table((3, 1, 0), None, 1)
+    >>> usage_table(UsageCounts(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
-    counts = {(None, (ROWS,)): np.array(numbers[:2]), (CUT, ()): np.array(numbers[2:])}
+    domain = usage_domain(totals)
+    counts: dict[TableKey, IntArray] = {
+        (None, (ROWS,)): np.array([numbers.used, numbers.unused], dtype=np.int64),
+        (CUT, ()): np.array([numbers.cut], dtype=np.int64),
+    }
+    for name, (kept, cut) in numbers.amounts.items():
+        counts[kept_amount(name), ()] = np.array([kept], dtype=np.int64)
+        counts[cut_amount(name), ()] = np.array([cut], dtype=np.int64)
     return Table.counted(
-        usage_domain(), [ROWS], [CUT], counts, unit_column=unit_column, max_rows=max_rows
+        domain, [ROWS], [*domain.measures], counts, unit_column=unit_column, max_rows=max_rows
     )
