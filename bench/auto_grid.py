@@ -3,7 +3,8 @@
     python bench/auto_grid.py OUT [--seconds 5] [--cases 0 1 ...] [--table | --steps]
 
 A case is two to six entries (cells, prefix sums, all and given ranges, levels, marginals, means) on
-one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Each
+one to five attributes of 2 to 65,536 cells, under a pure budget, rho, or epsilon and delta. Cases
+from 60 on are one-way tables of 3 to 24 attributes, half of them beside other tables. Each
 plan is made in a process of its own on one core; a strategy that takes more CPU seconds than are
 given counts as not there. OUT gets a line of JSON a case. By name only what `auto` did not try in
 full is planned again, and only what OUT does not have yet. `--table` makes no plan and prints what
@@ -29,6 +30,7 @@ from typing import Any
 os.environ["LEASTNOISE_CACHE"] = "off"
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 WIDEST = 2**20  # cells of a product
+FIRST_ONE_WAY = 60  # cases from here on are one-way tables
 NOT_TRIED = "too little of the", "its tables have no common product form"
 # What takes long between two looks at the clock: a strategy, cells, and what is asked.
 STEPS = [
@@ -47,12 +49,35 @@ BUDGETS = {
 def drawn(seed: int) -> dict[str, Any]:
     """A case, as JSON: the sizes of the attributes, the entries, and the budget."""
     rng = random.Random(seed)
+    if seed >= FIRST_ONE_WAY:
+        return _one_way_tables(rng, seed)
     sizes = {
         f"a{place}": round(2 ** rng.uniform(1, 16))
         for place in range(rng.choice([1, 1, 2, 3, 4, 5]))
     }
     entries = [_entry(rng, sizes) for _ in range(rng.randint(2, 6))]
     return {"seed": seed, "budget": rng.choice(sorted(BUDGETS)), "sizes": sizes, "entries": entries}
+
+
+def _one_way_tables(rng: random.Random, seed: int) -> dict[str, Any]:
+    """A case of one-way tables of cells or levels, in every second case beside other tables."""
+    largest = rng.choice([1, 4, 6])
+    sizes = {
+        f"a{place}": round(2 ** rng.uniform(1, largest)) for place in range(rng.randint(3, 24))
+    }
+    of_levels = seed % 5 == 4
+    if of_levels:
+        sizes = {name: 16 * size for name, size in sizes.items()}
+    along = {"level": "group"} if of_levels else "identity"
+    entries = [{"kind": "queries", "along": {name: along}} for name in sizes]
+    if seed % 2:
+        sizes["b0"] = round(2 ** rng.uniform(3, 9))
+        kind = rng.choice(["prefix", "all_ranges", "identity"])
+        entries.append({"kind": "queries", "along": {"b0": kind}})
+        if not of_levels:
+            entries.append({"kind": "marginals", "names": ["a0", rng.choice(["a1", "a2"])]})
+    budget = rng.choice(["pure", "pure", "(epsilon, delta)"])
+    return {"seed": seed, "budget": budget, "sizes": sizes, "entries": entries}
 
 
 def _entry(rng: random.Random, sizes: dict[str, int]) -> dict[str, Any]:
@@ -315,7 +340,7 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("out", type=Path)
     options.add_argument("--seconds", type=float, default=5.0)
-    options.add_argument("--cases", type=int, nargs="*", default=list(range(60)))
+    options.add_argument("--cases", type=int, nargs="*", default=list(range(80)))
     options.add_argument("--table", action="store_true")
     options.add_argument("--steps", action="store_true")
     given = options.parse_args()

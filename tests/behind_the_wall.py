@@ -5,6 +5,7 @@ compare them with oracles, and count what a release draws.
 """
 
 # ruff: noqa: F401
+from leastnoise._trusted.kernel import _periods
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._ledger_file import hash_row
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers, verify
@@ -14,4 +15,5 @@ from leastnoise._trusted.reading._column import Column, CountRequest, arrow_fiel
 from leastnoise._trusted.reading._encode import amount_encoder, cell_encoder
 from leastnoise._trusted.reading._engine import values_of
 from leastnoise._trusted.reading._read import open_source
+from leastnoise._trusted.reading._units import lacking_rows
 from leastnoise._trusted.reading._values import is_null, text

@@ -14,18 +14,24 @@ SPEC = """
 path = "visits.csv"
 [privacy]
 rho = "1"
+{unit}
 [domain.month]
-dates = { column = "day", from = "2024-01-01", to = "2024-03-31", by = "month" }
+dates = {{ column = "day", from = "2024-01-01", to = "2024-03-31", by = "month" }}
 [domain.sex]
 categories = ["F", "M"]
 [[workload]]
-queries = { month = "prefix", sex = "identity" }
+queries = {{ month = "prefix", sex = "identity" }}
 [series]
 along = "month"
-late = "arrival"
+{late}
 [output]
 formats = ["csv"]
 """
+# rows that count on arrival; and people, of whose rows a few count in all months together
+SETTINGS = [
+    {"unit": "", "late": 'late = "arrival"'},
+    {"unit": 'unit = { column = "sex", max_rows = 9 }', "late": "max_rows = 12"},
+]
 # where it is killed, once between any two writes, and whether the month was drawn then
 STEPS = [
     ("before the private file is written", "change(series, 'write_closed', before=die)", False),
@@ -46,8 +52,9 @@ def write_visits(folder: Path, until: str) -> None:
 @pytest.mark.parametrize(
     ("change", "drawn"), [step[1:] for step in STEPS], ids=[step[0] for step in STEPS]
 )
-def test_killed_month_is_published_once_by_rerun(folder, start, run, change, drawn):
-    (folder / "visits.toml").write_text(SPEC)
+@pytest.mark.parametrize("settings", SETTINGS, ids=["rows", "units"])
+def test_killed_month_is_published_once_by_rerun(folder, start, run, change, drawn, settings):
+    (folder / "visits.toml").write_text(SPEC.format(**settings))
     release = ["release", "visits.toml", "--out", "monthly", "--through"]
     write_visits(folder, "2024-02-29")
     run.done(*release, "2024-02")

@@ -8,7 +8,7 @@ from functools import reduce
 import numpy as np
 
 from leastnoise._domain import Coded, Domain, Integers, Measure, ValueCount
-from leastnoise._error import block_rows, block_variance
+from leastnoise._error import block_rows, block_variance, k_norm_variances
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._trusted.accounting import ZCDP, ApproxDP, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import (
@@ -50,6 +50,22 @@ class Case:
     workload: Workload
 
 
+def _whitening_of_group(plan: Measurements, group: Sequence[int]) -> np.ndarray:
+    """The inverse root of the covariance of K-norm noise, which has one total in all tables."""
+    blocks = [plan.blocks[at] for at in group]
+    sizes = [block.rows for block in blocks]
+    variances = k_norm_variances(tuple(sorted(sizes)), blocks[0].scale)
+    shares = np.concatenate([np.full(size, 1 / size) for size in sizes])
+    covariance = variances.total * np.outer(shares, shares)
+    for size, end in zip(sizes, np.cumsum(sizes), strict=True):
+        contrast = variances.contrast(size) if size > 1 else 0.0
+        own = slice(end - size, end)
+        covariance[own, own] += contrast * (np.eye(size) - 1 / size)
+    values, vectors = np.linalg.eigh(covariance)
+    roots = np.where(values > 1e-9 * values.max(), 1 / np.sqrt(np.maximum(values, 1e-300)), 0.0)
+    return np.asarray(vectors * roots @ vectors.T)
+
+
 class LeastSquares:
     """Least squares over the integers that a plan measures, by one explicit matrix; unknown are all joint cells of all measures at once."""
 
@@ -88,8 +104,20 @@ class LeastSquares:
             )
             variances.append(block_variance(plan, block) / scaling[:, 0] ** 2)
         self.spread = np.sqrt(np.concatenate(variances))
-        self.rows = np.vstack(rows) / self.spread[:, None]  # of unit noise
+        self.rows = self.whitened(np.vstack(rows))  # of unit noise
         self.inverse = np.linalg.pinv(self.rows, rcond=1e-12)
+
+    def whitened(self, measured: np.ndarray) -> np.ndarray:
+        """The measured rows in units of their noise, also of noise that blocks share."""
+        scaled = measured / self.spread.reshape(-1, *[1] * (measured.ndim - 1))
+        ends = np.cumsum([block.rows for block in self.plan.blocks])
+        for group in self.plan.k_norm_groups().values():
+            places = [np.arange(ends[at] - self.plan.blocks[at].rows, ends[at]) for at in group]
+            shared = np.concatenate(places)
+            scaled[shared] = np.tensordot(
+                _whitening_of_group(self.plan, group), measured[shared], 1
+            )
+        return scaled
 
     def weights(self, product: Product) -> np.ndarray:
         """What the answers of a product are of the measured integers, in units of their noise."""
@@ -108,8 +136,8 @@ class LeastSquares:
 
     def answers(self, product: Product, values: Sequence[np.ndarray]) -> np.ndarray:
         """From the integers of all blocks, each an array whose first axis is that of the rows."""
-        measured = np.concatenate(values)
-        return np.tensordot(self.weights(product) / self.spread / self.plan.grid, measured, 1)
+        measured = self.whitened(np.concatenate(values))
+        return np.tensordot(self.weights(product) / self.plan.grid, measured, 1)
 
 
 def dense_product(product: Product) -> np.ndarray:

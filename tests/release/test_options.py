@@ -23,6 +23,7 @@ OTHERS = {
     "local_non_negative": True,
     "covariances": ("q2",),
     "language": "de",
+    "languages": ("de", "en"),
     "contact": "statistik@example.org",
     "guard": Fraction(1, 100),
     "rows": 5000,
@@ -31,7 +32,9 @@ OTHERS = {
     "title": "People",
     "source": "Register of people",
     "agency": "Office",
-    "labels": {"sex": {"F": "women", "M": "men"}},
+    "labels": {"sex": {"F": "women", "M": {"en": "men", "de": "Männer"}}},
+    "names": {"rows": "persons", "attributes": {"sex": {"name": "sex"}}},
+    "survey": {"cv": "1/20", "tables": {}},
     "statements": ("SELECT sex, COUNT(*) AS n FROM people GROUP BY sex",),
     "today": "2026-01-31",
     "joined_on": ("region", "region"),
@@ -46,7 +49,17 @@ OTHERS = {
     ),
 }
 # These are set in [plan], [privacy], [source], [domain] and [[workload]].
-BESIDE = {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
+BESIDE = {
+    "guard",
+    "rows",
+    "searches",
+    "labels",
+    "names",
+    "survey",
+    "statements",
+    "today",
+    "joined_on",
+}
 SPEC = """
 [source]
 path = "people.csv"
@@ -60,7 +73,12 @@ epsilon = 1
 rows = 5000
 [domain.sex]
 categories = ["F", "M"]
-labels = { F = "women", M = "men" }
+labels = { F = "women", M = { en = "men", de = "Männer" } }
+[names]
+rows = "persons"
+attributes.sex = "sex"
+[survey]
+cv = "1/20"
 [[workload]]
 marginals = { upto = 1 }
 [[workload]]
@@ -103,6 +121,11 @@ def test_options_survive_manifest_and_ledger(observation, tmp_path: Path) -> Non
     assert ReleaseRequest.from_json(asked.to_json()) == asked
 
 
+def test_empty_label_is_refused() -> None:
+    with pytest.raises(ln.InputError, match="labels sex F must be a text of one line"):
+        Options(labels={"sex": {"F": ""}})
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -131,9 +154,9 @@ def test_options_unknown_to_the_ledger_are_refused(text: str) -> None:
         ),
         ("nnls", 1, "true or false; got 1"),
         ("covariances", "sex", "a list of texts that are not empty; got 'sex'"),
-        ("labels", {"sex": {"F": ""}}, "a mapping from attributes to texts of their codes"),
+        ("labels", {"sex": ["F"]}, "a mapping from attributes to texts of their codes"),
         ("language", "fr", "one of 'en', 'de'; got 'fr'"),
-        ("contact", None, "a text of one line; got None"),
+        ("contact", None, "a text of one line, or one for each language; got None"),
         ("guard", "2/3", "a share of the budget above 0 and at most 1/2"),
         ("guard", 0, "a number above 0"),
         (

@@ -164,9 +164,9 @@ def seen(release, language=None):
         (table, _writing._make_entry(release, table, f"answers/{table.id}"))
         for table in release.tables
     )
-    return _report.collect_content(
-        release, written, load_catalogue(language or release.options.language)
-    )
+    if language:
+        release = replace(release, options=replace(release.options, language=language))
+    return _report.collect_contents(release, written)[0]
 
 
 def page_of(release):

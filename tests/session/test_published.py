@@ -22,7 +22,7 @@ FRAME = pd.DataFrame(
 # strategy.
 NAMES = {
     "domain.attributes", "domain.measures", "plan.details", "plan.outcome", "options.labels", "details", "independent", "outcome",
-    "answers.columns",
+    "answers.columns", "options.names", "options.survey",
     "post_processing.columns", "privacy.parameters", "privacy.cost", "privacy.budget", "workload", "questions", "statistics.asked",
     *(f"measurements.{name}" for name in ("domain", "privacy", "factors", "limits", "blocks")),
     "factors", "limits", "values", "promise", "versions",
@@ -89,6 +89,10 @@ def releases(folder: Path):
         "formats": ("csv", "parquet", "xlsx", "sdmx"),
         "labels": {"sex": {"F": "women", "M": "men"}},
     }
+    options |= {
+        "names": {"rows": {"en": "people", "de": "Personen"}},
+        "survey": {"cv": "1/20", "suppress": True},
+    }
     options |= {"title": "People", "source": "A register", "agency": "OFFICE"}
     options["statements"] = (
         "SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age",
@@ -117,7 +121,11 @@ def releases(folder: Path):
             FRAME,
             None,
         ),
-        (people, FRAME, ln.Options(guard="1/2", rows=1000, searches=[search])),
+        (
+            people,
+            FRAME,
+            ln.Options(guard="1/2", rows=1000, searches=[search], survey={"cv": "0.1"}),
+        ),
         (counts, ln.Joined(FRAME, pd.DataFrame({"id": range(40)}), on="id", public=True), None),
     ]
     for number, (plan, rows, chosen) in enumerate(asked):

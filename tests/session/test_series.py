@@ -5,6 +5,7 @@ import math
 import re
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -533,6 +534,88 @@ def test_series_cost_covers_max_rows_in_every_period(
     office.spec(unit='unit = { column = "person", max_rows = 2 }', late="arrival")
     with pytest.raises(ln.InputError, match="where a column names the units"):
         _ = office.asked
+
+
+@pytest.mark.parametrize(
+    ("unit", "privacy", "counts"),
+    [
+        ("max_rows = 2", (4, ln.PerCellBound(2, "month")), [2, 2, 0]),
+        ("max_rows = 3", (4, ln.PerCellBound(3, "month")), [3, 1, 0]),
+        ("max_rows = 4", (4, None), [4, 0, 0]),
+        ("max_rows = 9", (4, None), [4, 0, 0]),
+        ("", (4, None), [4, 0, 0]),
+    ],
+)
+def test_series_bounds_rows_of_a_unit_in_all_periods(
+    office: Office, unit: str, privacy: tuple[Any, ...], counts: list[int]
+) -> None:
+    """Month by month, with late rows, and with runs that draw several months."""
+    column = ", ".join(['column = "person"', *([unit] if unit else [])])
+    office.spec(("[series]", "[series]\nmax_rows = 4"), unit=f"unit = {{ {column} }}")
+    declared = office.asked.privacy
+    assert (declared.max_rows, declared.max_per_cell) == privacy
+    for month, day in ((1, "2024-02-10"), (2, "2024-03-10"), (3, "2024-06-10")):
+        office.come(*[(f"2024-{month:02}-10", "F", "ann")] * 5, (f"2024-{month:02}-10", "M", "bob"))
+        office.publish(day)
+    published = office.counts("2024-05")
+    assert [published[f"{month:02}F"] for month in (1, 2, 3)] == counts
+    assert [published[f"{month:02}M"] for month in (1, 2, 3)] == [1, 1, 1]
+    assert "it counts no more in later periods" in report(office.folder / office.out / "2024-05")
+    (warning,) = [text for text in spec_warnings(office.asked) if "max_rows" in text]
+    assert "A unit that has used its 4 rows counts no more" in warning
+    office.publish("2024-07-02")
+    assert office.private == []
+
+
+def test_series_limit_is_checked_and_part_of_the_spec(office: Office) -> None:
+    limited = ("[series]", "[series]\nmax_rows = 4")
+    office.spec(limited)
+    with pytest.raises(ln.InputError, match="left out where every row is a unit"):
+        _ = office.asked
+    unit = 'unit = { column = "person", max_rows = 1 }'
+    for wrong in ("0", "1.5", '"4"', "true"):
+        office.spec((limited[0], limited[1].replace("4", wrong)), unit=unit)
+        with pytest.raises(ln.InputError, match=r"\[series\] max_rows must be a whole number"):
+            _ = office.asked
+    office.spec(limited, unit='unit = { column = "person", max_rows = 4, max_per_cell = 1 }')
+    with pytest.raises(ln.InputError, match=r"in all periods together by \[series\] max_rows"):
+        _ = office.asked
+    office.spec(limited, unit=unit)
+    office.come(("2024-01-10", "F", "ann"))
+    office.publish("2024-02-10")
+    assert office.publish("2024-03-10").paid is False
+    office.spec((limited[0], limited[1].replace("4", "5")), unit=unit)
+    with pytest.raises(ln.InputError, match=r"another spec \(its \[privacy\] differ"):
+        office.publish("2024-04-10")
+
+
+def test_series_limit_reads_a_database_table(office: Office) -> None:
+    office.spec(("[series]", "[series]\nmax_rows = 2"), unit='unit = { column = "person" }')
+    office.come(*[(f"2024-{month:02}-10", "F", "ann") for month in (1, 2, 3)] * 2)
+    office.publish("2024-02-10")
+    office.on("2024-04-10")
+    visits = duckdb.from_df(pd.DataFrame(office.rows, columns=["day", "sex", "person"]))
+    spec = office.asked
+    ln.release_series(spec, visits, ledger=office.ledger, out=office.folder / office.out)
+    counts = office.counts("2024-03")
+    assert [counts[f"{month:02}F"] for month in (1, 2, 3)] == [2, 0, 0]
+
+
+@pytest.mark.parametrize("budget", [ln.ZCDP("1/2"), ln.PureDP(1)], ids=["rho", "epsilon"])
+def test_smaller_limits_of_a_series_cost_less(budget: Any) -> None:
+    """Between the error of one row in all periods and that of one in each of them."""
+    workload = ln.queries(made_up(12), day="identity") + ln.queries(made_up(12), day="prefix")
+    errors = []
+    for most in (1, 2, 4, 8, None):
+        series = SeriesOptions("day", max_rows=most)
+        privacy = series.privacy(ln.Privacy(budget, unit_column="person"), workload.domain)
+        plan = series_plan(workload, privacy, series, Search())
+        assert plan.expected_error().times_least >= 1
+        assert truncate_plan(plan, 3).expected_error().times_least >= 1
+        errors.append(plan.expected_error().total_squared_error)
+    assert errors == sorted(errors)
+    of_rows = series_plan(workload, ln.Privacy(budget), SeriesOptions("day"), Search())
+    assert errors[0] == pytest.approx(of_rows.expected_error().total_squared_error)
 
 
 def made_up(periods: int, **kinds: Any) -> ln.Domain:

@@ -286,3 +286,21 @@ def test_rounded_release_shows_rounded_sums(tmp_path, language):
         assert (none["answer"], none["low"]) == (None, None)
         assert none["high"] > 0
         assert said.format_number(float("nan")) in none["sum"]
+
+
+def test_page_and_tables_have_display_names(tmp_path):
+    names = {
+        "rows": "Kinderzimmer",
+        "attributes": {"sex": "Geschlecht", "kids": "Kinder"},
+        "measures": {"pay": {"name": "Lohn", "unit": "EUR"}},
+    }
+    options = {"names": names, "language": "de", "survey": {"cv": "0.1"}}
+    released(ASKED + BY_SEX, out=tmp_path / "named", **options)
+    with explored(tmp_path / "named") as (client, page):
+        assert ">Geschlecht</label>" in page
+        assert ">Kinderzimmer</option>" in page
+        assert ">Lohn</option>" in page
+        assert "nur das Rauschen, nicht den Stichprobenfehler" in page
+        table = client.json("/table", {"asked": {"sex": "identity"}, "measure": ""})
+        assert table["name"] == "Kinderzimmer nach Geschlecht"
+        assert table["rows"][0][0] == "Geschlecht=F"

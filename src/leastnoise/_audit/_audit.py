@@ -493,11 +493,6 @@ def audit_plan(
             "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
             "units. Audit one of rows."
         )
-    if isinstance(plan, LinearPlan) and plan.measurements.k_norm_groups():
-        raise InputError(
-            "A plan with K-norm noise cannot be audited yet: the audit knows the law of "
-            "independent noise only. Audit a plan of another strategy."
-        )
     tests = [*_plan_tests(plan, entropy)]
     if guard is not None:
         tests.append(partial(_audit_named_measurements, guard, "the guard: "))

@@ -19,7 +19,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._audit._synthetic_tables import Source, series_on_rows
+from leastnoise._audit._k_norm import NoiseGroup, NormLaw, noise_groups
+from leastnoise._audit._synthetic_tables import (
+    Source,
+    series_on_rows,
+    series_on_table,
+    synthetic_table,
+)
 from leastnoise._domain import Coded, Domain, ValueCount
 from leastnoise._trusted.accounting import (
     ApproxDP,
@@ -29,7 +35,7 @@ from leastnoise._trusted.accounting import (
     PureCost,
     gaussian_is_private,
 )
-from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
 from leastnoise._trusted.kernel import ReleaseContract
 from leastnoise._trusted.linop import Identity, SignedArray, apply
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost, row_scales
@@ -41,6 +47,7 @@ _FACTORS = 2 ** (np.arange(-80, 161) / 80)
 _CANDIDATES = 40  # rows that are tried for the worst pair
 _BATCH = 2**20  # numbers drawn at a time
 _MOST_UNITS = 1000
+_TRIALS_OF_SHARED_NOISE = 32  # between looks at the clock
 _SMOOTH = (
     2**10
 )  # discrete and rounded Gaussians of larger scales differ by less than 1e-6 of a probability
@@ -255,8 +262,11 @@ def rehearse(
 
     Guarantees: nothing is paid. The trials are an attribute more, along which every cell is
         measured separately, so that each has its own noise of the block's scales. The series is one
-        of added or removed rows under either kind of neighbours: no row is in two trials.
+        of added or removed rows under either kind of neighbours: no row is in two trials. Noise
+        that several blocks share is drawn trial by trial.
     """
+    if measurements.k_norm_groups():
+        return _rehearse_one_by_one(measurements, codes, values, count, entropy)
     trial = "trial" + "'" * max(
         map(len, measurements.domain.names)
     )  # longer than every attribute's name, so none of them
@@ -290,6 +300,24 @@ def rehearse(
     return tuple(block.reshape(-1, count) for block in drawn)
 
 
+def _rehearse_one_by_one(
+    measurements: Measurements,
+    codes: Mapping[str, Sequence[int]],
+    values: Mapping[str, Sequence[int]],
+    count: int,
+    entropy: Source,
+) -> tuple[SignedArray, ...]:
+    """Measure synthetic rows in as many series as there are trials."""
+    contract = ReleaseContract(
+        domain=measurements.domain, privacy=measurements.privacy, only=measurements
+    )
+    table = synthetic_table(measurements.domain, measurements.privacy, codes, values)
+    trials = [
+        series_on_table(contract, table, entropy).measure(measurements).values for _ in range(count)
+    ]
+    return tuple(np.stack(blocks, axis=1) for blocks in zip(*trials, strict=True))
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Two tables that differ in some units, and their answer differences.
@@ -299,10 +327,11 @@ class Pair:
     Attributes:
         held: the rows of a unit in the first table and in the second.
         units: how many units have them.
-        queries: indices of the queries whose answers differ.
+        queries: indices of the queries whose answers differ, and of all that share noise.
         centres: the exact answers of the second table to these.
         shifts: how much larger those of the first table are.
         scales: of the noise of these queries.
+        groups: those of these queries that share K-norm noise.
     """
 
     held: tuple[UnitRows, UnitRows]
@@ -311,10 +340,21 @@ class Pair:
     centres: IntArray
     shifts: FloatArray
     scales: FloatArray
+    groups: tuple[NoiseGroup, ...] = ()
+
+    @property
+    def independent(self) -> BoolArray:
+        """Whether the noise of a query is independent of the others', (queries,)."""
+        mask = np.ones(len(self.queries), dtype=bool)
+        for group in self.groups:
+            mask[np.concatenate(group.tables)] = False
+        return mask
 
     def distance(self, norm: int) -> float:
         """Return the norm of the answer differences in units of noise."""
-        return float((np.abs(self.shifts / self.scales) ** norm).sum() ** (1 / norm))
+        relative = np.abs(self.shifts / self.scales)[self.independent]
+        of_groups = sum(float(group.norm(self.shifts)) / group.scale for group in self.groups)
+        return float((relative**norm).sum() ** (1 / norm)) + of_groups
 
     def ratio(self, drawn: IntArray, norm: int) -> FloatArray:
         """Return the log likelihood ratio of the two tables for each trial.
@@ -326,9 +366,11 @@ class Pair:
         scales = self.scales[:, None]
         if norm == 2:
             return np.asarray((noisy * shifts / scales**2).sum(axis=0), dtype=np.float64)
-        return np.asarray(
-            ((np.abs(noisy) - np.abs(noisy - shifts)) / scales).sum(axis=0), dtype=np.float64
-        )
+        apart = (np.abs(noisy) - np.abs(noisy - shifts)) / scales
+        ratio = apart[self.independent].sum(axis=0)
+        for group in self.groups:
+            ratio = ratio + (group.norm(noisy) - group.norm(noisy - shifts)) / group.scale
+        return np.asarray(ratio, dtype=np.float64)
 
 
 class Pairs:
@@ -343,6 +385,7 @@ class Pairs:
             ]
         )
         self._columns: dict[tuple[tuple[str, int], ...], dict[int, int]] = {}
+        self._groups = noise_groups(measured)
 
     def of(self, unit_pair: tuple[UnitRows, UnitRows], units: int) -> Pair:
         """Return the pair whose tables have units with either kind of rows.
@@ -351,16 +394,22 @@ class Pairs:
         """
         first, second = (self._added(rows) for rows in unit_pair)
         shifts = {query: first.get(query, 0) - second.get(query, 0) for query in {*first, *second}}
-        queries = np.array(
-            sorted(query for query, shift in shifts.items() if shift), dtype=np.int64
-        )
+        shared = {int(query) for group in self._groups for query in np.concatenate(group.tables)}
+        differing = {query for query, shift in shifts.items() if shift}
+        queries = np.array(sorted(differing | shared), dtype=np.int64)
         centres = (
             np.array([second.get(query, 0) for query in queries.tolist()], dtype=np.int64) * units
         )
         shift_values = (
-            np.array([shifts[query] for query in queries.tolist()], dtype=np.float64) * units
+            np.array([shifts.get(query, 0) for query in queries.tolist()], dtype=np.float64) * units
         )
-        return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries])
+        groups = tuple(
+            NoiseGroup(
+                tuple(np.searchsorted(queries, table) for table in group.tables), group.scale
+            )
+            for group in self._groups
+        )
+        return Pair(unit_pair, units, queries, centres, shift_values, self._scales[queries], groups)
 
     def worst(self) -> Pair:
         """Return the pair of the largest distance over all queries.
@@ -579,7 +628,12 @@ def build_columns(
 
 
 def batch_size(measured: Measurements, pair: Pair) -> int:
-    """Return how many trials fit into memory at a time."""
+    """Return how many trials are made at a time.
+
+    As many as fit into memory, or a few where each is a series of its own.
+    """
+    if measured.k_norm_groups():
+        return _TRIALS_OF_SHARED_NOISE
     rows = max(pair.units * sum(often for _, often in unit_rows) for unit_rows in pair.held)
     return max(1, _BATCH // max(sum(block.rows for block in measured.blocks), rows))
 
@@ -616,23 +670,50 @@ def audit_measurements(measured: Measurements, effort: Effort) -> tuple[AuditRes
         trials=len(first),
         units=pair.units,
     )
-    single_query_result = _test_single_query(
-        "the query that tells most", measured, pair, draws, effort
-    )
+    results = [joint_result, *_test_norms(pair, draws, effort)]
+    if pair.shifts[pair.independent].any():
+        results.append(
+            _test_single_query("the query that tells most", measured, pair, draws, effort)
+        )
     second_pair = pairs.unseen_by(pair)
-    if second_pair is None:
-        return joint_result, single_query_result
-    return (
-        joint_result,
-        single_query_result,
-        _test_single_query(
-            "the query that tells most of the rest",
-            measured,
-            second_pair,
-            _draws(measured, second_pair, effort),
-            effort,
-        ),
-    )
+    if second_pair is not None:
+        results.append(
+            _test_single_query(
+                "the query that tells most of the rest",
+                measured,
+                second_pair,
+                _draws(measured, second_pair, effort),
+                effort,
+            )
+        )
+    return tuple(results)
+
+
+def _test_norms(pair: Pair, drawn: Sequence[IntArray], effort: Effort) -> Iterator[AuditResult]:
+    """Yield a test of the size of the noise of every group with K-norm noise."""
+    for number, group in enumerate(pair.groups, 1):
+        law = NormLaw([len(table) for table in group.tables])
+        noises = drawn[0] - pair.shifts[:, None], drawn[1].astype(np.float64)
+        first, second = (-group.norm(noise) for noise in noises)
+
+        def tails(
+            factor: float,
+            thresholds: FloatArray,
+            law: NormLaw = law,
+            scale: float = group.scale,
+        ) -> tuple[FloatArray, FloatArray]:
+            chance = law.at_most(-thresholds, scale / factor)
+            return chance, chance
+
+        factor = sharpness(first, second, effort.risk, tails)
+        claim = float(group.norm(pair.shifts)) / group.scale / pair.units
+        yield AuditResult(
+            name=f"the size of the K-norm noise of group {number}",
+            claim=claim,
+            lower_bound=claim * factor,
+            trials=len(first),
+            units=pair.units,
+        )
 
 
 def _draws(measured: Measurements, pair: Pair, effort: Effort) -> list[IntArray]:
@@ -649,7 +730,7 @@ def _test_single_query(
 
     The test uses the distribution of its noise.
     """
-    worst = int(np.argmax(np.abs(pair.shifts) / pair.scales))
+    worst = int(np.argmax(np.abs(pair.shifts) / pair.scales * pair.independent))
     sign = 1 if pair.shifts[worst] > 0 else -1
     first, second = (sign * trials[worst].astype(np.float64) for trials in drawn)
     shift = float(abs(pair.shifts[worst]))

@@ -199,12 +199,14 @@ def draw_dots(plot: DotPlot) -> Spec:
     """Draw means or quantiles as points with intervals.
 
     Points, because bars from 0 would have no meaning. Series differ in colour and shape. An
-    interval that does not fit on the axis ends in an arrow at the end of the axis.
+    interval that does not fit on the axis ends in an arrow at the end of the axis. A value that is
+    not published (NaN) is not drawn.
     """
-    axis_low, axis_high = _dot_axis_ends(plot.rows)
+    published_rows = tuple(row for row in plot.rows if not math.isnan(row[2]))
+    axis_low, axis_high = _dot_axis_ends(published_rows)
     room_beyond = (axis_high - axis_low) / 10
     rows: list[Spec] = []
-    for group, series, value, low, high in plot.rows:
+    for group, series, value, low, high in published_rows:
         is_cut = low < axis_low or high > axis_high
         ends = {
             "low": round_to_six_digits(low),
@@ -224,7 +226,7 @@ def draw_dots(plot: DotPlot) -> Spec:
         "scale": scale,
         "axis": {"tickCount": 5},
     }
-    if all(value.is_integer() for _, _, *numbers in plot.rows for value in numbers):
+    if all(value.is_integer() for _, _, *numbers in published_rows for value in numbers):
         x["axis"] |= {"tickMinStep": 1}
     offset: Spec = {}
     colour: Spec = {"value": SERIES[0]}

@@ -31,16 +31,21 @@ from leastnoise._progress import Progress
 from leastnoise._release import (
     ENGLISH,
     FILL_IN,
+    Catalogue,
     Release,
     StatisticTable,
     Table,
     check_records_file,
     check_target,
     error_over_bound,
+    has_weights,
     list_answer_notices,
     list_file_notices,
     make_records,
     open_draft,
+    statistic_title,
+    table_format,
+    table_title,
     write_records,
     write_rounded,
 )
@@ -118,10 +123,13 @@ def _print_overview(release: Release, directory: Path) -> None:
     print_facts(_overview_facts(release))
     click.echo()
     tables = release.tables[:_MOST_TABLES]
-    rows = [
-        (table.id, table.name, f"{table.cells:,}", ENGLISH.format_error(table.typical_margin))
-        for table in tables
-    ]
+    catalogue = release.options.terminal_catalogue
+    rows = []
+    for table in tables:
+        table_catalogue = catalogue.with_format(table_format(table.product, catalogue))
+        margin = table_catalogue.format_error(table.typical_margin)
+        title = _table_title(table, catalogue)
+        rows.append((table.id, title, f"{table.cells:,}", margin))
     margin = f"typical\n± {ENGLISH.format_percent(release.level)}"
     columns = [("id", "left"), ("table", "fold"), ("answers", "right"), (margin, "right")]
     print_table("Tables", columns, rows)
@@ -144,8 +152,9 @@ def _overview_facts(release: Release) -> list[tuple[str, str]]:
     tables = pluralize(len(release.tables), "table")
     ratio = error_over_bound(release.plan)
     facts = []
-    if release.options.title:
-        facts.append(("title", release.options.title))
+    title = release.options.text("title")
+    if title:
+        facts.append(("title", title))
     facts += [
         ("release", f"{answers} in {tables}"),
         ("budget", format_budget(release.privacy.budget, up=True)),
@@ -164,18 +173,24 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
 
     The shaded end of a bar is the interval.
     """
+    low = table.low if table.sampling is None else table.sampling.both_low
+    high = table.high if table.sampling is None else table.sampling.both_high
     answers, lows, highs = (
-        values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, table.low, table.high)
+        values.reshape(-1)[:_MOST_ROWS].tolist() for values in (table.answer, low, high)
     )
+    catalogue = release.options.terminal_catalogue
+    catalogue = catalogue.with_format(table_format(table.product, catalogue))
     top = max(*(abs(end) for end in (*lows, *highs) if not math.isnan(end)), 1e-300, 0.0)
     rows = [
         (
             cell,
-            ENGLISH.format_number(answer, (high - answer) / 4),
-            ENGLISH.format_error(high - answer),
+            catalogue.format_number(answer, (high - answer) / 4),
+            catalogue.format_error(high - answer),
             _draw_bar(low, answer, high, top),
         )
-        for cell, answer, low, high in zip(table.cell_names(), answers, lows, highs, strict=False)
+        for cell, answer, low, high in zip(
+            table.cell_names(catalogue), answers, lows, highs, strict=False
+        )
     ]
     columns = [
         ("cell", "fold"),
@@ -183,24 +198,35 @@ def _print_table_with_bars(release: Release, table: Table) -> None:
         (f"± {ENGLISH.format_percent(release.level)}", "right"),
         ("", "left"),
     ]
-    print_table(f"{table.id} {table.name}", columns, rows)
+    print_table(f"{table.id} {_table_title(table, catalogue)}", columns, rows)
     if table.cells > _MOST_ROWS:
         click.echo(
             f"The first {_MOST_ROWS} of {table.cells:,} answers; the files in answers have all of them.\n"
         )
 
 
+def _table_title(table: Table, catalogue: Catalogue) -> str:
+    """Return the display title of a table, or its name where nothing has one."""
+    if catalogue.names.is_empty:
+        return table.name
+    return table_title(table.product, catalogue)
+
+
 def _print_statistic(release: Release, statistic: StatisticTable, max_rows: int) -> None:
     """Print the values of a statistic and their intervals, one on each line."""
+    catalogue = release.options.terminal_catalogue
+    title = statistic.name
+    headings = statistic.attributes
+    if not catalogue.names.is_empty:
+        title = statistic_title(statistic.statistic, statistic.domain, catalogue)
+        headings = statistic.key_headings(catalogue)
     interval = f"{ENGLISH.format_percent(release.level)} interval"
     columns = [
-        *((name, "fold") for name in statistic.attributes),
+        *((heading, "fold") for heading in headings),
         (statistic.value_name, "right"),
         (interval, "right"),
     ]
-    print_table(
-        f"{statistic.id} {statistic.name}", columns, statistic.format_rows(ENGLISH, max_rows)
-    )
+    print_table(f"{statistic.id} {title}", columns, statistic.format_rows(catalogue, max_rows))
     if statistic.cells > max_rows:
         remark = f"`leastnoise show RELEASE {statistic.id}` and the files in answers have more."
         click.echo(f"The first {max_rows} of {statistic.cells:,}; {remark}\n")
@@ -300,6 +326,8 @@ def list_notes(release: Release) -> list[str]:
     if not release.private:
         notes.append("NOT PRIVATE: the noise of this release came from a seed.")
     notes += list_answer_notices(release)
+    if release.options.survey or has_weights(release):
+        notes.append(ENGLISH.say("st_noise_only"))
     if release.options.has_rounding:
         notes.append(_NOT_ROUNDED)
     return notes

@@ -69,6 +69,7 @@ from leastnoise._session import (
     check_writable,
     estimate_planning_seconds,
     forecast_guard,
+    partial_columns,
     plan_spec,
     read_spec,
     totals_read,
@@ -250,7 +251,9 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
     share = guard_share(spec.options.guard)
     if share is None:
         return None
-    return forecast_guard(plan.privacy, share, spec.options.rows, totals_read(plan))
+    return forecast_guard(
+        plan.privacy, share, spec.options.rows, partial_columns(plan), totals_read(plan)
+    )
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
@@ -954,7 +957,7 @@ def _print_usable(spec: Spec, candidates: Sequence[Candidate]) -> None:
     rows = [
         [
             candidate.strategy,
-            format_noise(candidate.noise.value),
+            format_noise(candidate.mechanism),
             format_number(candidate.total),
             format_number(plan.lower_bound()),
             _format_ratio(plan.expected_error().times_least),
@@ -981,7 +984,7 @@ def _print_unfinished(spec: Spec, candidates: Sequence[Candidate]) -> None:
     rows = [
         [
             candidate.strategy,
-            format_noise(candidate.noise.value),
+            format_noise(candidate.mechanism),
             "stopped early" if candidate.plan else "left out",
             f"{candidate.more:.2g}",
         ]
@@ -1000,7 +1003,7 @@ def _print_unusable(candidates: Sequence[Candidate]) -> None:
     if not unusable:
         return
     rows = [
-        [candidate.strategy, format_noise(candidate.noise.value), candidate.reason]
+        [candidate.strategy, format_noise(candidate.mechanism), candidate.reason]
         for candidate in unusable
     ]
     print_table("", [("cannot be used", "left"), ("noise", "left"), ("because", "fold")], rows)
@@ -1011,7 +1014,7 @@ def _candidate_json(candidate: Candidate) -> dict[str, Any]:
     plan = candidate.plan
     return {
         "strategy": candidate.strategy,
-        "mechanism": candidate.noise.value,
+        "mechanism": candidate.mechanism,
         "usable": plan is not None,
         "reason": candidate.reason,
         "expected_total_squared_error": plan and candidate.total,

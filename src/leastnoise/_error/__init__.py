@@ -67,7 +67,7 @@ from leastnoise._error._joint import (
 )
 from leastnoise._error._k_norm import (
     KNormVariances,
-    approximate_variances,
+    LargeScaleVariances,
     cell_multiplier,
     k_norm_variances,
     measured_multiplier,

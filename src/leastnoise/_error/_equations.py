@@ -27,10 +27,18 @@ import numpy as np
 from leastnoise._domain import Domain, Measure
 from leastnoise._error._intervals import noise_variance
 from leastnoise._error._k_norm import k_norm_variances
-from leastnoise._families import excludes_total
+from leastnoise._families import excludes_total, group_contrasts
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._trusted.linop import Contrasts, Operator, SignedArray, Total, apply, dense
+from leastnoise._trusted.linop import (
+    Contrasts,
+    Identity,
+    Operator,
+    SignedArray,
+    Total,
+    apply,
+    dense,
+)
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import Product
 
@@ -210,7 +218,7 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
     The total of each group, from its first block, and contrasts of every block.
     """
     parts: list[Equations] = []
-    contrasts: dict[Names, Factor] = {}
+    contrasts: dict[tuple[Names, Operator], _Contrasts] = {}
     for group in plan.k_norm_groups().values():
         first = plan.blocks[group[0]]
         sizes = tuple(sorted(plan.blocks[index].rows for index in group))
@@ -224,15 +232,45 @@ def _k_norm_equations(plan: Measurements) -> list[Equations]:
         parts.append(Equations(group[0], total, variances.total, combination=Total(first.rows)))
         for index in group:
             names = plan.blocks[index].attributes
-            size = plan.blocks[index].rows
+            operator = plan.blocks[index].factors[0].operator
+            size = operator.rows
             if size == 1:  # it is the total
                 continue
-            factor = contrasts.setdefault(names, Factor(names, Contrasts(size)))
-            block = Block((factor,), first.scale)
+            if (names, operator) not in contrasts:
+                contrasts[names, operator] = _contrasts(names, operator)
+            part = contrasts[names, operator]
             parts.append(
-                Equations(index, block, variances.contrast(size), combination=factor.operator)
+                Equations(
+                    index,
+                    Block((part.factor,), first.scale),
+                    variances.contrast(size) * part.times,
+                    combination=part.of_rows,
+                )
             )
     return parts
+
+
+class _Contrasts(NamedTuple):
+    """Contrasts of the rows of a block.
+
+    Attributes:
+        factor: the contrasts as queries on the attribute's cells.
+        of_rows: as queries on the rows of the block.
+        times: the variance of a row's noise over that of a contrast of norm 1.
+    """
+
+    factor: Factor
+    of_rows: Operator
+    times: float
+
+
+def _contrasts(names: Names, operator: Operator) -> _Contrasts:
+    """Return the contrasts of a block of cells, or of groups of cells."""
+    if type(operator) is Identity:
+        each = Contrasts(operator.size)
+        return _Contrasts(Factor(names, each), each, 1.0)
+    groups = group_contrasts(operator)
+    return _Contrasts(Factor(names, groups), groups.of_groups, float(operator.rows) ** 2)
 
 
 def _scale_ends(

@@ -13,7 +13,7 @@ Source: the exact law on whole numbers; PROOFS-shared-total.md counts its points
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -23,16 +23,18 @@ import numpy as np
 
 from leastnoise._error._intervals import interval_multiplier
 from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Operator, dense
 from leastnoise._trusted.measurements import (
     Measurements,
     WholeNumbers,
-    binomial_column,
     count_grid,
     dimensions,
     divide_out,
     numerators,
-    subtract_common,
 )
+from leastnoise._workload import Product
+
+Names = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class KNormVariances:
     cells: Mapping[int, float]  # of a cell, by the number of cells of its table
 
     def contrast(self, size: int) -> float:
-        """Return s, the variance of a norm-1 contrast in a table of ``size`` cells."""
+        """Return s, the variance of a contrast of norm 1 in a table of ``size`` cells."""
         return (self.cells[size] - self.total / size**2) / (1 - 1 / size)
 
 
@@ -71,10 +73,7 @@ def k_norm_variances(sizes: tuple[int, ...], scale: Fraction) -> KNormVariances:
 
 
 def _at(numbers: Sequence[int], scale: Fraction) -> float:
-    """Return the logarithm of a polynomial at exp(-1 / scale).
-
-    Its coefficients are at least 0.
-    """
+    """Return the logarithm of a polynomial at exp(-1 / scale), its coefficients at least 0."""
     logarithms = [
         math.log(number) - place / scale for place, number in enumerate(numbers) if number
     ]
@@ -84,65 +83,59 @@ def _at(numbers: Sequence[int], scale: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _squares(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Mapping[int, tuple[int, ...]]]:
-    """Return the numerators g of t^2, and of z^2 by table size.
-
-    z is the noise of a cell.
-    """
+    """Return the numerators g of t^2, and of a cell's z^2 by the size of its table."""
     degree = dimensions(sizes) + 2
     half = degree // 2
     number = Counter(sizes)
     counts = {size: count_grid(size, half) for size in number}
     squares = {size: _square_grid(size, half) for size in number}
-    total = [0] * (half + 1)
-    cells = {size: [0] * (half + 1) for size in number}
+    # By P + Q. All is symmetric in P and Q, so that only P >= Q is looked at.
+    totals = np.zeros(half + 1, object)
+    cells = {size: np.zeros(half + 1, object) for size in number}
     for negative in range(half // 2 + 1):
-        for positive in range(negative, half - negative + 1):
-            place = positive + negative
-            if positive == negative:
-                often = 1
-            else:
-                often = 2
-            of_size = {size: counts[size][positive, negative] for size in number}
-            points = often * math.prod(of_size[size] ** times for size, times in number.items())
-            total[place] += points * (positive - negative) ** 2
-            for size in number:
-                others = points // of_size[size]
-                cells[size][place] += others * squares[size][positive, negative]
-    return _numerators(total, degree), {
+        positive = slice(negative, half + 1 - negative)
+        shells = slice(2 * negative, half + 1)
+        differences = np.array(range(half + 1 - 2 * negative), object)
+        often = np.where(differences == 0, 1, 2).astype(object)
+        tables = {size: counts[size][positive, negative] for size in number}
+        points = often * math.prod(tables[size] ** times for size, times in number.items())
+        totals[shells] += points * differences**2
+        for size in number:
+            cells[size][shells] += points // tables[size] * squares[size][positive, negative]
+    return _numerators(totals, degree), {
         size: _numerators(sums, degree) for size, sums in cells.items()
     }
 
 
-def _numerators(shells: Sequence[int], degree: int) -> tuple[int, ...]:
-    """Return the numerators of sums over balls from sums over shells.
-
-    The shells are P + Q, up to half the degree.
-    """
-    balls = np.array(shells, object)
-    balls[1:] += np.array(shells[:-1], object)
+def _numerators(shells: WholeNumbers, degree: int) -> tuple[int, ...]:
+    """Return the numerators of sums over balls, from those by P + Q up to half the degree."""
+    balls = shells.copy()
+    balls[1:] += shells[:-1]
     first = divide_out(balls, degree + 1)
     mirrored = first[: (degree + 1) // 2][::-1]
     return tuple(int(number) for number in (*first, *mirrored))
 
 
 def _square_grid(cells: int, most: int) -> WholeNumbers:
-    """Return the sums of the squared first cell for all P and Q.
-
-    The grid of P and Q is the grid of `count_grid`.
-    """
+    """Return the sums of the square of the first cell, for all P and Q as `count_grid` does."""
     half = most // 2 + 1
     if cells == 1:  # the only cell is the total
         places = np.array(range(most + 1), object)
         return np.asarray((places[:, None] - places[None, :half]) ** 2)
-    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y, each of the
-    # others (1 - x y) / ((1 - x) (1 - y)).
-    weak = binomial_column(cells - 1, most)
-    long = binomial_column(cells + 2, most)
-    squares = np.zeros(most + 1, object)
-    squares[1:] += long[:-1]
-    squares[2:] += long[:-2]
-    outer = np.multiply.outer
-    return subtract_common(outer(squares, weak[:half]) + outer(weak, squares[:half]), cells - 2)
+    # A cell's squares have the power series x (1 + x) / (1 - x)^3 plus the same in y.
+    others = count_grid(cells - 1, most)
+    return _times_squares(others, 0) + _times_squares(others, 1)
+
+
+def _times_squares(grid: WholeNumbers, axis: int) -> WholeNumbers:
+    """Multiply a power series by u (1 + u) / (1 - u)^3, with u the variable of an axis."""
+    shifted = np.moveaxis(grid, axis, 0)
+    squares = np.zeros_like(shifted)
+    squares[1:] = shifted[:-1]
+    squares[2:] += shifted[:-2]
+    for _ in range(3):
+        squares = np.add.accumulate(squares, axis=0)
+    return np.moveaxis(squares, 0, axis)
 
 
 @lru_cache(maxsize=16)
@@ -169,15 +162,14 @@ def _log_grids(sizes: tuple[int, ...], most: int) -> Mapping[int, tuple[FloatArr
     return grids
 
 
-def _law(sizes: Sequence[int], scale: float, most: int) -> FloatArray:
-    """Return the probabilities of P and Q.
+Grids = Mapping[int, tuple[FloatArray, FloatArray]]
 
-    Given P and Q, all tables are uniform and independent.
-    """
+
+def _law(grids: Grids, sizes: Sequence[int], scale: float) -> FloatArray:
+    """Return the probabilities of P and Q: given these, all tables are uniform and independent."""
     # The ball of P + Q in proportion to q^(P + Q) W(P, Q), as the points of norm m are the points of
     # P + Q = m and m - 1.
-    grids = _log_grids(tuple(sorted(set(sizes))), most)
-    steps = np.arange(most + 1.0)
+    steps = np.arange(float(len(grids[sizes[0]][0])))
     logarithms = -np.add.outer(steps, steps) / scale
     for size, number in Counter(sizes).items():
         logarithms = logarithms + number * grids[size][0]
@@ -191,29 +183,74 @@ def _grid_reach(sizes: Sequence[int]) -> float:
     return free + 6 * math.sqrt(free) + 16
 
 
-_COARSE = 128  # P and Q for comparing groups
+_NODES = 256  # of the quadrature: more change the variances by less than 1e-9
 
 
-def approximate_variances(sizes: Sequence[int]) -> dict[int, float]:
-    """Return about the variance of a cell at scale 1, by the size of its table.
+class LargeScaleVariances:
+    """The variances of K-norm noise of scale b over b^2, in the limit of large scales.
 
-    That of a large scale, where the noise is nearly continuous: good enough to choose groups.
+    With P = s (1 + r) / 2 and Q = s (1 - r) / 2 the number of tables of n cells tends to s^(n - 1)
+    v_n(r), from the leading terms of the power series of J2. So s has a gamma law, and r has a
+    density in proportion to the product of the v_n(r).
+
+    Args:
+        sizes: the numbers of cells of all tables that a group may have.
     """
-    grids = _log_grids(tuple(sorted(set(sizes))), _COARSE)
-    scale = _COARSE / _grid_reach(sizes)
-    law = _law(sizes, scale, _COARSE)
-    steps = np.arange(_COARSE + 1.0)
-    squares = np.maximum(np.subtract.outer(steps, steps), 0.0) ** 2
-    variances = {}
-    for size in set(sizes):
-        tables, fewer = grids[size]
-        top = fewer.max()
-        others = np.exp(fewer - top)
-        sums = squares @ others + others @ squares.T
-        with np.errstate(invalid="ignore"):
-            mean = np.where(law > 0, np.exp(top - tables) * sums, 0.0)
-        variances[size] = float((law * mean).sum()) / scale**2
-    return variances
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        self._shares = nodes  # r
+        self._log_weights = np.log(weights)
+        self._log_tables = {size: _log_volume(size, nodes) for size in set(sizes)}
+        self._squares = {
+            size: np.exp(_log_square(size, nodes) - self._log_tables[size]) for size in set(sizes)
+        }
+
+    def of(self, sizes: Sequence[int]) -> KNormVariances:
+        """Return the variances for a group of tables."""
+        logarithms = self._log_weights.copy()
+        for size, number in Counter(sizes).items():
+            logarithms += number * self._log_tables[size]
+        law = np.exp(logarithms - logarithms.max())
+        law /= law.sum()
+        degrees = dimensions(sizes) + 1
+        square = degrees * (degrees + 1.0)  # the mean of s^2
+        return KNormVariances(
+            square * float(law @ self._shares**2),
+            {size: square * float(law @ self._squares[size]) for size in set(sizes)},
+        )
+
+
+def _log_volume(size: int, shares: FloatArray) -> FloatArray:
+    """Return log v_n(r): of the sum of C(n-1, i) p^(n-1-i) q^i / ((n-1-i)! i!), p + q = 1."""
+    return _log_sum(size - 1, 0, shares)
+
+
+def _log_square(size: int, shares: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of a cell's squares, as `_log_volume` that of tables."""
+    if size == 1:  # the only cell is the total
+        return np.log(shares**2)
+    # A cell's squares have the leading terms 2 / (1 - x)^3 and 2 / (1 - y)^3.
+    both = np.logaddexp(_log_sum(size - 2, 3, shares), _log_sum(size - 2, 3, -shares))
+    return np.asarray(math.log(2) + both)
+
+
+def _log_sum(degree: int, raised: int, shares: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of C(d, i) p^(d-i+c) q^i / ((d-i+c)! i!)."""
+    from scipy.special import gammaln, logsumexp
+
+    places = np.arange(degree + 1.0)[:, None]
+    powers = degree - places + raised
+    terms = (
+        gammaln(degree + 1)
+        - gammaln(places + 1)
+        - gammaln(degree - places + 1)
+        - gammaln(powers + 1)
+        - gammaln(places + 1)
+        + powers * np.log((1 + shares) / 2)
+        + places * np.log((1 - shares) / 2)
+    )
+    return np.asarray(logsumexp(terms, axis=0))
 
 
 # P and Q for quantiles; fewer where tables are long
@@ -224,9 +261,7 @@ _LEAST_STD = 10.0  # of a cell, on a grid coarser than the noise
 
 @lru_cache(maxsize=64)
 def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> float | None:
-    """Return the standard errors that cover a cell's noise at a level.
-
-    The interval also has half a step of the noise at each end.
+    """Return how many standard errors and half a step cover a cell's noise at a level.
 
     From the law of a cell; the largest over the tables. None if it takes too long to compute.
 
@@ -248,20 +283,17 @@ def cell_multiplier(sizes: tuple[int, ...], scale: Fraction, level: float) -> fl
     }
     if not is_exact and min(stds.values()) < _LEAST_STD:
         return None
-    law = _law(sizes, float(used), most)
     grids = _log_grids(tuple(sorted(set(sizes))), most)
+    law = _law(grids, sizes, float(used))
     # On a coarser grid a step is added: the quantile of the noise itself lies below that.
-    if is_exact:
-        step = -0.5
-    else:
-        step = 0.5
+    step = -0.5 if is_exact else 0.5
     return max(
         max(0.0, _cell_quantile(law, grids[size], level) + step) / std for size, std in stds.items()
     )
 
 
 def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level: float) -> int:
-    """Return the least c with P(-c <= cell <= c) of at least the level."""
+    """Return the least c such that a cell is within -c and c with the level's probability."""
     tables, fewer = grids
     top = fewer.max()
     beyond = np.cumsum(np.exp(fewer - top), axis=0)  # of P - c and less: the cell is at least c
@@ -282,15 +314,20 @@ def _cell_quantile(law: FloatArray, grids: tuple[FloatArray, FloatArray], level:
     return low
 
 
-def measured_multiplier(plan: Measurements, level: float) -> float:
-    """Return the half width of a plan's interval in standard errors.
+def measured_multiplier(plan: Measurements, level: float, products: Iterable[Product]) -> float:
+    """Return the half width of intervals of some products' answers, in standard errors.
 
-    Where all noise is K-norm noise it is the larger of the quantiles of the normal and of a cell:
-    totals and differences of cells have shorter tails. To cover small noise, add half a step.
+    Cells of tables with K-norm noise have the larger of the quantiles of the normal and of a cell.
+    All other answers have the quantile for independent noise. To cover small noise, add half a step.
+
+    Args:
+        plan: what is measured.
+        level: the probability with which an answer's noise is covered.
+        products: whose answers the intervals are of.
     """
     general = interval_multiplier(plan.noise, level)
     groups = plan.k_norm_groups()
-    if sum(map(len, groups.values())) < len(plan.blocks):
+    if not groups or not _are_measured_cells(plan, products):
         return general
     multipliers = [NormalDist().inv_cdf(0.5 + level / 2)]
     for group in groups.values():
@@ -298,6 +335,31 @@ def measured_multiplier(plan: Measurements, level: float) -> float:
         multiplier = cell_multiplier(sizes, plan.blocks[group[0]].scale, level)
         multipliers.append(general if multiplier is None else min(multiplier, general))
     return max(multipliers)
+
+
+def _are_measured_cells(plan: Measurements, products: Iterable[Product]) -> bool:
+    """Return whether all noise is K-norm noise, and the products ask for measured cells or groups."""
+    operators: dict[Names, Operator] = {}
+    for block in plan.blocks:
+        if block.k_norm_group is None or block.attributes in operators:
+            return False
+        operators[block.attributes] = block.factors[0].operator
+    return all(
+        product.measure is None
+        and product.attributes in operators
+        and _has_rows_of(product.operators[0], operators[product.attributes])
+        for product in products
+    )
+
+
+def _has_rows_of(asked: Operator, measured: Operator) -> bool:
+    """Return whether all rows of an operator are rows of another one, a partition."""
+    if asked == measured:
+        return True
+    if asked.rows > measured.rows:
+        return False
+    rows = {row.tobytes() for row in dense(measured)}
+    return all(row.tobytes() in rows for row in dense(asked))
 
 
 def noise_name(plan: Measurements) -> str:

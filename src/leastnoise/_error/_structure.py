@@ -37,6 +37,7 @@ from leastnoise._families import (
     MOST_DENSE,
     MOST_LISTED,
     GramInverse,
+    GroupContrasts,
     IdentityInverse,
     Levels,
     UndeterminedQuery,
@@ -121,7 +122,9 @@ def quantity_structure(plan: Measurements, quantity: str | None, exact: Exact = 
     is_product = True
     for factor in filter(is_nontrivial, dict.fromkeys(factors)):
         is_product &= len(factor.attributes) == 1
-        if contrast_strength(factor) is not None:
+        if isinstance(factor.operator, GroupContrasts):
+            with_total = Factor(factor.attributes, factor.operator.partition)
+        elif contrast_strength(factor) is not None:
             with_total = Factor(factor.attributes, Identity(factor.operator.size))
         else:
             with_total = factor
@@ -163,7 +166,16 @@ def _product_structure(
     if len(mixed) > 1:
         return None
     measured = {name: next(iter(factors)) for name, factors in strategies.items()}
-    leveled = mixed[0] if mixed else _partitioned_attribute(measured)
+    with_contrasts = {
+        factor.attributes
+        for block, _ in tables
+        for factor in block.factors
+        if isinstance(factor.operator, GroupContrasts)
+    }
+    without_contrasts = {
+        name: factor for name, factor in measured.items() if (name,) not in with_contrasts
+    }
+    leveled = mixed[0] if mixed else _partitioned_attribute(without_contrasts)
     bases = _bases(domain, {name: factor for name, factor in measured.items() if name != leveled})
     levels = None
     if leveled is not None:

@@ -21,8 +21,8 @@ from leastnoise._error import (
     error_covariance,
     estimate_quotient,
     expand,
+    interval_multiplier,
     linear_difference,
-    measured_multiplier,
     quotient_interval,
 )
 from leastnoise._estimation._cdf import HasLeastSquares, estimate_of
@@ -103,7 +103,7 @@ def estimate_side(
     """Estimate a quantity in every group, with an axis for each of ``names``."""
     measurements = estimate.observation.measurements
     covariance = pair_covariances(estimate)
-    multiplier = measured_multiplier(measurements, level)
+    multiplier = interval_multiplier(measurements.noise, level)
     parts = [quotient.numerator]
     if quotient.denominator is not None:
         parts.append(quotient.denominator)

@@ -26,6 +26,7 @@ from leastnoise._families._blocks import (
     p_identity_blocks,
 )
 from leastnoise._families._contrasts import (
+    GroupContrasts,
     balanced_rounding,
     best_tilt,
     contrast_basis,
@@ -33,6 +34,7 @@ from leastnoise._families._contrasts import (
     contrast_variances,
     excludes_total,
     fit_contrast_rows,
+    group_contrasts,
 )
 from leastnoise._families._dense import (
     column_norm,

@@ -125,16 +125,46 @@ def balanced_rounding(rows: FloatArray, top: int) -> IntArray:
     return rounded.astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupContrasts(Dense):
+    """Every group's count times their number g, less the total, for groups of cells.
+
+    Its rows G are linearly dependent, and G^T G = g^2 P^T (I - J / g) P for the partition P. So
+    rows with independent noise of the variance g^2 s tell what contrasts of norm 1 between the
+    groups, with the variance s, would tell. No plan measures it.
+
+    >>> group_contrasts(Dense([[1, 1, 0], [0, 0, 1]])).matrix.tolist()
+    [[1, 1, -1], [-1, -1, 1]]
+    """
+
+    partition: Operator
+
+    @property
+    def of_groups(self) -> Dense:
+        """The same rows over the counts of the groups."""
+        return Dense(self.rows * np.eye(self.rows, dtype=np.int64) - 1)
+
+
+def group_contrasts(partition: Operator) -> GroupContrasts:
+    """Return the contrasts between the groups of a partition."""
+    return GroupContrasts(partition.rows * dense(partition) - 1, partition)
+
+
 def excludes_total(operator: Operator) -> bool:
     """Return whether an operator has the form of a strategy without the total.
 
-    That is contrasts, or a matrix with one row fewer than cells.
+    That is contrasts of cells or groups, or a matrix with one row fewer than cells.
     """
+    if type(operator) is GroupContrasts:
+        return True
     return type(operator) in (Contrasts, Dense) and operator.rows == operator.size - 1
 
 
 def contrast_strength(factor: Factor) -> float | None:
-    """Return c if the Gram matrix of a factor is c (I - J / n), else None."""
+    """Return c if the Gram matrix of a factor is c (I - J / n), else None.
+
+    Over its groups instead of the cells for `GroupContrasts`.
+    """
     # Such a factor tells of the differences between cells what c measurements of every cell would,
     # so it combines with whole cells that are measured elsewhere. For contrasts with noise in
     # proportion to their norms c is 1, for the difference of two cells 2, and for the non-constant
@@ -142,6 +172,8 @@ def contrast_strength(factor: Factor) -> float | None:
     operator = factor.operator
     if type(operator) is Contrasts:
         return 1.0
+    if type(operator) is GroupContrasts:
+        return float(operator.rows) ** 2
     if not (excludes_total(operator) and factor.even):
         return None
     rows = dense(operator).astype(float)

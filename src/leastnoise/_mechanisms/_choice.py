@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leastnoise._error import bound_seconds, evaluate_plan, lower_bound
+from leastnoise._error import bound_seconds, evaluate_plan, lower_bound, noise_name
 from leastnoise._families import NotApplicable, partition_groups
 from leastnoise._fitting import NOISES, fit_noise_scales
 from leastnoise._frames import Columns, TabularMixin
@@ -126,6 +126,11 @@ class Candidate:
     unsuited: bool = False  # whether it is made for other workloads or other noise
 
     @property
+    def mechanism(self) -> str:
+        """The name of the noise of its plan, or of the noise that was tried."""
+        return self.noise.value if self.plan is None else noise_name(self.plan.measured())
+
+    @property
     def left_out(self) -> bool:
         """Whether it was not tried, because it can gain next to nothing."""
         return self.needless and self.plan is None
@@ -157,7 +162,7 @@ class Comparison(TabularMixin, tuple[Candidate, ...]):
         least = [None if promise is None else promise.times_least for promise in promises]
         return {
             "strategy": np.array([tried.strategy for tried in self], dtype=object),
-            "noise": np.array([tried.noise.value for tried in self], dtype=object),
+            "noise": np.array([tried.mechanism for tried in self], dtype=object),
             "expected_total_squared_error": np.array(
                 [math.nan if error is None else error.total_squared_error for error in promises]
             ),
@@ -310,9 +315,13 @@ class _ResultsSoFar:
         )
 
     def leave_no_gain(self, planner: Planner, noise: Noise) -> bool:
-        """Return whether a lower bound proves that a planner gains next to nothing."""
+        """Return whether a lower bound proves that a planner gains next to nothing.
+
+        The bounds are for independent noise, and prove nothing about noise that is drawn together.
+        """
         is_proved = self.best <= (1 + _NO_GAIN) * self.proved[noise]
-        return is_proved and (planner.name, noise) not in self.contained
+        is_bounded = planner.has_independent_noise
+        return is_bounded and is_proved and (planner.name, noise) not in self.contained
 
     def reason_to_skip(self, planner: Planner, noise: Noise) -> str:
         """Return why a planner is not tried after another one; empty if it is."""

@@ -213,6 +213,10 @@ class Plan(ABC):
     def json_value(self) -> dict[str, Any]:
         """Return the plan as a JSON value."""
 
+    def details_json(self) -> dict[str, Any]:
+        """Return the details as a JSON value, with those of this kind of plan."""
+        return self.details.to_json()
+
     def lower_bound(self) -> float:
         """Return a lower bound of the total squared error of every plan of this kind."""
         return self.expected_error().lower_bound
@@ -387,9 +391,6 @@ class LinearPlan(Plan):
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.measurements.columns()
 
-    def _json_of_details(self) -> dict[str, Any]:
-        return self.details.to_json()
-
     def json_value(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
@@ -397,7 +398,7 @@ class LinearPlan(Plan):
             **measurements_value(self.measurements),
             **self._json_of_workload(),
             "promise": None if self.promise is None else self.promise.to_json(),
-            "details": self._json_of_details(),
+            "details": self.details_json(),
         }
 
 
@@ -417,8 +418,9 @@ class SeriesPlan(LinearPlan):
         values = {entry.name: getattr(plan, entry.name) for entry in fields(LinearPlan)}
         return SeriesPlan(**values, series=series)
 
-    def _json_of_details(self) -> dict[str, Any]:
-        return {**self.details.to_json(), "series": self.series.to_json()}
+    def details_json(self) -> dict[str, Any]:
+        """Return the details, and how the series is published, as a JSON value."""
+        return {**super().details_json(), "series": self.series.to_json()}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -460,6 +462,10 @@ class AdaptivePlan(Plan):
     def _columns_of_measurements(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return self.adaptive.attributes, ()
 
+    def details_json(self) -> dict[str, Any]:
+        """Return the details, and the steps of the plan, as a JSON value."""
+        return {**super().details_json(), "adaptive": self.adaptive.to_json()}
+
     def json_value(self) -> dict[str, Any]:
         independent = None if self.fallback is None else self.fallback.json_value()
         return {
@@ -468,7 +474,7 @@ class AdaptivePlan(Plan):
             "privacy": self.privacy.to_json(),
             "domain": self.domain.to_json(),
             **self._json_of_workload(),
-            "details": {**self.details.to_json(), "adaptive": self.adaptive.to_json()},
+            "details": self.details_json(),
             "independent": independent,
         }
 

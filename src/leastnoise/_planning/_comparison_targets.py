@@ -21,9 +21,9 @@ from leastnoise._error import (
     difference_interval,
     error_covariance,
     estimate_quotient,
+    interval_multiplier,
     linear_difference,
     measure_covariance,
-    measured_multiplier,
     quotient_interval,
 )
 from leastnoise._plan import AdaptivePlan, Plan
@@ -175,7 +175,7 @@ def _errors_at(
     from leastnoise._estimation import unit_of  # slow to import
 
     covariance = plan_covariances(plan)
-    multiplier = measured_multiplier(plan.measured(), level)
+    multiplier = interval_multiplier(plan.measured().noise, level)
     size = float(target.size or 1)
     first, second = expect_sides(plan, target, sides, values, (size, size), covariance, multiplier)
     names = _axes(plan, sides)

@@ -18,7 +18,7 @@ from leastnoise._error import (
     correlation_of,
     difference_interval,
     error_covariance,
-    measured_multiplier,
+    interval_multiplier,
 )
 from leastnoise._plan import Plan
 from leastnoise._planning._comparison_targets import expect_sides, plan_covariances
@@ -230,7 +230,7 @@ def _errors(outcome: _Outcome, test_plan: Plan, effect: float, size: int) -> _Er
     unit = float(outcome.measure.unit)
     values = ((outcome.mean + effect) / unit, outcome.mean / unit)
     covariance = plan_covariances(test_plan)
-    multiplier = measured_multiplier(test_plan.measured(), outcome.level)
+    multiplier = interval_multiplier(test_plan.measured().noise, outcome.level)
     estimates = expect_sides(
         test_plan, target, sides, values, (float(size), float(size)), covariance, multiplier
     )

@@ -41,7 +41,7 @@ from leastnoise._mechanisms import Search
 from leastnoise._plan import Plan, SeriesDetails, SeriesPlan
 from leastnoise._planning._plan_calls import plan_workload
 from leastnoise._trusted.accounting import ZCDP, Privacy, PureDP
-from leastnoise._trusted.check import InputError, one_of, refuse
+from leastnoise._trusted.check import InputError, one_of, refuse, whole
 from leastnoise._trusted.linop import Operator, largest_entry, last_cells
 from leastnoise._trusted.measurements import Block, Factor, Measurements
 from leastnoise._workload import Product, QuerySet, Workload, identity, with_hidden_cells
@@ -58,14 +58,21 @@ _Others = tuple[str | None, tuple[str, ...], tuple[QuerySet, ...]]
 class SeriesOptions:
     """The [series] part of a spec.
 
-    Its attribute of dates, and whether late rows are dropped or counted on arrival.
+    Attributes:
+        along: its attribute of dates.
+        late: whether late rows are dropped or counted on arrival.
+        max_rows: the most rows of a unit in all periods together; None for as many as the unit's
+            own bound allows in each of them.
     """
 
     along: str
     late: str = "drop"
+    max_rows: int | None = None
 
     def __post_init__(self) -> None:
         one_of("late", self.late, LATE)
+        if self.max_rows is not None:
+            whole("max_rows", self.max_rows, 1)
 
     def dates(self, domain: Domain) -> Dates:
         """Return the attribute of dates.
@@ -93,20 +100,33 @@ class SeriesOptions:
     def privacy(self, privacy: Privacy, domain: Domain) -> Privacy:
         """Return the privacy of a unit over all periods.
 
-        From that with its rows in each period.
+        Args:
+            privacy: with the bound on the unit's rows in each period.
+            domain: the domain of the series.
         """
         if privacy.unit_column is None:
+            if self.max_rows is not None:
+                raise refuse(
+                    "max_rows",
+                    self.max_rows,
+                    "left out where every row is a unit",
+                    "Name the column of the unit in [privacy] unit.",
+                )
             return privacy
         if privacy.max_per_cell is not None:
             raise refuse(
                 "max_per_cell",
                 privacy.max_per_cell.rows,
                 "left out in a series, where max_rows is for each period",
+                "Bound the rows of a unit in all periods together by [series] max_rows.",
             )
-        each = PerCellBound(privacy.max_rows, self.along)
-        return replace(
-            privacy, max_rows=privacy.max_rows * self.dates(domain).size, max_per_cell=each
-        )
+        in_each = privacy.max_rows
+        in_all = in_each * self.dates(domain).size
+        if self.max_rows is not None and self.max_rows <= in_each:
+            return replace(privacy, max_rows=self.max_rows)
+        if self.max_rows is not None:
+            in_all = min(in_all, self.max_rows)
+        return replace(privacy, max_rows=in_all, max_per_cell=PerCellBound(in_each, self.along))
 
 
 def series_of(plan: Plan) -> SeriesOptions | None:
@@ -125,6 +145,7 @@ def series_plan(
     """
     series.dates(workload.domain)
     _check_workload(workload, series)
+    _check_groups_of_units(workload, privacy, series)
     workload = with_hidden_cells(workload)
     domain, along = workload.domain, series.along
     operators = [product.operators[product.attributes.index(along)] for product in workload]
@@ -133,7 +154,8 @@ def series_plan(
         NOISES[type(privacy.budget)], key=lambda kind: kind.norm
     )  # Gaussian noise where the budget has it
 
-    in_all_periods = privacy.unit_column is not None  # a unit may have rows in each of them
+    # a unit may have rows in each of them, and a bound on those in each
+    in_all_periods = privacy.max_per_cell is not None
 
     def along_time(errors: Mapping[_Others, float], bits: int) -> list[Factor]:
         """Return strategies along time for weighted tables.
@@ -145,7 +167,10 @@ def series_plan(
             weights[operator] = weights.get(operator, 0.0) + product.importance * errors[other]
         weighted = [(weight, operator) for operator, weight in weights.items()]
         if noise.norm == 1:
-            return [causal_hierarchy(along, weighted, in_all_cells=in_all_periods)]
+            return [
+                causal_hierarchy(along, weighted, in_all_cells=in_all_cells)
+                for in_all_cells in ([True, False] if in_all_periods else [False])
+            ]
         gram = weighted_sum([(weight, gram_of(operator)) for weight, operator in weighted])
         strategies = causal_strategies(along, gram, bits)
         if not in_all_periods:
@@ -259,6 +284,25 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             )
         if kind not in _ASKED:
             raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
+
+
+def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
+    """Refuse counts of units in groups of cells beside a bound on all periods together.
+
+    Then a unit's rows of closed periods are left out, which a window of periods may need.
+    """
+    bound = privacy.max_per_cell
+    periods = workload.domain.cells(series.along)
+    if privacy.unit_column is None or (bound and bound.rows * periods <= privacy.max_rows):
+        return
+    for name, measure in workload.domain.measures.items():
+        if isinstance(measure, UnitCount) and measure.has_groups:
+            raise refuse(
+                f"[series] max_rows beside {name}",
+                privacy.max_rows,
+                "left out where units are counted by levels, ranges or windows",
+                "Leave out [series] max_rows, or count the units of each cell.",
+            )
 
 
 def _other_queries(product: Product, along: str) -> _Others:

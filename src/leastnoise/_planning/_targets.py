@@ -85,7 +85,7 @@ class MeanGoal:
         amounts = float(plan.domain.measure(self.asked.of).unit) / self.size
         if self.level is None:
             return mean_error(measured, self.asked.of, counts.rmse, sums.rmse) * amounts
-        times = measured_multiplier(measured, self.level)
+        times = measured_multiplier(measured, self.level, plan.workload)
         step = 0.5 / measured.grid
         half = times * mean_error(measured, self.asked.of, counts.largest_std, sums.largest_std)
         half += step * (1 + largest_mean_deviation(measured, self.asked.of))
@@ -124,9 +124,8 @@ class Goal:
         if self.level is None:
             error = table.rmse
         else:
-            error = (
-                measured_multiplier(measured, self.level) * table.largest_std + 0.5 / measured.grid
-            )
+            times = measured_multiplier(measured, self.level, plan.workload)
+            error = times * table.largest_std + 0.5 / measured.grid
         return max(
             [
                 (error / self.most) ** 2,

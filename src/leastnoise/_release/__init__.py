@@ -30,18 +30,22 @@ from leastnoise._release._manifest import (
     escape_markdown,
     read_manifest,
 )
+from leastnoise._release._names import LANGUAGES, capitalize, is_translated
 from leastnoise._release._options import (
     FORMATS,
     MOST_TABLES,
     Options,
     check_formats,
     describe_rounding,
+    find_groups,
     find_table_position,
+    resolve_names,
+    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._release._records import make_records
 from leastnoise._release._release import Release, build_release, check_options, with_table_ids
-from leastnoise._release._report import collect_content, render_report, write_series_page
+from leastnoise._release._report import collect_contents, render_report, write_series_page
 from leastnoise._release._sentences import (
     describe_answers,
     describe_attribute,
@@ -56,6 +60,7 @@ from leastnoise._release._sentences import (
     format_budget,
     format_public_facts,
     guessing_chance,
+    has_weights,
     list_answer_notices,
     list_clipped_values,
     list_dropped_rows,
@@ -68,14 +73,18 @@ from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import RoundedTable, Table, Tables, convert_to_amounts, round_table
 from leastnoise._release._texts import (
     ENGLISH,
-    LANGUAGES,
     TEMPLATES,
     Catalogue,
+    attribute_heading,
     estimate_cut_share,
+    key_headings,
     load_catalogue,
     load_templates,
     make_picture,
+    name_measure,
+    name_rows,
     statistic_title,
+    table_format,
     table_title,
 )
 from leastnoise._release._writing import (

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._error import equations
+from leastnoise._error import equations, noise_name
 from leastnoise._release._manifest import (
     Manifest,
     Payment,
@@ -173,7 +173,7 @@ def format_mbi_measurements(publication: Publication) -> str:
             "format": _MBI_FORMAT,
             "private": release.private,
             "plan_digest": release.plan_digest,
-            "noise": measurements.noise.value,
+            "noise": noise_name(measurements),
             "domain": {name: domain.kind(name).size for name in domain.names},
             "total": total,
             "labels": {
@@ -361,7 +361,7 @@ def format_review(publication: Publication) -> str:
         if times is None
         else f"At most {times:.3f} times the least possible error at this budget.",
         "not_covered": "\n".join(f"- {text}" for text in manifest.intervals.does_not_cover),
-        "contact": escape_markdown(manifest.options.contact)
+        "contact": escape_markdown(manifest.options.text("contact"))
         or "No contact is named in the release.",
     }
     return REVIEW.read_text(encoding="utf-8") % facts

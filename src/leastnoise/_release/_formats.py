@@ -19,24 +19,40 @@ from typing import Any
 
 import numpy as np
 
+from leastnoise._domain import Domain
 from leastnoise._frames import Columns, UniqueNames
-from leastnoise._release._options import describe_rounding
+from leastnoise._release._names import PLAIN_NUMBERS, NumberFormat
+from leastnoise._release._options import Options, describe_rounding, display_texts
 from leastnoise._release._release import Release
 from leastnoise._release._sentences import describe_row_limit, dropping_attributes
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import ResultTable, Table
 from leastnoise._release._texts import (
+    Catalogue,
+    display_labels,
     fill_template,
+    key_headings,
     load_catalogue,
+    name_attribute,
     name_quantity,
+    name_rows,
     name_with_row_limit,
+    statistic_format,
+    statistic_title,
+    table_format,
+    table_title,
+    unit_of_statistic,
+    unit_of_sums,
 )
+from leastnoise._trusted.check.arrays import Array
 
 WORKBOOK = "answers.xlsx"
 _MOST_SHEET_NAME_CHARACTERS = 31  # a sheet's name
 _FORBIDDEN_IN_SHEET_NAME = re.compile(r"[\[\]:*?/\\'\x00-\x1f]")
 _MOST_EXACT_INTEGER = 2**53  # whole numbers that the program holds exactly
 _HEADER_LINES = 4  # lines above the columns
+_LEAST_COLUMN_WIDTH = 12  # characters
+_MOST_COLUMN_WIDTH = 40
 DEFAULT_AGENCY = "LEASTNOISE"
 STRUCTURE_FILE = "structure.sdmx.xml"
 _MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
@@ -44,16 +60,67 @@ _MESSAGE_COLUMNS = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
 _VALUE_NAMES = {
     "OBS_VALUE": "Answer",
     "NOISE_STD": "Standard error of the noise",
+    "SAMPLING_STD": "Standard error of the sample",
     "STD_ERROR": "Standard error",
     "LOW": "Lower end of the interval",
     "HIGH": "Upper end of the interval",
+    "BOTH_LOW": "Lower end of the interval of noise and sample",
+    "BOTH_HIGH": "Upper end of the interval of noise and sample",
+    "CV": "Coefficient of variation",
     "OBS_STATUS": "Observation status",
     "UNIT_MEASURE": "Unit of measure",
     "CONF_LEVEL": "Coverage of the interval",
 }
 _OBSERVATION_ATTRIBUTES = ("OBS_STATUS", "UNIT_MEASURE", "CONF_LEVEL")
-_STATUS = (("E", "Estimated value"), ("Q", "Missing value; suppressed"))
+_STATUS = (
+    ("E", "Estimated value"),
+    ("Q", "Missing value; suppressed"),
+    ("U", "Low reliability"),
+)
 _CONTROL = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def result_title(result: ResultTable, catalogue: Catalogue) -> str:
+    """Return the title of a table or statistic; its name if nothing has a display name."""
+    if not catalogue.names.is_empty:
+        if isinstance(result, Table):
+            return table_title(result.product, catalogue)
+        if isinstance(result, StatisticTable):
+            return statistic_title(result.statistic, result.domain, catalogue)
+    return result.name
+
+
+def result_headings(result: ResultTable, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the headings of the keys of a table or statistic."""
+    if isinstance(result, Table):
+        return key_headings(result.product.along, catalogue)
+    if isinstance(result, StatisticTable):
+        return result.key_headings(catalogue)
+    return result.attributes
+
+
+def result_attributes(result: ResultTable) -> tuple[str, ...]:
+    """Return the attribute of each key, by which codes have texts."""
+    if isinstance(result, StatisticTable):
+        groups = result.statistic.by
+        return (*groups, *result.attributes[len(groups) :])
+    return result.attributes
+
+
+def result_format(result: ResultTable, catalogue: Catalogue) -> NumberFormat:
+    """Return the number format of the values of a table or statistic."""
+    if isinstance(result, Table):
+        return table_format(result.product, catalogue)
+    if isinstance(result, StatisticTable):
+        return statistic_format(result.statistic, result.domain, catalogue)
+    return PLAIN_NUMBERS
+
+
+def _typical_spread(result: ResultTable) -> float:
+    """Return the root mean square of the half widths of intervals; NaN without any."""
+    half_widths = (result.high - result.low) / 2
+    published = half_widths[np.isfinite(half_widths)]
+    return math.sqrt(float(np.mean(published**2))) if published.size else math.nan
 
 
 def _columns_with_margins(result: ResultTable) -> Columns:
@@ -75,7 +142,8 @@ class Workbook:
     def __init__(self, release: Release, directory: Path) -> None:
         import xlsxwriter
 
-        self._release, self._catalogue = release, load_catalogue(release.options.language)
+        self._release = release
+        self._catalogue = release.options.catalogue()
         row_limit = describe_row_limit(release, self._catalogue)
         self._rounding_note = " ".join(
             [
@@ -89,7 +157,10 @@ class Workbook:
         # The time of day stays secret, as in the manifest.
         day = dt.datetime.combine(dt.datetime.now(dt.UTC).date(), dt.time())
         self._workbook.set_properties(
-            {"title": release.options.title or self._catalogue.say("book_title"), "created": day}
+            {
+                "title": release.options.text("title") or self._catalogue.say("book_title"),
+                "created": day,
+            }
         )
         self._bold = self._workbook.add_format({"bold": True})
         self._index = self._workbook.add_worksheet(self._catalogue.say("book_tables"))
@@ -103,19 +174,20 @@ class Workbook:
     def add(self, result: ResultTable, stem: str) -> None:  # noqa: ARG002 - all tables are in one file
         """Write a table or a statistic to a separate sheet."""
         # Names differ because they begin with the ids.
-        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {result.name}")[
+        title = result_title(result, self._catalogue)
+        name = _FORBIDDEN_IN_SHEET_NAME.sub(" ", f"{result.id} {title}")[
             :_MOST_SHEET_NAME_CHARACTERS
         ].strip()
         sheet = self._workbook.add_worksheet(name)
         about, rule = self._describe_result(result, name)
         # Lines are written in order, because the workbook does not keep them in memory.
-        self._write_line(sheet, 0, (result.name,), bold=True)
+        self._write_line(sheet, 0, (title,), bold=True)
         self._write_line(sheet, 1, (about,))
         if not self._release.private:
             self._write_line(sheet, 2, (self._catalogue.say("not_private"),), bold=True)
         if rule:
             self._write_line(sheet, 3, (rule,))
-        self._write_columns(sheet, _columns_with_margins(result))
+        self._write_columns(sheet, result)
 
     def _describe_result(self, result: ResultTable, sheet: str) -> tuple[str, str]:
         """Return a sentence about the numbers and one about their rounding.
@@ -134,18 +206,95 @@ class Workbook:
 
     def _list_table(self, table: Table, sheet: str, unit: str) -> None:
         """Add a line to the list of tables."""
-        leaves_out = ", ".join(dropping_attributes(self._release.plan, table.product))
-        facts = (table.id, table.name, sheet, table.cells, unit, table.typical_margin, leaves_out)
+        dropping = dropping_attributes(self._release.plan, table.product)
+        leaves_out = ", ".join(name_attribute(name, self._catalogue) for name in dropping)
+        title = result_title(table, self._catalogue)
+        facts = (table.id, title, sheet, table.cells, unit, table.typical_margin, leaves_out)
         self._write_line(self._index, self._next_index_row, facts)
         self._next_index_row += 1
 
-    def _write_columns(self, sheet: Any, columns: Columns) -> None:
-        """Write the columns below the lines that describe them."""
+    def _write_columns(self, sheet: Any, result: ResultTable) -> None:
+        """Write the columns below the lines that describe them.
+
+        Columns are wide enough for their texts, and numbers have the digits that the noise leaves.
+        """
+        columns = self._label_columns(result)
+        number_formats = self._number_formats(result, columns)
+        for position, (name, values) in enumerate(columns.items()):
+            texts = [name, *(values.tolist() if values.dtype == object else [])]
+            width = max(_LEAST_COLUMN_WIDTH, *(len(str(text)) + 2 for text in texts))
+            sheet.set_column(
+                position, position, min(width, _MOST_COLUMN_WIDTH), number_formats.get(name)
+            )
         sheet.freeze_panes(_HEADER_LINES + 1, 0)
         self._write_line(sheet, _HEADER_LINES, list(columns), bold=True)
+        formats = [number_formats.get(name) for name in columns]
         rows = zip(*(values.tolist() for values in columns.values()), strict=True)
         for number, row in enumerate(rows, _HEADER_LINES + 1):
-            self._write_line(sheet, number, row)
+            self._write_line(sheet, number, row, formats=formats)
+
+    def _label_columns(self, result: ResultTable) -> Columns:
+        """Return the columns of a result, with a column of texts behind each key of codes.
+
+        The flags of a survey are words.
+        """
+        columns: Columns = {}
+        has_labels = self._release.options.labels
+        headings = dict(
+            zip(result.key_columns(), result_headings(result, self._catalogue), strict=True)
+        )
+        attributes = result_attributes(result)
+        keys = zip(
+            result.key_columns(), attributes, result.display_labels, result.indices(), strict=True
+        )
+        texts = {
+            key: np.array(labels, dtype=object)[index]
+            for key, attribute, labels, index in keys
+            if attribute in has_labels
+        }
+        taken = UniqueNames(set(_columns_with_margins(result)))
+        for name, values in _columns_with_margins(result).items():
+            columns[name] = values
+            if name in texts:
+                heading = taken.make_unique(f"{headings[name]} ({self._say('book_label')})")
+                columns[heading] = texts[name]
+            if name == "reliability":
+                columns[name] = self._flag_words(result)
+        return columns
+
+    def _flag_words(self, result: ResultTable) -> Array:
+        """Return the word for the flag of each number of a survey."""
+        sampling = result.sampling
+        if sampling is None:
+            return np.full(result.cells, "", dtype=object)
+        words = np.array([self._say(key) for key in sampling.flag_keys], dtype=object)
+        return np.asarray(words[sampling.reliability.reshape(-1) - 1])
+
+    def _number_formats(self, result: ResultTable, columns: Columns) -> dict[str, Any]:
+        """Return the Excel format of each column of numbers."""
+        values_format = result_format(result, self._catalogue)
+        spread = _typical_spread(result)
+        decimals = values_format.decimals
+        if decimals is None:
+            decimals = 0 if not 0 < spread < 1 else min(12, 1 - math.floor(math.log10(spread)))
+        digits = "0" + ("." + "0" * decimals if decimals else "")
+        if values_format.thousands:
+            digits = f"#,##{digits}"
+        if values_format.percent:
+            digits = f"{digits}%"
+        own_format = self._workbook.add_format({"num_format": digits})
+        percent_format = self._workbook.add_format({"num_format": "0.0%"})
+        formats = {
+            name: own_format
+            for name, values in columns.items()
+            if name in result.numbers() and values.dtype != object
+        }
+        formats["margin"] = own_format
+        if "cv" in formats:
+            formats["cv"] = percent_format
+        for name in ("sum", "count", "sum_of_weights", "may_be_below", "may_be_above"):
+            formats.pop(name, None)
+        return formats
 
     def close(self) -> None:
         """Write the file."""
@@ -156,9 +305,19 @@ class Workbook:
             key, percent=self._catalogue.format_percent(self._release.level), **values
         )
 
-    def _write_line(self, sheet: Any, row: int, values: Any, *, bold: bool = False) -> None:
-        style = [self._bold] if bold else []
+    def _write_line(
+        self,
+        sheet: Any,
+        row: int,
+        values: Any,
+        *,
+        bold: bool = False,
+        formats: Sequence[Any] = (),
+    ) -> None:
         for column, value in enumerate(values):
+            style = [self._bold] if bold else []
+            if formats and formats[column] is not None:
+                style = [formats[column]]
             if isinstance(value, str) or (
                 isinstance(value, int) and abs(value) > _MOST_EXACT_INTEGER
             ):
@@ -192,22 +351,40 @@ def make_ids(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     return ids
 
 
+LocalTexts = tuple[tuple[str, str], ...]
+"""A text by language, the main language first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a data flow."""
+    """A dimension of a data flow.
+
+    Attributes:
+        id: the id of the dimension, from the column of the files.
+        column: the column of the files.
+        names: its display name by language.
+        codes: the ids of its codes.
+        labels: the display name of each code by language.
+    """
 
     id: str
-    name: str
+    column: str
+    names: LocalTexts
     codes: tuple[str, ...]
-    labels: tuple[str, ...]
+    labels: tuple[LocalTexts, ...]
 
     @property
-    def key(self) -> tuple[str, ...]:
-        """Its name, codes and labels; dimensions with equal keys share a code list."""
-        return (self.name, *self.codes, *self.labels)
+    def name(self) -> str:
+        """Its display name in the main language."""
+        return self.names[0][1]
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Its column, codes and labels; dimensions with equal keys share a code list."""
+        return (self.column, *self.codes, *self.labels)
 
 
-_ALL_ROWS = Dimension("ALL", "all rows", ("_T",), ("total",))
+_ALL_ROWS = Dimension("ALL", "all rows", (("en", "all rows"),), ("_T",), ((("en", "total"),),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,33 +392,67 @@ class DataFlow:
     """A data flow: a table, or means, quantiles or a distribution function."""
 
     id: str
-    name: str
+    names: LocalTexts
     dimensions: tuple[Dimension, ...]
     values: tuple[str, ...]
     unit: tuple[str, str]
 
+    @property
+    def name(self) -> str:
+        """Its title in the main language."""
+        return self.names[0][1]
 
-def _make_flow(result: ResultTable) -> tuple[DataFlow, list[list[float]]]:
+
+def _in_english(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, LocalTexts]]:
+    """Return codes with their English names."""
+    return [(code, (("en", name),)) for code, name in pairs]
+
+
+def _make_flow(result: ResultTable, options: Options) -> tuple[DataFlow, list[list[float]]]:
     """Return the data flow of a result, and its columns of numbers in order."""
     numbers = result.numbers()
     column_of = {value: value.lower() for value in _VALUE_NAMES} | {"OBS_VALUE": result.value_name}
     columns = {value: numbers[name] for value, name in column_of.items() if name in numbers}
     values = [value for value in _VALUE_NAMES if value in {*columns, *_OBSERVATION_ATTRIBUTES}]
     (flow_id,) = make_ids([f"{result.id} {result.name.replace(' x ', ' by ')}"])
-    unit = ("ROWS", "rows")
-    if result.unit_name:
-        unit = (make_ids([result.unit_name])[0], result.unit_name)
+    catalogues = _catalogues(options)
     flow = DataFlow(
         id=flow_id,
-        name=result.name,
-        dimensions=_make_dimensions(result) or (_ALL_ROWS,),
+        names=tuple(
+            (catalogue.language, result_title(result, catalogue)) for catalogue in catalogues
+        ),
+        dimensions=_make_dimensions(result, options, catalogues) or (_ALL_ROWS,),
         values=tuple(values),
-        unit=unit,
+        unit=_unit_of_measure(result, catalogues[0]),
     )
     return flow, [columns[value].tolist() for value in values if value in columns]
 
 
-def _make_dimensions(result: ResultTable) -> tuple[Dimension, ...]:
+def _catalogues(options: Options) -> list[Catalogue]:
+    """Return the catalogue of each language; only English without display names and labels."""
+    if not options.names and not options.labels:
+        return [load_catalogue()]
+    return [options.catalogue(language) for language in options.languages]
+
+
+def _unit_of_measure(result: ResultTable, catalogue: Catalogue) -> tuple[str, str]:
+    """Return the id and the display name of a unit; the id is from the measure's name."""
+    code, name = "ROWS", name_rows(catalogue)
+    if result.unit_name:
+        (code,) = make_ids([result.unit_name])
+        name = result.unit_name
+        if isinstance(result, Table):
+            name = unit_of_sums(result.product, catalogue) or name
+            if not catalogue.names.is_empty and name == result.unit_name:
+                name = name_quantity(result.product, catalogue)
+        if isinstance(result, StatisticTable):
+            name = unit_of_statistic(result.statistic, result.domain, catalogue) or name
+    return code, name
+
+
+def _make_dimensions(
+    result: ResultTable, options: Options, catalogues: Sequence[Catalogue]
+) -> tuple[Dimension, ...]:
     """Return a dimension for each key, whose codes have display labels."""
     if isinstance(result, Table):
         keys = result.product.keys
@@ -251,13 +462,49 @@ def _make_dimensions(result: ResultTable) -> tuple[Dimension, ...]:
         f"D{code}" if code[0].isdigit() or code[0] == "-" else code
         for code in make_ids(keys, [*_MESSAGE_COLUMNS, *_VALUE_NAMES])
     ]
-    codes_along = [tuple(make_ids(map(str, labels))) for labels in result.labels]
-    return tuple(
-        Dimension(id=key_id, name=key, codes=key_codes, labels=key_labels)
-        for key_id, key, key_codes, key_labels in zip(
-            ids, keys, codes_along, result.display_labels, strict=True
+    headings = [_local_headings(result, keys, catalogue) for catalogue in catalogues]
+    languages = [catalogue.language for catalogue in catalogues]
+    labels = [_labels_in(result, options, language) for language in languages]
+    dimensions = []
+    for position, (key_id, key) in enumerate(zip(ids, keys, strict=True)):
+        labels_of_codes = zip(*(labels_along[position] for labels_along in labels), strict=True)
+        dimensions.append(
+            Dimension(
+                id=key_id,
+                column=key,
+                names=tuple(
+                    (language, heading[position])
+                    for language, heading in zip(languages, headings, strict=True)
+                ),
+                codes=tuple(make_ids(map(str, result.labels[position]))),
+                labels=tuple(
+                    tuple(zip(languages, texts, strict=True)) for texts in labels_of_codes
+                ),
+            )
         )
-    )
+    return tuple(dimensions)
+
+
+def _local_headings(
+    result: ResultTable, keys: Sequence[str], catalogue: Catalogue
+) -> Sequence[str]:
+    return keys if catalogue.names.is_empty else result_headings(result, catalogue)
+
+
+def _labels_in(result: ResultTable, options: Options, language: str) -> tuple[tuple[str, ...], ...]:
+    """Return the display labels of a result in a language."""
+    if language == options.language:
+        return result.display_labels
+    texts = display_texts(options, _domain_of(result), language)
+    return display_labels(result.labels, result_attributes(result), texts)
+
+
+def _domain_of(result: ResultTable) -> Domain:
+    if isinstance(result, Table):
+        return result.product.domain
+    if isinstance(result, StatisticTable):
+        return result.domain
+    raise TypeError(f"{type(result).__name__} has no domain")
 
 
 def _csv_header(flow: DataFlow) -> list[str]:
@@ -271,8 +518,16 @@ def _csv_header(flow: DataFlow) -> list[str]:
 
 def agency_id(release: Release) -> str:
     """Return the id of the agency that publishes."""
-    (code,) = make_ids([release.options.agency or DEFAULT_AGENCY])
+    (code,) = make_ids([release.options.text("agency") or DEFAULT_AGENCY])
     return code if code[0].isalpha() else f"A{code}"
+
+
+def _list_statuses(result: ResultTable) -> list[tuple[str, str]]:
+    """Return the status of each published answer: estimated, or of low reliability."""
+    flags = result.numbers().get("reliability")
+    if flags is None:
+        return [_STATUS[0]] * result.cells
+    return [_STATUS[0] if flag == 1 else _STATUS[2] for flag in flags.tolist()]
 
 
 @dataclass(slots=True)
@@ -285,7 +540,7 @@ class SdmxMessages:
 
     def add(self, result: ResultTable, stem: str) -> None:
         """Write a table or a statistic as one message."""
-        flow, columns = _make_flow(result)
+        flow, columns = _make_flow(result, self.release.options)
         self.flows.append(flow)
         path = self.directory / f"{stem}.sdmx.csv"
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
@@ -301,22 +556,23 @@ class SdmxMessages:
         last_fields = [": ".join(flow.unit), f"{self.release.level:g}"]
         keys = [
             [
-                f"{code}: {label}"
-                for code, label in zip(dimension.codes, dimension.labels, strict=True)
+                f"{code}: {texts[0][1]}"
+                for code, texts in zip(dimension.codes, dimension.labels, strict=True)
             ]
             for dimension in flow.dimensions
         ]
         cells = np.ndindex(result.low.shape or (1,))
-        for cell, values in zip(cells, zip(*columns, strict=True), strict=True):
+        flags = _list_statuses(result)
+        for cell, values, flag in zip(cells, zip(*columns, strict=True), flags, strict=True):
             key = [keys[axis][label] for axis, label in enumerate(cell)]
             number_fields = ["" if math.isnan(value) else value for value in values]
-            status = ": ".join(_STATUS[math.isnan(values[0])])
+            status = ": ".join(_STATUS[1] if math.isnan(values[0]) else flag)
             yield [*first_fields, *key, *number_fields, status, *last_fields]
 
     def _describe_release(self) -> str:
         """Return the title, the source and the row limit of the release."""
         options = self.release.options
-        facts = [options.title, options.source, describe_row_limit(self.release)]
+        facts = [options.text("title"), options.text("source"), describe_row_limit(self.release)]
         return ". ".join(fact for fact in facts if fact)
 
     def close(self) -> None:
@@ -324,20 +580,20 @@ class SdmxMessages:
 
         Equal lists of labels are one code list.
         """
-        code_lists: dict[tuple[str, ...], tuple[str, str, list[tuple[str, str]]]] = {}
+        code_lists: dict[tuple[object, ...], tuple[str, LocalTexts, list[Any]]] = {}
         dimensions = [dimension for flow in self.flows for dimension in flow.dimensions]
-        names = list(dict.fromkeys(dimension.name for dimension in dimensions))
-        concepts = dict(zip(names, make_ids(names, _VALUE_NAMES), strict=True))
+        names_of = {dimension.column: dimension.names for dimension in dimensions}
+        concepts = dict(zip(names_of, make_ids(names_of, _VALUE_NAMES), strict=True))
         for dimension in dimensions:
             code_list = (
-                f"CL{len(code_lists) + 1}_{concepts[dimension.name]}",
-                dimension.name,
+                f"CL{len(code_lists) + 1}_{concepts[dimension.column]}",
+                dimension.names,
                 list(zip(dimension.codes, dimension.labels, strict=True)),
             )
             code_lists.setdefault(dimension.key, code_list)
         fixed_code_lists = {
-            "OBS_STATUS": list(_STATUS),
-            "UNIT_MEASURE": list(dict(sorted(flow.unit for flow in self.flows)).items()),
+            "OBS_STATUS": _in_english(_STATUS),
+            "UNIT_MEASURE": _in_english(dict(sorted(flow.unit for flow in self.flows)).items()),
         }
         text = fill_template(
             STRUCTURE_FILE,
@@ -346,12 +602,15 @@ class SdmxMessages:
             day=datetime.now(UTC).date().isoformat(),
             flows=self.flows,
             about=self._describe_release(),
-            concepts=[*((code, name) for name, code in concepts.items()), *_VALUE_NAMES.items()],
+            concepts=[
+                *((code, names_of[column]) for column, code in concepts.items()),
+                *_in_english(_VALUE_NAMES.items()),
+            ],
             concept_of=concepts,
             lists=[
                 *code_lists.values(),
                 *(
-                    (f"CL_{value}", _VALUE_NAMES[value], listed)
+                    (f"CL_{value}", (("en", _VALUE_NAMES[value]),), listed)
                     for value, listed in fixed_code_lists.items()
                 ),
             ],

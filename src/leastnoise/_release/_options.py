@@ -7,16 +7,29 @@ A table of all ranges may be too large to write. Then its cells and its prefix s
 instead, from which every range follows.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 from leastnoise._domain import Domain
 from leastnoise._error import LEVEL, checked_level
 from leastnoise._plan import guard_share
-from leastnoise._release._texts import LANGUAGES, Catalogue, CodeTexts, load_catalogue
+from leastnoise._release._names import (
+    LANGUAGES,
+    Names,
+    Text,
+    check_key,
+    check_languages,
+    check_names,
+    check_text,
+    list_texts,
+    names_in,
+    text_in,
+)
+from leastnoise._release._survey import SAMPLING_COLUMNS, check_survey, resolve_survey
+from leastnoise._release._texts import Catalogue, CodeTexts, load_catalogue
 from leastnoise._trusted.check import (
     Exact,
     InputError,
@@ -27,14 +40,23 @@ from leastnoise._trusted.check import (
     whole,
 )
 from leastnoise._trusted.measurements import MOST_ROWS
-from leastnoise._workload import Product, QuerySet, all_ranges, identity, parse_day, prefix
+from leastnoise._workload import (
+    Product,
+    QuerySet,
+    Workload,
+    all_ranges,
+    identity,
+    level_names,
+    parse_day,
+    prefix,
+)
 
 FORMATS = ("csv", "parquet", "xlsx", "sdmx")
 """The formats of the files with answers."""
 DEFAULT_FORMATS = ("csv", "parquet")
 OCCASIONAL_COLUMNS = ("answer_non_negative", "answer_nnls", "nnls_rmse", "answer_local")
 """Columns that only some tables of a release have."""
-_PUBLICATION_TEXTS = ("title", "source", "agency")
+_PUBLICATION_TEXTS = ("title", "source", "agency", "contact")
 _SEARCH_FACTS = {"attribute", "dataset", "charge", "number", "ledger"}
 MOST_WRITTEN_ANSWERS = 10_000_000
 """The largest number of answers of one table that is written; public."""
@@ -71,16 +93,25 @@ class Options:
             changes nothing: those are not published yet.
         below: publish no answer that is below this before it is rounded, but that it is. None: all
             are published.
-        language: of the report: en or de.
+        language: of the report: en or de. The default is the first language of the texts below, or
+            en.
+        languages: all languages in which the release has a report; the default is ``language`` and
+            the languages of the texts below.
         contact: whom readers of the report ask about the data, such as an address; empty for none.
-        title: of the publication, in the report, its citation and SDMX; empty: made of what was
-            asked.
+            This text and the next four may be one string, or one string for each language, such as
+            ``{"en": "men", "de": "Männer"}``.
+        title: of the publication, in the report, its citation and SDMX; empty: composed from the
+            workload.
         source: of the data, one line for readers, such as "Register of vehicles, 31 December 2025";
             empty for none.
         agency: who publishes, in the citation and as the agency of SDMX; empty for none.
         labels: by attribute, texts of its codes and of those of its levels, such as ``{"sex": {"1":
-            "men", "2": "women"}}``: pages, charts and terminals show them in place of the codes,
-            which stay in files. SDMX has both.
+            "men", "2": "women"}}``. Pages, charts and terminals show them in place of the codes.
+            SDMX and Excel have both, and CSV and Parquet files keep the codes.
+        names: display names for readers, as ``[names]`` of a spec has them: ``rows``, ``units``,
+            ``attributes``, ``levels``, ``measures`` and ``tables``.
+        survey: the sampling error of a survey, as ``[survey]`` of a spec states it. Tables and
+            means then have intervals of both errors, and flags by their CV.
         statements: of SQL, each with a separate table in the report and in files; what they ask
             is in the plan.
         today: the day that CURRENT_DATE means in these statements, such as "2026-01-31"; empty:
@@ -111,12 +142,15 @@ class Options:
     nnls: bool = False
     local_non_negative: bool = False
     covariances: Sequence[str] = ()
-    language: str = "en"
-    contact: str = ""
-    title: str = ""
-    source: str = ""
-    agency: str = ""
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    language: str = ""
+    languages: Sequence[str] = ()
+    contact: Text = ""
+    title: Text = ""
+    source: Text = ""
+    agency: Text = ""
+    labels: Mapping[str, Mapping[str, Text]] = field(default_factory=dict)
+    names: Mapping[str, Any] = field(default_factory=dict)
+    survey: Mapping[str, Any] = field(default_factory=dict)
     statements: Sequence[str] = ()
     today: str = ""
     joined_on: Sequence[str] = ()
@@ -143,6 +177,10 @@ class Options:
         checked["labels"] = {
             name: dict(texts_of_codes) for name, texts_of_codes in self.labels.items()
         }
+        checked["names"] = check_names(self.names)
+        checked["survey"] = check_survey(self.survey)
+        checked["languages"] = self._choose_languages(checked["names"])
+        checked["language"] = checked["languages"][0]
         checked["searches"] = tuple(dict(search) for search in self.searches)
         checked |= {
             name: None if options[name] is None else _check_publishable_size(name, options[name])
@@ -172,11 +210,56 @@ class Options:
                 isinstance(entry, str) and entry for entry in options[name]
             ):
                 raise refuse(name, options[name], "a list of texts that are not empty")
-        one_of("language", self.language, LANGUAGES)
+        if self.language:
+            one_of("language", self.language, LANGUAGES)
+        if not isinstance(self.languages, (list, tuple)):
+            raise refuse("languages", self.languages, f"a list of some of {', '.join(LANGUAGES)}")
+        for language in self.languages:
+            one_of("an entry of languages", language, LANGUAGES)
         parse_day(self.today or None)
-        for name in ("contact", *_PUBLICATION_TEXTS):
-            if not isinstance(options[name], str) or len(options[name].splitlines()) > 1:
-                raise refuse(name, options[name], "a text of one line")
+        for name in _PUBLICATION_TEXTS:
+            if options[name] != "":
+                check_text(name, options[name])
+
+    def _choose_languages(self, names: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the languages of the reports, the main one first.
+
+        Raises:
+            InputError: a text lacks one of them.
+        """
+        texts: dict[str, object] = {name: getattr(self, name) for name in _PUBLICATION_TEXTS}
+        texts["names"] = names
+        for name, texts_of_codes in self.labels.items():
+            # A code may be spelled as a language is, such as "de".
+            texts |= {f"labels {name} {code}": text for code, text in texts_of_codes.items()}
+        of_texts = [
+            language
+            for where, value in texts.items()
+            for _, translated in list_texts(value, where)
+            for language in translated
+        ]
+        first = [self.language] if self.language else []
+        languages = tuple(dict.fromkeys([*first, *(self.languages or of_texts)])) or ("en",)
+        check_languages(texts, languages)
+        return languages
+
+    def text(self, name: str, language: str = "") -> str:
+        """Return the title, source, agency or contact in a language of the release."""
+        return text_in(getattr(self, name), language or self.language)
+
+    def names_in(self, language: str = "") -> Names:
+        """Return the display names in a language of the release."""
+        return names_in(self.names, language or self.language)
+
+    def catalogue(self, language: str = "") -> Catalogue:
+        """Return the sentences of a language with the display names of the release."""
+        catalogue = load_catalogue(language or self.language)
+        return replace(catalogue, names=self.names_in(catalogue.language))
+
+    @property
+    def terminal_catalogue(self) -> Catalogue:
+        """The sentences of the terminal, in English, with the release's names."""
+        return replace(load_catalogue(), names=self.names_in())
 
     def _check_labels_and_searches(self) -> None:
         """Raise for labels or searches that are not the mappings they must be."""
@@ -186,11 +269,14 @@ class Options:
             label_texts = [None]
         if not all(
             isinstance(texts_of_codes, Mapping)
-            and all(isinstance(text, str) and text for text in chain(*texts_of_codes.items()))
+            and all(isinstance(code, str) and code for code in texts_of_codes)
             for texts_of_codes in label_texts
         ):
             allowed = "a mapping from attributes to texts of their codes, such as {'sex': {'1': 'men', '2': 'women'}}"
             raise refuse("labels", self.labels, allowed)
+        for name, texts_of_codes in self.labels.items():
+            for code, text in texts_of_codes.items():
+                check_text(f"labels {name} {code}", text)
         if isinstance(self.searches, (list, tuple)):
             searches = self.searches
         else:
@@ -218,14 +304,20 @@ class Options:
     def occasional_columns(self) -> tuple[str, ...]:
         """The names of the chosen columns that only some tables have."""
         is_chosen = (self.non_negative, self.nnls, self.nnls, self.local_non_negative)
-        return tuple(
+        biased = tuple(
             name for name, chosen in zip(OCCASIONAL_COLUMNS, is_chosen, strict=True) if chosen
         )
+        return (*biased, *(SAMPLING_COLUMNS if self.survey else ()))
 
     @property
     def has_rounding(self) -> bool:
         """Whether answers are rounded or suppressed, so tables are not additive."""
-        return self.round is not None or self.below is not None
+        return self.round is not None or self.below is not None or self.suppresses_by_cv
+
+    @property
+    def suppresses_by_cv(self) -> bool:
+        """Whether answers whose CV is too large are not published."""
+        return bool(self.survey.get("suppress", False))
 
     @property
     def has_biased_columns(self) -> bool:
@@ -249,8 +341,12 @@ class Options:
         optional = {
             name: values.pop(name)
             for name in (
-                *_PUBLICATION_TEXTS,
+                "title",
+                "source",
+                "agency",
                 "labels",
+                "names",
+                "survey",
                 "statements",
                 "today",
                 "joined_on",
@@ -258,6 +354,8 @@ class Options:
                 "searches",
             )
         }
+        if len(values["languages"]) == 1:
+            del values["languages"]
         return {
             **values,
             **exact_texts,
@@ -273,12 +371,12 @@ def _check_publishable_size(name: str, value: Exact) -> Fraction:
     return number
 
 
-def display_texts(options: Options, domain: Domain) -> CodeTexts:
+def display_texts(options: Options, domain: Domain, language: str = "") -> CodeTexts:
     """Return the texts of codes by attribute, also for nulls and other values.
 
-    The words for nulls and other values are in the language of the release.
+    They are in a language of the release; in its main language if none is given.
     """
-    catalogue = load_catalogue(options.language)
+    catalogue = load_catalogue(language or options.language)
     translations = {
         "other": catalogue.say("other"),
         "(null)": catalogue.say("null_cell"),
@@ -292,7 +390,10 @@ def display_texts(options: Options, domain: Domain) -> CodeTexts:
         if changed:
             texts[name] = changed
     for name, texts_of_codes in options.labels.items():
-        texts[name] = {**texts.get(name, {}), **texts_of_codes}
+        translated = {
+            code: text_in(text, catalogue.language) for code, text in texts_of_codes.items()
+        }
+        texts[name] = {**texts.get(name, {}), **translated}
     return texts
 
 
@@ -348,6 +449,106 @@ def is_contained_in(question: Product, table: Product) -> bool:
         queries == table_queries or (table_queries == all_ranges() and queries.form.intervals)
         for queries, table_queries in pairs
     )
+
+
+def resolve_names(names: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return display names by the names of tables and the keys of levels.
+
+    Tables may be called by their ids, and levels without their attribute.
+
+    Raises:
+        InputError: a name of something that the workload and its domain do not have.
+    """
+    checked = check_names(names)
+    domain = workload.domain
+    known_keys = {
+        "attributes": {name: name for name in domain.names},
+        "levels": _level_keys(domain),
+        "measures": {name: name for name in domain.measures},
+        "tables": _table_names(workload),
+    }
+    for part, keys in known_keys.items():
+        entries = checked.get(part, {})
+        for key in entries:
+            check_key(f"a key of names {part}", key, keys)
+        if entries:
+            checked[part] = {keys[key]: entry for key, entry in entries.items()}
+    return checked
+
+
+def find_groups(workload: Workload, key: str) -> Product | None:
+    """Return the table whose cells are the answers of a table or the groups of a mean.
+
+    None if there is no such table or mean.
+    """
+    name = _table_names(workload).get(key)
+    for product in tables_to_write(workload.products):
+        if product.name == name:
+            return product
+    for statistic in workload.statistics:
+        if statistic.name == name and statistic.form.of_measure:
+            return workload.tables_of(statistic)[0]
+    return None
+
+
+def resolve_survey_of(survey: Mapping[str, Any], workload: Workload) -> dict[str, Any]:
+    """Return a part ``[survey]`` with rules by the names of tables; see `resolve_survey`."""
+    return resolve_survey(survey, workload, _table_names(workload))
+
+
+def check_names_and_survey(options: Options, workload: Workload) -> None:
+    """Raise for display names and rules of surveys that do not fit a workload.
+
+    Raises:
+        InputError: a name of something that the workload does not have, or a rule that does not
+            fit its table.
+    """
+    resolve_names(options.names, workload)
+    resolve_survey_of(options.survey, workload)
+
+
+def call_tables_by_name(options: Options, workload: Workload) -> Options:
+    """Return options whose display names and rules of surveys call tables by name.
+
+    Nothing is refused: a release of a series has only the first of the planned answers.
+    """
+    names_by_key = {"tables": _table_names(workload), "levels": _level_keys(workload.domain)}
+    names = dict(options.names)
+    for part, names_of_part in names_by_key.items():
+        if part in names:
+            names[part] = {names_of_part.get(key, key): entry for key, entry in names[part].items()}
+    survey = dict(options.survey)
+    if survey:
+        rules = survey["tables"]
+        table_names = names_by_key["tables"]
+        survey["tables"] = {table_names.get(key, key): rule for key, rule in rules.items()}
+    return replace(options, names=names, survey=survey)
+
+
+def _level_keys(domain: Domain) -> dict[str, str]:
+    """Return the key of each level, such as ``store:region``.
+
+    It is found by itself and, if no other attribute has such a level, by the level's name.
+    """
+    full_keys = [
+        (level, f"{name}:{level}")
+        for name in domain.names
+        for level in level_names(domain.kind(name))
+    ]
+    counts = Counter(level for level, _ in full_keys)
+    unique_levels = {level: key for level, key in full_keys if counts[level] == 1}
+    return {key: key for _, key in full_keys} | unique_levels
+
+
+def _table_names(workload: Workload) -> dict[str, str]:
+    """Return the name of each table and statistic by its name and its id."""
+    products = tables_to_write(workload.products)
+    names = {product.name: product.name for product in products}
+    names |= {f"q{number}": product.name for number, product in enumerate(products, 1)}
+    statistics = workload.statistics
+    names |= {statistic.name: statistic.name for statistic in statistics}
+    names |= {f"s{number}": statistic.name for number, statistic in enumerate(statistics, 1)}
+    return names
 
 
 def _replace_all_ranges(product: Product, replacement: QuerySet) -> Product:

@@ -21,6 +21,16 @@ _ANSWER_COLUMNS = {
     "nnls_rmse": "simulated error of answer_nnls",
     "answer_local": "biased estimate by tables without negative cells",
 }
+SURVEY_COLUMNS = {
+    "sampling_std": "standard error of the sample, as the spec states it",
+    "sampling_low": "lower end of the interval of the sampling error",
+    "sampling_high": "upper end of the interval of the sampling error",
+    "both_low": "lower end of the interval of noise and sampling error",
+    "both_high": "upper end of the interval of noise and sampling error",
+    "cv": "standard error of noise and sample together over the number, a share",
+    "reliability": "flag by cv: 1 reliable, 2 use with caution, 3 not reliable or not published",
+}
+"""The meanings of the columns that only tables with a stated sampling error have."""
 _STATISTIC_COLUMNS = {
     "std_error": "standard error",
     "low": "lower end of the interval",
@@ -60,10 +70,14 @@ def describe_quantity(product: Product) -> str:
 def describe_columns(result: ResultTable) -> dict[str, str]:
     """Return the quantity and unit of every column of numbers."""
     if isinstance(result, Table):
-        return _describe_table_columns(result)
-    if isinstance(result, StatisticTable):
-        return _describe_statistic_columns(result)
-    return {}
+        columns = _describe_table_columns(result)
+    elif isinstance(result, StatisticTable):
+        columns = _describe_statistic_columns(result)
+    else:
+        return {}
+    if result.sampling is None:
+        return columns
+    return columns | SURVEY_COLUMNS
 
 
 def _describe_table_columns(table: Table) -> dict[str, str]:

@@ -32,7 +32,9 @@ from leastnoise._frames import Columns, pluralize, to_frame
 from leastnoise._plan import AdaptivePlan, Plan, guard_share, with_guard
 from leastnoise._release._options import (
     Options,
+    call_tables_by_name,
     check_formats,
+    check_names_and_survey,
     find_table_position,
     is_contained_in,
     is_too_large_to_write,
@@ -46,6 +48,7 @@ from leastnoise._release._sql_answers import (
     read_statement,
 )
 from leastnoise._release._statistics import Statistics
+from leastnoise._release._survey import Survey, read_survey
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     IntervalWidth,
@@ -195,7 +198,12 @@ class Release:
     @property
     def interval(self) -> IntervalWidth:
         """The width of the intervals at this level."""
-        return interval_width(self.measurements, self.level)
+        return interval_width(self.measurements, self.level, self.workload.products)
+
+    @property
+    def survey(self) -> Survey | None:
+        """The stated sampling error; None without one."""
+        return read_survey(self.options.survey)
 
     @property
     def private(self) -> bool:
@@ -320,7 +328,9 @@ class Release:
                 "Ask for fewer."
             )
         interval = interval_width(
-            self.measurements, self.level if level is None else checked_level(level)
+            self.measurements,
+            self.level if level is None else checked_level(level),
+            questions.products,
         )
         # The answers of a mechanism have intervals for the queries of its workload. All other
         # queries need measurements that determine them.
@@ -332,7 +342,12 @@ class Release:
             estimator = self.outcome.estimator()
         else:
             estimator = self.least_squares()
-        options = Options(labels=self.options.labels)
+        options = Options(
+            labels=self.options.labels,
+            names=self.options.names,
+            language=self.options.language,
+            languages=self.options.languages,
+        )
         return tuple(
             Tables(
                 estimator,
@@ -601,10 +616,13 @@ def statement_path(number: int) -> str:
     return f"answers/statement-{number}"
 
 
-def interval_width(measurements: Measurements, level: float) -> IntervalWidth:
-    """Return the width of intervals that cover a share ``level``."""
+def interval_width(
+    measurements: Measurements, level: float, products: Sequence[Product]
+) -> IntervalWidth:
+    """Return the width of intervals of products' answers that cover a share ``level``."""
     two_sided, one_sided = (
-        measured_multiplier(measurements, coverage) for coverage in (level, max(2 * level - 1, 0.0))
+        measured_multiplier(measurements, coverage, products)
+        for coverage in (level, max(2 * level - 1, 0.0))
     )
     return IntervalWidth(two_sided, 0.5 / measurements.grid, one_sided)
 
@@ -624,6 +642,7 @@ def build_release(
     """Build the release of an outcome; its tables are computed on access."""
     workload = Workload(outcome.plan.domain, tables_to_write(outcome.plan.workload.products))
     options = with_table_ids(Options() if options is None else options, workload.products)
+    options = call_tables_by_name(options, outcome.plan.workload)
     check_linear_estimates(
         outcome.plan, options.plan_dependent_options, linear=outcome.finding.linear
     )
@@ -645,7 +664,7 @@ def build_release(
         for measure in measures
         if options.local_non_negative
     }
-    interval = interval_width(outcome.observation.measurements, options.level)
+    interval = interval_width(outcome.observation.measurements, options.level, workload.products)
     tables = Tables(
         outcome.estimator(),
         workload.products,
@@ -657,7 +676,10 @@ def build_release(
         outcome.plan.privacy,
         public_counts,
     )
-    statistics = Statistics(estimate, outcome.plan.workload, options, library)
+    statistics = Statistics(
+        estimate, outcome.plan.workload, options, library, tables.own_suppression
+    )
+    tables.linked_suppression = statistics.suppressed_sums
     return Release(
         outcome=outcome,
         workload=workload,
@@ -680,6 +702,7 @@ def sql_settings(plan: Plan, options: Options) -> SqlSettings:
 def check_options(plan: Plan, options: Options) -> None:
     """Raise for options that the plan cannot fulfil, before it is paid."""
     tables = tables_to_write(plan.workload.products)
+    check_names_and_survey(options, plan.workload)
     check_formats(options.formats, tables)
     check_statements(plan.workload, sql_settings(plan, options), options.statements)
     for statistic in plan.workload.statistics:

@@ -32,18 +32,27 @@ from leastnoise._release import _sentences as sentences
 from leastnoise._release._options import Options, display_texts, rounding_rule
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._statistics import StatisticTable, format_interval
+from leastnoise._release._survey import FlagRule, SamplingErrors
 from leastnoise._release._tables import Table, convert_to_amounts
 from leastnoise._release._texts import (
     TEMPLATES,
     Catalogue,
     fill_template,
+    key_headings,
     load_catalogue,
+    name_attribute,
+    name_measure,
     name_measured,
+    name_quantity,
+    name_rows,
     name_with_row_limit,
+    name_with_weight,
     statistic_title,
+    table_format,
     table_title,
+    unit_of_sums,
 )
-from leastnoise._trusted.check.arrays import Array
+from leastnoise._trusted.check.arrays import Array, FloatArray, IntArray
 from leastnoise._workload import OutputColumn, Product, Statement, level_names
 
 MOST_PAGE_ROWS = 60_000  # rows of HTML on the page; a browser opens these in a second
@@ -63,8 +72,8 @@ _OBJECTIVES = ("worst", "relative", "least")  # objectives of plans besides the 
 
 
 def render_report(release: Release, content: "ReportContent") -> str:
-    """Return the report as one HTML text, in the language of the release."""
-    catalogue = load_catalogue(release.options.language)
+    """Return the report as one HTML text, in the language of its content."""
+    catalogue = content.catalogue
     statistics = [
         _summarize_statistic(release, statistic, catalogue) for statistic in release.statistics
     ]
@@ -101,16 +110,12 @@ def render_report(release: Release, content: "ReportContent") -> str:
             if notice not in first_warnings
         ],
         description=_describe_workload(
-            release, [summary.name for summary in statistics], catalogue
+            release, [summary.quoted_name for summary in statistics], catalogue
         ),
         protected_unit=_describe_unit(release, catalogue),
-        main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins, catalogue),
+        main_errors=_describe_main_errors(statistics_with_margins, tables_with_margins),
         row_limit_note=row_limit_note,
-        ratings=_rate_tables(
-            [*statistics_with_margins, *tables_with_margins],
-            sentences.list_errors_beyond_margins(release, catalogue),
-            catalogue,
-        ),
+        ratings=_rate_tables(release, [*statistics_with_margins, *tables_with_margins], catalogue),
         ratio=sentences.error_over_bound(release.plan),
         day=f"{datetime.now(UTC):%Y-%m-%d}",
         index=_make_index(release, content, catalogue),
@@ -121,7 +126,23 @@ def render_report(release: Release, content: "ReportContent") -> str:
         spending=_list_spending_facts(release, catalogue),
         citation=_format_citation(release, catalogue),
         example_attribute=next((names[0] for names in attributes), "NAME"),
+        contact=release.options.text("contact", catalogue.language),
+        other_languages=_list_other_languages(release.options, catalogue),
     )
+
+
+def _list_other_languages(options: Options, catalogue: Catalogue) -> list[tuple[str, str, str]]:
+    """Return code, name and report of each other language of a release."""
+    return [
+        (language, load_catalogue(language).say("this_language"), report_file(options, language))
+        for language in options.languages
+        if language != catalogue.language
+    ]
+
+
+def report_file(options: Options, language: str) -> str:
+    """Return the name of the report in a language; the main one is ``report.html``."""
+    return "report.html" if language == options.language else f"report.{language}.html"
 
 
 def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
@@ -133,7 +154,9 @@ def _describe_rules(release: Release, catalogue: Catalogue) -> list[str]:
             for name in domain.names
         ),
         *(
-            sentences.describe_measure(name, measure, catalogue)
+            sentences.describe_measure(
+                name_with_weight(domain, name, catalogue), measure, catalogue
+            )
             for name, measure in domain.measures.items()
         ),
     ]
@@ -150,7 +173,7 @@ def _list_headline_notices(release: Release, catalogue: Catalogue) -> list[str]:
 
 
 def _format_source(release: Release, catalogue: Catalogue) -> str:
-    source = release.options.source
+    source = release.options.text("source", catalogue.language)
     if source:
         return catalogue.say("source_line", source=source)
     return ""
@@ -166,12 +189,12 @@ def _describe_unit(release: Release, catalogue: Catalogue) -> str:
 
 def _format_citation(release: Release, catalogue: Catalogue) -> str:
     """Return the line by which a publication cites the release."""
-    agency = release.options.agency
+    agency = release.options.text("agency", catalogue.language)
     text = catalogue.say(
         "cite_text",
         title=_make_title(release, catalogue),
         budget=sentences.format_budget(release.privacy, catalogue),
-        unit=release.privacy.unit,
+        unit=sentences.name_protected_unit(release.privacy, catalogue),
         digest=release.plan_digest,
         version=versions()["leastnoise"],
         year=str(datetime.now(UTC).year),
@@ -181,8 +204,9 @@ def _format_citation(release: Release, catalogue: Catalogue) -> str:
 
 
 def _make_title(release: Release, catalogue: Catalogue) -> str:
-    if release.options.title:
-        return release.options.title
+    title = release.options.text("title", catalogue.language)
+    if title:
+        return title
     start = catalogue.say(
         "title_private" if release.private else "title_seeded",
         tables=catalogue.say_count("tables", len(release.tables)),
@@ -199,7 +223,11 @@ def _join_workload_attributes(release: Release, most: int, catalogue: Catalogue)
     If there are more than ``most`` names, the last ones are replaced by their number.
     """
     workload_attributes = {name for product in release.workload for name in product.attributes}
-    names = [name for name in release.plan.domain.names if name in workload_attributes]
+    names = [
+        name_attribute(name, catalogue)
+        for name in release.plan.domain.names
+        if name in workload_attributes
+    ]
     if len(names) > most:
         more = catalogue.say("more_attributes", count=len(names) - most + 1)
         names = [*names[: most - 1], more]
@@ -220,7 +248,32 @@ def _describe_workload(release: Release, statistics: list[str], catalogue: Catal
     They name the quantities, the number of tables, the attributes and the statistics.
     """
     products = release.workload.products
-    summed_measures = sorted({str(product.measure) for product in products if product.of_values})
+    kinds = _name_quantities(products, catalogue)
+    names = _join_workload_attributes(release, 12, catalogue)
+    sentence = catalogue.say(
+        "what" if names else "what_nothing",
+        kinds=catalogue.join_names(kinds),
+        names=names,
+        answers=catalogue.say_count("answers", release.workload.rows),
+        tables=catalogue.say_count("in_tables", len(products)),
+    )
+    if not statistics:
+        return sentence
+    statistic_names = _join_first_names(statistics, catalogue)
+    return f"{sentence} {catalogue.say('what_made', names=statistic_names)}"
+
+
+def _name_quantities(products: Sequence[Product], catalogue: Catalogue) -> list[str]:
+    """Name the quantities of some tables, such as counts of rows and sums of pay."""
+    if not catalogue.names.is_empty:
+        return [*dict.fromkeys(name_quantity(product, catalogue) for product in products)]
+    summed_measures = sorted(
+        {
+            name_measure(product.domain, str(product.measure), catalogue)
+            for product in products
+            if product.of_values
+        }
+    )
     counted_measures = sorted(
         str(product.values_of) for product in products if product.values_of is not None
     )
@@ -234,18 +287,7 @@ def _describe_workload(release: Release, statistics: list[str], catalogue: Catal
         kinds.append(catalogue.say("counts_units"))
     if summed_measures:
         kinds.append(catalogue.say("sums_of", names=catalogue.join_names(summed_measures)))
-    names = _join_workload_attributes(release, 12, catalogue)
-    sentence = catalogue.say(
-        "what" if names else "what_nothing",
-        kinds=catalogue.join_names(kinds),
-        names=names,
-        answers=catalogue.say_count("answers", release.workload.rows),
-        tables=catalogue.say_count("in_tables", len(products)),
-    )
-    if not statistics:
-        return sentence
-    statistic_names = _join_first_names(statistics, catalogue)
-    return f"{sentence} {catalogue.say('what_made', names=statistic_names)}"
+    return kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +304,9 @@ class Summary:
         typical: the mean size of its answers; 0 if all are suppressed.
         margin: the root mean square of its margins.
         largest_margin: its largest margin.
+        catalogue: the sentences of the language, with the number format of the table.
+        flag_counts: how many answers have each flag of a survey; empty if no sampling error is
+            stated.
         largest: the texts of its largest cells, for a one-way table.
     """
 
@@ -272,23 +317,43 @@ class Summary:
     typical: float
     margin: float
     largest_margin: float
+    catalogue: Catalogue
+    flag_counts: tuple[int, ...] = ()
     largest: tuple[str, ...] = ()
+
+    @property
+    def quoted_name(self) -> str:
+        """The name inside a sentence, in quotation marks if it is a display name."""
+        if self.catalogue.names.is_empty:
+            return self.name
+        return self.catalogue.say("quoted", name=self.name)
 
 
 def _summarize_table(table: Table, catalogue: Catalogue) -> Summary:
     """Summarize a table, with the largest cells of a one-way table."""
     published_answers = table.answer[~np.isnan(table.answer)]
-    unit = catalogue.say("name_units" if table.product.of_units else "unit_rows")
+    catalogue = catalogue.with_format(table_format(table.product, catalogue))
     return Summary(
         product=table.product,
         name=table_title(table.product, catalogue),
-        unit="" if table.product.of_values else unit,
+        unit=_unit_behind_numbers(table.product, catalogue),
         answer=math.nan if table.labels else float(table.answer),
         typical=float(abs(published_answers).mean()) if published_answers.size else 0.0,
         margin=table.typical_margin,
         largest_margin=table.largest_margin,
+        catalogue=catalogue,
+        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
         largest=_describe_largest_cells(table, catalogue) if len(table.labels) == 1 else (),
     )
+
+
+def _unit_behind_numbers(product: Product, catalogue: Catalogue) -> str:
+    """Return the noun behind a number of a count; empty for sums."""
+    if product.of_values:
+        return ""
+    if product.of_units:
+        return name_measured(product, catalogue)
+    return name_rows(catalogue)
 
 
 def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ...]:
@@ -296,7 +361,7 @@ def _describe_largest_cells(table: Table, catalogue: Catalogue) -> tuple[str, ..
     cells = []
     for cell in find_largest(table.answer, _MOST_LISTED_NAMES).tolist():
         answer = float(table.answer[cell])
-        margin = float(table.margins[cell])
+        margin = float(table.whole_margins[cell])
         if not math.isnan(answer):
             cells.append(
                 f"{table.display_labels[0][cell]}: {catalogue.format_answer(answer, margin)}"
@@ -311,21 +376,23 @@ def _summarize_statistic(release: Release, table: StatisticTable, catalogue: Cat
     """
     first_table = release.plan.workload.tables_of(table.statistic)[0]
     is_published = ~np.isnan(table.values)
-    half_widths = (table.high - table.low)[is_published] / 2
+    half_widths = (table.whole_high - table.whole_low)[is_published] / 2
     has_published = bool(is_published.any())
     return Summary(
         product=first_table,
-        name=statistic_title(table.statistic, catalogue),
+        name=statistic_title(table.statistic, table.domain, catalogue),
         unit="",
         answer=float(table.values.item()) if table.cells == 1 else math.nan,
         typical=float(abs(table.values[is_published]).mean()) if has_published else math.nan,
         margin=math.sqrt((half_widths**2).mean()) if has_published else math.nan,
         largest_margin=float(half_widths.max()) if has_published else math.nan,
+        catalogue=table.with_own_format(catalogue),
+        flag_counts=() if table.sampling is None else table.sampling.flag_counts,
     )
 
 
 def _describe_main_errors(
-    statistics: Sequence[Summary], tables: Sequence[Summary], catalogue: Catalogue
+    statistics: Sequence[Summary], tables: Sequence[Summary]
 ) -> list[tuple[str, str]]:
     """Return pairs of name and sentence about the errors of the main tables.
 
@@ -338,11 +405,12 @@ def _describe_main_errors(
     most_tables = max(0, MOST_MAIN_ERRORS - len(statistics))
     main_positions = sorted(position for _, _, position in sorted(ranks)[:most_tables])
     main = [*statistics[:MOST_MAIN_ERRORS], *(tables[position] for position in main_positions)]
-    return [(summary.name, _describe_error(summary, catalogue)) for summary in main]
+    return [(summary.name, _describe_error(summary)) for summary in main]
 
 
-def _describe_error(summary: Summary, catalogue: Catalogue) -> str:
+def _describe_error(summary: Summary) -> str:
     """Say how exact a table or statistic is."""
+    catalogue = summary.catalogue
     margin = catalogue.format_error(summary.margin)
     typical = f"{catalogue.format_number(summary.typical, summary.margin)} {summary.unit}".strip()
     if not math.isnan(summary.answer):
@@ -355,18 +423,54 @@ def _describe_error(summary: Summary, catalogue: Catalogue) -> str:
     return catalogue.say("exact_plain", margin=margin)
 
 
-def _rate_tables(
-    summaries: Sequence[Summary], uncovered_errors: Sequence[str], catalogue: Catalogue
-) -> list[str]:
+def _rate_tables(release: Release, summaries: Sequence[Summary], catalogue: Catalogue) -> list[str]:
     """Return sentences that say how far each table can be relied on.
 
-    A table is rated by the ratio of its typical margin to its typical answer.
+    A table is rated by the ratio of its typical margin to its typical answer. A table whose margin
+    lacks a part of the error, such as the sampling error of a survey, gets no "yes".
+    """
+    unused = sentences.describe_unused_rows(release, catalogue)
+    is_survey = bool(release.options.survey) or sentences.has_weights(release)
+    covered = [summary for summary in summaries if summary.flag_counts or not is_survey]
+    uncovered = [summary for summary in summaries if not (summary.flag_counts or not is_survey)]
+    ratings = _rate_by_margins(covered, catalogue, is_whole=not unused)
+    ratings += _rate_by_margins(uncovered, catalogue, is_whole=False)
+    if not ratings:
+        return []
+    notes = [unused] if unused else []
+    if is_survey and not covered:
+        notes.append(catalogue.say("fit_sample"))
+    elif uncovered:
+        names = _join_first_names([summary.quoted_name for summary in uncovered], catalogue)
+        notes.append(catalogue.say("fit_sample_of", names=names))
+    if release.survey is not None and covered:
+        notes.append(_count_flags(release.survey.flags, covered, catalogue))
+    return [*notes, *ratings]
+
+
+def _count_flags(flags: FlagRule, summaries: Sequence[Summary], catalogue: Catalogue) -> str:
+    """Say how many numbers have each flag of a survey."""
+    counts = [sum(column) for column in zip(*(s.flag_counts for s in summaries), strict=True)]
+    return catalogue.say(
+        "flags_suppressed" if flags.suppress else "flags",
+        all=sum(counts),
+        reliable=counts[0],
+        care=counts[1],
+        rest=counts[2],
+        caution=catalogue.format_percent(flags.caution),
+        unreliable=catalogue.format_percent(flags.unreliable),
+    )
+
+
+def _rate_by_margins(
+    summaries: Sequence[Summary], catalogue: Catalogue, *, is_whole: bool
+) -> list[str]:
+    """Return a sentence for each rating, with the names of its tables.
 
     Args:
         summaries: the statistics and tables.
-        uncovered_errors: sentences about errors outside all margins. They come first, and no table
-            gets an unqualified "good" then.
         catalogue: the catalogue of the page's language.
+        is_whole: whether the margins have all known errors.
     """
     names_by_rating: dict[str, list[str]] = {"good": [], "care": [], "bad": []}
     for table in summaries[:MOST_PICTURES]:
@@ -376,14 +480,13 @@ def _rate_tables(
             rating = "care"
         else:
             rating = "bad"
-        names_by_rating[rating].append(table.name)
-    keys = {"good": "fit_good_by_noise" if uncovered_errors else "fit_good"}
-    ratings = [
+        names_by_rating[rating].append(table.quoted_name)
+    keys = {} if is_whole else {"good": "fit_good_by_noise"}
+    return [
         catalogue.say(keys.get(rating, f"fit_{rating}"), names=_join_first_names(names, catalogue))
         for rating, names in names_by_rating.items()
         if names
     ]
-    return [*uncovered_errors, *ratings] if ratings else []
 
 
 def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue) -> dict[str, Any]:
@@ -395,10 +498,11 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
         (
             entry.query,
             table.name,
-            ", ".join(entry.leaves_out) or catalogue.say("leaves_out_none"),
+            ", ".join(name_attribute(name, catalogue) for name in entry.leaves_out)
+            or catalogue.say("leaves_out_none"),
             catalogue.format_value(entry.answers),
-            catalogue.format_error(table.margin),
-            catalogue.format_error(table.largest_margin),
+            table.catalogue.format_error(table.margin),
+            table.catalogue.format_error(table.largest_margin),
         )
         for table, entry in zip(content.summaries, content.entries, strict=False)
     ]
@@ -424,7 +528,13 @@ def _make_index(release: Release, content: "ReportContent", catalogue: Catalogue
         catalogue.say(f"col_{column}")
         for column in ("id", "table", "leaves_out", "answers", "typical", "largest")
     ]
-    note = catalogue.say("index_note", percent=catalogue.format_percent(release.level))
+    note = catalogue.say(
+        "index_note",
+        percent=catalogue.format_percent(release.level),
+        rows=name_rows(catalogue),
+    )
+    if release.options.survey:
+        note = f"{note} {catalogue.say('index_survey')}"
     return {
         "headings": headings,
         "rows": rows,
@@ -449,8 +559,8 @@ def _list_level_tables(summaries: Sequence[Summary], catalogue: Catalogue) -> li
         (
             table.name,
             catalogue.format_value(table.product.rows),
-            catalogue.format_error(table.margin),
-            catalogue.format_error(table.largest_margin),
+            table.catalogue.format_error(table.margin),
+            table.catalogue.format_error(table.largest_margin),
             "; ".join(table.largest),
         )
         for table in one_way_tables
@@ -524,6 +634,7 @@ class TableView:
         chart_note: the sentence that explains the chart.
         notes: the notes below the chart, about chart and numbers.
         svg: the picture of the chart; empty without one.
+        has_sampling_error: whether its intervals have the sampling error of a survey.
     """
 
     id: str
@@ -538,6 +649,7 @@ class TableView:
     chart_note: str = ""
     notes: str = ""
     svg: str = ""
+    has_sampling_error: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -574,12 +686,14 @@ class ReportContent:
         summaries: the summaries of the first tables.
         statements: the views of the SQL statements.
         views: the views of the statistics, then of the tables.
+        catalogue: the sentences of the page's language.
     """
 
     entries: list[TableEntry]
     summaries: list[Summary]
     statements: list[TableView]
     views: list[TableView]
+    catalogue: Catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,64 +705,93 @@ class Chart:
     description: str
 
 
-def collect_content(
-    release: Release, written_tables: Iterable[tuple[Table, TableEntry]], catalogue: Catalogue
-) -> ReportContent:
-    """Collect what the page shows of statistics, tables and statements.
+def collect_contents(
+    release: Release, written_tables: Iterable[tuple[Table, TableEntry]]
+) -> list[ReportContent]:
+    """Collect what the report in each language shows, the main language first.
+
+    Each table is estimated once for all languages.
+    """
+    collectors = [_ContentCollector(release, language) for language in release.options.languages]
+    for table, entry in written_tables:
+        for collector in collectors:
+            collector.add(table, entry)
+    return [collector.finish() for collector in collectors]
+
+
+class _ContentCollector:
+    """Collects what one page shows of statistics, tables and statements.
 
     Of a table that does not fit on the page, only the largest cells are kept.
     """
-    entries: list[TableEntry] = []
-    summaries: list[Summary] = []
-    table_views: list[TableView] = []
-    charts: dict[str, Chart] = {}  # by the id of the view
-    for statistic in release.statistics:
+
+    def __init__(self, release: Release, language: str) -> None:
+        self._release = release
+        self._catalogue = release.options.catalogue(language)
+        self._code_texts = display_texts(release.options, release.plan.domain, language)
+        self._entries: list[TableEntry] = []
+        self._summaries: list[Summary] = []
+        self._views: list[TableView] = []
+        self._charts: dict[str, Chart] = {}  # by the id of the view
+        self._rows_left = MOST_PAGE_ROWS
+        self._marks_left = MOST_MARKS
+        for statistic in release.statistics:
+            self._add_statistic(replace(statistic, code_texts=self._code_texts))
+
+    def _add_statistic(self, statistic: StatisticTable) -> None:
+        """Add the view and the chart of a statistic."""
+        catalogue = self._catalogue
         spec = statistic.chart_spec(catalogue)
-        view = _statistic_view(release, statistic, catalogue)
+        view = _statistic_view(self._release, statistic, catalogue)
         if spec is not None:
-            if statistic.statistic.form.along:
-                picture = statistic.picture(catalogue)
-            else:
-                picture = None
+            picture = statistic.picture(catalogue) if statistic.statistic.form.along else None
             chart_name = statistic.chart_name(catalogue)
-            view = _add_caption(view, chart_name, spec, picture, release, catalogue)
-            charts[view.id] = Chart(spec, view.name, view.description)
-        table_views.append(view)
-    rows_left = MOST_PAGE_ROWS
-    marks_left = MOST_MARKS
-    for table, entry in written_tables:
-        entries.append(entry)
-        if len(summaries) < MOST_INDEX_ROWS:
-            summaries.append(_summarize_table(table, catalogue))
-        if rows_left <= 0:
-            continue
+            view = _add_caption(view, chart_name, spec, picture, self._release, catalogue)
+            self._charts[view.id] = Chart(spec, view.name, view.description)
+        self._views.append(view)
+
+    def add(self, table: Table, entry: TableEntry) -> None:
+        """Add the summary, the view and the chart of a table."""
+        release = self._release
+        catalogue = self._catalogue
+        table = replace(table, code_texts=self._code_texts)
+        self._entries.append(entry)
+        if len(self._summaries) < MOST_INDEX_ROWS:
+            self._summaries.append(_summarize_table(table, catalogue))
+        if self._rows_left <= 0:
+            return
         picture = table.picture(catalogue)
-        chart = choose_chart(picture, marks_left)
-        is_whole = entry.answers <= min(MOST_TABLE_ROWS, rows_left)
+        chart = choose_chart(picture, self._marks_left)
+        is_whole = entry.answers <= min(MOST_TABLE_ROWS, self._rows_left)
         view = _table_view(release, entry, table, catalogue, is_whole=is_whole)
-        if len(charts) < MOST_PICTURES:
-            spec = draw_chart(picture, marks_left)
+        if len(self._charts) < MOST_PICTURES:
+            spec = draw_chart(picture, self._marks_left)
         else:
             spec = None
         if chart is not None:
             view = _add_caption(view, chart.name, spec, picture, release, catalogue)
         if chart is not None and spec is not None:
             description = _describe_picture(picture, catalogue)
-            charts[view.id] = Chart(spec, picture.name, description)
-            marks_left -= len(spec["data"]["values"])
+            self._charts[view.id] = Chart(spec, picture.name, description)
+            self._marks_left -= len(spec["data"]["values"])
             if chart.name == "largest":
                 certain_note = _describe_certain_largest(release, table, catalogue)
                 view = replace(view, chart_note=f"{certain_note} {view.chart_note}")
-        rows_left -= len(view.rows)
-        table_views.append(view)
-    statements = [
-        _statement_view(release, number, catalogue).drop_constant_keys(catalogue)
-        for number in range(1, len(release.options.statements) + 1)
-    ]
-    table_views = [
-        view.drop_constant_keys(catalogue) for view in _add_pictures(table_views, charts, catalogue)
-    ]
-    return ReportContent(entries, summaries, statements, table_views)
+        self._rows_left -= len(view.rows)
+        self._views.append(view)
+
+    def finish(self) -> ReportContent:
+        """Return the content, with the pictures drawn."""
+        catalogue = self._catalogue
+        statements = [
+            _statement_view(self._release, number, catalogue).drop_constant_keys(catalogue)
+            for number in range(1, len(self._release.options.statements) + 1)
+        ]
+        views = [
+            view.drop_constant_keys(catalogue)
+            for view in _add_pictures(self._views, self._charts, catalogue)
+        ]
+        return ReportContent(self._entries, self._summaries, statements, views, catalogue)
 
 
 def _add_pictures(
@@ -699,6 +842,8 @@ def _add_caption(
         hidden = groups_with_wide_bands(picture)
         if hidden:
             notes.append(catalogue.say("vague", names=catalogue.join_names([*hidden])))
+    if view.has_sampling_error:
+        notes.append(catalogue.say("survey_chart"))
     row_limit = sentences.describe_row_limit(release, catalogue)
     if row_limit:
         notes.append(catalogue.say("beyond", of=row_limit))
@@ -710,20 +855,56 @@ def _statistic_view(release: Release, statistic: StatisticTable, catalogue: Cata
     cut_note = catalogue.say(
         "rows_first", count=MOST_SHORTENED_ROWS, all=statistic.cells, file=statistic.id
     )
+    rows = statistic.format_rows(catalogue, MOST_SHORTENED_ROWS)
+    number_headings = [
+        catalogue.say(f"col_{statistic.value_name}"),
+        catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
+    ]
+    if statistic.sampling is not None:
+        number_headings += _sampling_headings(catalogue)
+        sampling_cells = _format_sampling_errors(
+            statistic.sampling,
+            (statistic.high - statistic.low) / 2,
+            np.arange(len(rows)),
+            statistic.with_own_format(catalogue),
+        )
+        rows = [[*row, *cells] for row, cells in zip(rows, sampling_cells, strict=True)]
     return TableView(
         id=statistic.id,
-        name=statistic_title(statistic.statistic, catalogue),
+        name=statistic_title(statistic.statistic, statistic.domain, catalogue),
         description=catalogue.say(statistic.meaning_key),
         key_headings=statistic.key_headings(catalogue),
-        number_headings=(
-            catalogue.say(f"col_{statistic.value_name}"),
-            catalogue.say("col_interval", percent=catalogue.format_percent(release.level)),
-        ),
-        rows=statistic.format_rows(catalogue, MOST_SHORTENED_ROWS),
+        number_headings=number_headings,
+        rows=rows,
+        has_sampling_error=statistic.sampling is not None,
         rows_note=catalogue.say("rows_whole")
         if statistic.cells <= MOST_SHORTENED_ROWS
         else cut_note,
     )
+
+
+def _sampling_headings(catalogue: Catalogue) -> list[str]:
+    """Return the headings of the columns that only surveys have."""
+    return [catalogue.say(key) for key in ("col_noise", "col_sampling", "col_reliability")]
+
+
+def _format_sampling_errors(
+    sampling: SamplingErrors, noise_margins: FloatArray, cells: IntArray, catalogue: Catalogue
+) -> list[list[str]]:
+    """Return the margins of the noise and of the sample, and the flag, of some cells."""
+    is_suppressed = sampling.is_suppressed.reshape(-1)[cells]
+    rows = []
+    for suppressed, noise, sample, flag in zip(
+        is_suppressed.tolist(),
+        noise_margins.reshape(-1)[cells].tolist(),
+        sampling.margins.reshape(-1)[cells].tolist(),
+        sampling.reliability.reshape(-1)[cells].tolist(),
+        strict=True,
+    ):
+        margins = (math.nan, math.nan) if suppressed else (noise, sample)
+        errors = [catalogue.format_error(margin) for margin in margins]
+        rows.append([*errors, catalogue.say(sampling.flag_keys[flag - 1])])
+    return rows
 
 
 def _statement_view(release: Release, number: int, catalogue: Catalogue) -> TableView:
@@ -735,7 +916,7 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
     statement = release.read_statement(text)
     columns = release.answer_sql(text)
     shown = _shown_columns(statement, columns)
-    code_labels = _code_labels(release)
+    code_labels = _code_labels(release, catalogue.language)
     size = len(next(iter(columns.values())))
     rows = []
     for position in range(min(size, MOST_SHORTENED_ROWS)):
@@ -763,6 +944,8 @@ def _statement_view(release: Release, number: int, catalogue: Catalogue) -> Tabl
                 "statement_left_out", names=catalogue.join_names(list(statement.left_out))
             )
         )
+    if release.options.survey:
+        notes.append(catalogue.say("statement_noise_only"))
     if statement.without_interval:
         names = catalogue.join_names(list(statement.without_interval))
         notes.append(catalogue.say("statement_without_interval", names=names))
@@ -792,10 +975,10 @@ def _shown_columns(
     return sorted(pairs, key=lambda pair: pair[0].has_noise)
 
 
-def _code_labels(release: Release) -> dict[str, Mapping[str, str]]:
+def _code_labels(release: Release, language: str) -> dict[str, Mapping[str, str]]:
     """Return the texts of codes by attribute or level, in lower case."""
     domain = release.plan.domain
-    labels = display_texts(release.options, domain)
+    labels = display_texts(release.options, domain, language)
     return {
         column: labels[name]
         for name in labels
@@ -831,19 +1014,16 @@ def _table_view(
     """Return the view of a table with all its cells, or with its largest."""
     product = table.product
     unit = _describe_table_unit(product, catalogue)
+    catalogue = catalogue.with_format(table_format(product, catalogue))
     if is_whole:
         cells = np.arange(table.cells)
         rows_note = catalogue.say("rows_whole")
     else:
         cells = find_largest(table.answer, MOST_SHORTENED_ROWS)
         rows_note = catalogue.say("rows_cut", count=len(cells), all=table.cells, file=entry.files)
-    margins = table.margins.reshape(-1)[cells].tolist()
+    margins = table.whole_margins.reshape(-1)[cells].tolist()
     numbers = table.numbers()
-    extra_columns = [
-        name
-        for name in numbers
-        if name not in ("answer", "noise_std", "approximation_std", "low", "high")
-    ]
+    extra_columns = [name for name in numbers if name.startswith(("answer_", "nnls"))]
     if table.labels:
         indices = np.unravel_index(cells, table.answer.shape)
     else:
@@ -860,31 +1040,45 @@ def _table_view(
     )
     errors = {margin: catalogue.format_error(margin) for margin in {*margins}}
     columns.append([errors[margin] for margin in margins])
-    columns += [
-        [
-            "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
-            for value in numbers[name][cells].tolist()
-        ]
-        for name in extra_columns
+    number_headings = [
+        catalogue.say("col_answer"),
+        catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
     ]
+    if table.sampling is not None:
+        number_headings += _sampling_headings(catalogue)
+        sampling_cells = _format_sampling_errors(table.sampling, table.margins, cells, catalogue)
+        columns += [list(column) for column in zip(*sampling_cells, strict=True)]
+    for name in extra_columns:
+        number_headings.append(name)
+        values = numbers[name][cells].tolist()
+        columns.append(
+            [
+                "" if math.isnan(value) else catalogue.format_number(float(value), 0.5)
+                for value in values
+            ]
+        )
+    description = catalogue.say(
+        "meta",
+        answers=catalogue.say_count("answers", table.cells),
+        unit=name_with_row_limit(unit, table.privacy, catalogue),
+        margin=catalogue.format_error(table.typical_margin),
+    )
+    if table.sampling is not None and not table.labels:
+        noise, sample, flag = _format_sampling_errors(
+            table.sampling, table.margins, cells, catalogue
+        )[0]
+        both_errors = catalogue.say("meta_survey", noise=noise, sample=sample, flag=flag)
+        description = f"{description}; {both_errors}"
     return TableView(
         id=table.id,
         name=table_title(product, catalogue),
-        description=catalogue.say(
-            "meta",
-            answers=catalogue.say_count("answers", table.cells),
-            unit=name_with_row_limit(unit, table.privacy, catalogue),
-            margin=catalogue.format_error(table.typical_margin),
-        ),
+        description=description,
         total=""
         if table.labels
-        else catalogue.format_answer(float(table.answer), float(table.margins)),
-        key_headings=product.keys,
-        number_headings=(
-            catalogue.say("col_answer"),
-            catalogue.say("col_margin", percent=catalogue.format_percent(release.level)),
-            *extra_columns,
-        ),
+        else catalogue.format_answer(float(table.answer), float(table.whole_margins)),
+        key_headings=key_headings(product.along, catalogue),
+        number_headings=number_headings,
+        has_sampling_error=table.sampling is not None,
         rows=[list(row) for row in zip(*columns, strict=True)] if table.labels else [],
         rows_note=rows_note,
         file=f"{entry.files.rsplit('/', 1)[-1]}.csv",
@@ -895,6 +1089,11 @@ def _describe_table_unit(product: Product, catalogue: Catalogue) -> str:
     """Name what a table measures, with the unit of its measure if not 1."""
     if product.measure is None or not product.of_values:
         return name_measured(product, catalogue)
+    own_unit = unit_of_sums(product, catalogue)
+    if own_unit:
+        return own_unit
+    if not catalogue.names.is_empty:
+        return name_quantity(product, catalogue)
     step = product.domain.measures[product.measure].unit
     if step == 1:
         return name_measured(product, catalogue)
@@ -910,7 +1109,8 @@ def _describe_certain_largest(release: Release, table: Table, catalogue: Catalog
     if not release.finding.linear:
         return catalogue.say("largest_unknown", count=count)
     # the union bound over all cells
-    multiplier = measured_multiplier(release.measurements, 1 - (1 - release.level) / table.cells)
+    level_of_each = 1 - (1 - release.level) / table.cells
+    multiplier = measured_multiplier(release.measurements, level_of_each, [table.product])
     rounding = float(rounding_rule(release.options)[0]) / 2
     margin = (
         multiplier * table.noise_std
@@ -971,7 +1171,7 @@ def write_series_page(
     tables: Sequence[Product],
     errors: Mapping[str, Sequence[float | None]],
 ) -> None:
-    """Write ``index.html`` of a series.
+    """Write ``index.html`` of a series, and such a page for each further language.
 
     Args:
         folder: the folder of the series.
@@ -980,13 +1180,34 @@ def write_series_page(
         errors: the expected errors by period and table; None for a table that the period does not
             complete.
     """
-    catalogue = load_catalogue(options.language)
-    published_periods = [label for label in errors if (folder / label / "report.html").exists()]
-    page = fill_template(
+    for language in options.languages:
+        page = _render_series_page(folder, options, options.catalogue(language), tables, errors)
+        name = report_file(options, language).replace("report", "index")
+        new_page = folder / f"{name}.new"
+        new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
+        new_page.replace(folder / name)
+
+
+def _render_series_page(
+    folder: Path,
+    options: Options,
+    catalogue: Catalogue,
+    tables: Sequence[Product],
+    errors: Mapping[str, Sequence[float | None]],
+) -> str:
+    """Return the page of a series in the language of a catalogue."""
+    report = report_file(options, catalogue.language)
+    published_periods = [label for label in errors if (folder / label / report).exists()]
+    return fill_template(
         "series.html",
         t=catalogue,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        title=options.title or catalogue.say("series_title"),
+        title=options.text("title", catalogue.language) or catalogue.say("series_title"),
+        report=report,
+        other_languages=[
+            (language, name, file.replace("report", "index"))
+            for language, name, file in _list_other_languages(options, catalogue)
+        ],
         published_periods=published_periods,
         periods=len(errors),
         headings=[
@@ -998,6 +1219,3 @@ def write_series_page(
             for label, row in errors.items()
         ],
     )
-    new_page = folder / "index.html.new"
-    new_page.write_text(page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n")
-    new_page.replace(folder / "index.html")

@@ -26,7 +26,7 @@ from leastnoise._domain import (
 from leastnoise._error import interval_multiplier, noise_name
 from leastnoise._estimation import public_counts_of_plan
 from leastnoise._fitting import zcdp_epsilon
-from leastnoise._plan import Plan
+from leastnoise._plan import Plan, SeriesPlan
 from leastnoise._release._options import (
     MOST_WRITTEN_ANSWERS,
     describe_rounding,
@@ -34,6 +34,7 @@ from leastnoise._release._options import (
     rounding_rule,
 )
 from leastnoise._release._release import Release
+from leastnoise._release._survey import Survey
 from leastnoise._release._texts import (
     ENGLISH,
     MANY_ROWS_SHARE,
@@ -41,6 +42,8 @@ from leastnoise._release._texts import (
     estimate_cut_amount,
     estimate_cut_share,
     format_row_limit,
+    name_attribute,
+    name_measure,
     table_title,
 )
 from leastnoise._trusted.accounting import (
@@ -127,6 +130,17 @@ def _format_factor(factor: float) -> str:
     if factor < 1e6:
         return f"{factor:,.0f}"
     return f"{factor:.2g}"
+
+
+def name_protected_unit(privacy: Privacy, catalogue: Catalogue = ENGLISH) -> str:
+    """Name the privacy unit and the relation of neighbours, for the citation."""
+    if catalogue.language == "en":
+        return privacy.unit
+    if privacy.unit_column is None:
+        unit = catalogue.say("cite_row")
+    else:
+        unit = catalogue.say_count("cite_unit", privacy.max_rows, column=repr(privacy.unit_column))
+    return f"{unit} ({privacy.neighbours})"
 
 
 def guessing_chance(privacy: Privacy) -> float:
@@ -226,7 +240,7 @@ def describe_attribute(name: str, kind: Kind, catalogue: Catalogue = ENGLISH) ->
         cells = catalogue.say("kind_coded", last=str(kind.regular - 1))
     return catalogue.say(
         "rule",
-        name=name,
+        name=name_attribute(name, catalogue),
         cells=cells,
         outside=catalogue.say(_row_policy_key(kind, kind.outside)),
         null=catalogue.say(_row_policy_key(kind, str(kind.null))),
@@ -246,7 +260,9 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
         return catalogue.say(
             "measure_units_of" if measure.attributes else "measure_units",
             name=name,
-            names=catalogue.join_names([*measure.attributes]),
+            names=catalogue.join_names(
+                [name_attribute(attribute, catalogue) for attribute in measure.attributes]
+            ),
         )
     if isinstance(measure, UnitTotal):
         return catalogue.say(
@@ -283,7 +299,9 @@ def list_dropped_rows(plan: Plan, catalogue: Catalogue = ENGLISH) -> list[str]:
     dropped_names = [name for name, kind in dropping.items() if not kind.hidden]
     hidden_names = [name for name, kind in dropping.items() if kind.hidden]
     return [
-        catalogue.say(key, names=catalogue.join_names(names))
+        catalogue.say(
+            key, names=catalogue.join_names([name_attribute(name, catalogue) for name in names])
+        )
         for key, names in (("dropped", dropped_names), ("left_out_of_some", hidden_names))
         if names
     ]
@@ -305,7 +323,7 @@ def list_clipped_values(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         name for product in release.workload.products for name in product.attributes
     }
     names = [
-        name
+        name_attribute(name, catalogue)
         for name in domain.names
         if name in workload_attributes and domain.kind(name).outside == "clip"
     ]
@@ -344,7 +362,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         sentences.append(
             catalogue.say(
                 "clipped_means" if measure in averaged else "clipped_sums",
-                name=name_of_measure,
+                name=name_measure(workload.domain, name_of_measure, catalogue),
                 low=low,
                 high=high,
             )
@@ -380,7 +398,7 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
         *(
             catalogue.say(
                 "unit_adds" if isinstance(measures[name], UnitTotal) else "row_adds",
-                name=name,
+                name=name_measure(workload.domain, name, catalogue),
                 most=text,
             )
             for name, text in contributions.items()
@@ -413,9 +431,13 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         parts.append(
             catalogue.say("cut_hidden" if "guard_cut" in release.receipt else "cut_unpublished")
         )
+    if has_series_limit(release.plan):
+        parts.append(catalogue.say("cut_series", column=repr(privacy.unit_column)))
     cell_limit = privacy.max_per_cell
     if cell_limit is not None:
-        names = catalogue.join_names([*cell_limit.attributes])
+        names = catalogue.join_names(
+            [name_attribute(name, catalogue) for name in cell_limit.attributes]
+        )
         parts.append(catalogue.say_count("cut_cell", cell_limit.rows, names=names))
         # Under Laplace noise all rows of a unit count, so the limit saves nothing.
         if release.measurements.noise.norm == 2:
@@ -463,6 +485,19 @@ def list_cut_amounts(
             found = catalogue.say("amount_unpublished", name=name)
         sentences.append(f"{limit} {found}")
     return sentences
+
+
+def has_series_limit(plan: Plan) -> bool:
+    """Tell whether a series bounds a unit's rows in all periods by more than in each.
+
+    Then its rows in later periods count only if it has not used them up.
+    """
+    privacy = plan.privacy
+    if not isinstance(plan, SeriesPlan) or privacy.unit_column is None:
+        return False
+    bound = privacy.max_per_cell
+    periods = plan.series.periods or plan.domain.cells(plan.series.along)
+    return bound is None or bound.rows * periods > privacy.max_rows
 
 
 def describe_guard_counts(
@@ -533,14 +568,34 @@ def has_weights(release: Release) -> bool:
     return any(isinstance(release.plan.domain.measure(name), Weighted) for name in measures)
 
 
-def list_errors_beyond_margins(release: Release, catalogue: Catalogue = ENGLISH) -> list[str]:
-    """Return sentences about errors that no margin contains."""
+def describe_unused_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str:
+    """Say that no margin contains the effect of unused rows; empty without such rows."""
     unused = unused_row_share(release)
-    if unused:
-        sentences = [catalogue.say("fit_unused", percent=catalogue.format_percent(unused))]
-    else:
-        sentences = []
-    return [*sentences, *([catalogue.say("fit_sample")] if has_weights(release) else [])]
+    if not unused:
+        return ""
+    return catalogue.say("fit_unused", percent=catalogue.format_percent(unused))
+
+
+def describe_survey(release: Release, catalogue: Catalogue = ENGLISH) -> str:
+    """Explain the columns of sampling errors and the flags; empty without them."""
+    survey = release.survey
+    if survey is None:
+        return ""
+    flags = survey.flags
+    return catalogue.say(
+        "survey_suppressed" if flags.suppress else "survey",
+        rules=catalogue.join_names(_list_survey_rules(survey, catalogue)),
+        percent=catalogue.format_percent(release.level),
+        caution=catalogue.format_percent(flags.caution),
+        unreliable=catalogue.format_percent(flags.unreliable),
+    )
+
+
+def _list_survey_rules(survey: Survey, catalogue: Catalogue) -> list[str]:
+    """Name the kinds of figures by which the sampling error is stated."""
+    default = [] if survey.default is None else [survey.default]
+    methods = [rule.method for rule in (*default, *survey.tables.values())]
+    return [catalogue.say(f"rule_{method}") for method in dict.fromkeys(methods)]
 
 
 def dropping_attributes(plan: Plan, product: Product) -> tuple[str, ...]:
@@ -695,10 +750,12 @@ def list_uncovered_errors(release: Release, catalogue: Catalogue = ENGLISH) -> l
             limit_values = {
                 "count": privacy.max_rows,
                 "rows": cell_limit.rows,
-                "names": catalogue.join_names([*cell_limit.attributes]),
+                "names": catalogue.join_names(
+                    [name_attribute(name, catalogue) for name in cell_limit.attributes]
+                ),
             }
             sentences.append(catalogue.say("limit_unit_cell", column=column, **limit_values))
-    sentences.append(catalogue.say("limit_sample"))
+    sentences.append(catalogue.say("limit_survey" if release.options.survey else "limit_sample"))
     if any(product.of_values for product in release.workload):
         sentences.append(catalogue.say("limit_sums"))
     sentences.append(
@@ -765,7 +822,11 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             for product in unit_counts
             if (product.domain.measure(str(product.measure)) == UnitCount()) is is_once_in_all
         ]
-        tables = [product.attributes for product in counted_products if product.attributes]
+        tables = [
+            [name_attribute(name, catalogue) for name in product.attributes]
+            for product in counted_products
+            if product.attributes
+        ]
         names = [*map(" x ".join, tables[:_MOST_LISTED_TABLES])]
         if len(tables) > _MOST_LISTED_TABLES:
             names.append("...")

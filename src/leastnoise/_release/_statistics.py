@@ -4,8 +4,9 @@ Computed from the tables of a release, with intervals.
 """
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,17 +23,35 @@ from leastnoise._charts import (
 from leastnoise._domain import Domain, Weighted
 from leastnoise._estimation import DIVISORS, HasLeastSquares, cdf, means, minimal_draws, quantiles
 from leastnoise._frames import Columns, name_key_columns
+from leastnoise._release._names import PLAIN_NUMBERS
 from leastnoise._release._options import Options, display_texts, rounding_rule
+from leastnoise._release._survey import (
+    SAMPLING_COLUMNS,
+    Survey,
+    combine_errors,
+    read_survey,
+)
 from leastnoise._release._tables import (
     MOST_SHOWN_CELLS,
     LazySequence,
     ResultTable,
     round_to_multiples,
 )
-from leastnoise._release._texts import Catalogue, load_catalogue, statistic_title
+from leastnoise._release._texts import (
+    Catalogue,
+    attribute_heading,
+    display_labels,
+    key_headings,
+    load_catalogue,
+    name_rows,
+    statistic_axis_title,
+    statistic_format,
+    statistic_groups_title,
+    statistic_title,
+)
 from leastnoise._trusted.check import InputError, html_facts, number_text
-from leastnoise._trusted.check.arrays import FloatArray
-from leastnoise._workload import Statistic, Workload
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray
+from leastnoise._workload import Product, Statistic, Workload
 
 BEYOND_COLUMNS = ("may_be_below", "may_be_above")
 """Columns of quantiles: 1 if the value may lie below ``low``, or above ``high``, beyond the bounds,
@@ -49,6 +68,7 @@ NUMBER_COLUMNS = (
     "sum_of_weights",
     "up_to",
     *BEYOND_COLUMNS,
+    *SAMPLING_COLUMNS,
 )
 MOST_DOTS = 200
 
@@ -64,6 +84,22 @@ class StatisticTable(ResultTable):
     domain: Domain
     values: FloatArray
     extra_columns: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def display_labels(self) -> tuple[tuple[str, ...], ...]:
+        """The labels that pages show: the text of a code that has one."""
+        attributes = (*self.statistic.by, *self.attributes[len(self.statistic.by) :])
+        return display_labels(self.labels, attributes, self.code_texts)
+
+    @property
+    def whole_low(self) -> FloatArray:
+        """The lower ends of the intervals, with the sampling error if it is stated."""
+        return self.low if self.sampling is None else self.sampling.both_low
+
+    @property
+    def whole_high(self) -> FloatArray:
+        """The upper ends of the intervals, with the sampling error if it is stated."""
+        return self.high if self.sampling is None else self.sampling.both_high
 
     @property
     def meaning_key(self) -> str:
@@ -92,23 +128,24 @@ class StatisticTable(ResultTable):
             "high": self.high,
             **self.extra_columns,
         }
-        return {
+        numbers: Columns = {
             name: np.ascontiguousarray(np.broadcast_to(values, self.values.shape)).reshape(-1)
             for name, values in columns.items()
         }
+        return numbers if self.sampling is None else numbers | self.sampling.columns()
 
     def rows(
         self, limit: int | None = None
     ) -> Iterator[tuple[tuple[str, ...], tuple[float, float, float]]]:
         """Yield the labels of the keys, and value, low and high.
 
+        The interval includes the sampling error if it is stated.
+
         Args:
             limit: the number of values, from the first; None for all.
         """
-        numbers = zip(
-            *(values.reshape(-1)[:limit].tolist() for values in (self.values, self.low, self.high)),
-            strict=True,
-        )
+        arrays = (self.values, self.whole_low, self.whole_high)
+        numbers = zip(*(values.reshape(-1)[:limit].tolist() for values in arrays), strict=True)
         keys = [
             np.array(labels, object)[index[:limit]]
             for labels, index in zip(self.display_labels, self.indices(), strict=True)
@@ -120,6 +157,7 @@ class StatisticTable(ResultTable):
 
         Numbers have the digits that the noise leaves meaningful.
         """
+        catalogue = self.with_own_format(catalogue)
         form = self.statistic.form
         groups = len(self.statistic.by)
         beyond_flags = [
@@ -137,9 +175,16 @@ class StatisticTable(ResultTable):
 
     def key_headings(self, catalogue: Catalogue) -> tuple[str, ...]:
         """Return the headings of the keys; the heading of shares is translated."""
-        if not self.statistic.form.at_shares:
-            return self.attributes
-        return (*self.attributes[:-1], catalogue.say("col_share"))
+        groups = key_headings(self.statistic.along, catalogue)
+        further_keys = self.attributes[len(groups) :]
+        if self.statistic.form.at_shares:
+            return (*groups, catalogue.say("col_share"))
+        return (*groups, *(attribute_heading(name, catalogue) for name in further_keys))
+
+    def with_own_format(self, catalogue: Catalogue) -> Catalogue:
+        """Return the catalogue with the number format of the values."""
+        number_format = statistic_format(self.statistic, self.domain, catalogue)
+        return catalogue.with_format(number_format)
 
     def chart_name(self, catalogue: Catalogue) -> str:
         """Return the name of its chart; empty for none."""
@@ -148,7 +193,8 @@ class StatisticTable(ResultTable):
             if chart is None or chart.name == "largest":
                 return ""
             return chart.name
-        return "dots" if 1 < self.cells <= MOST_DOTS else ""
+        has_published = not np.isnan(self.values).all()
+        return "dots" if has_published and 1 < self.cells <= MOST_DOTS else ""
 
     def chart_spec(self, catalogue: Catalogue) -> dict[str, Any] | None:
         """Return its chart as Vega-Lite; None for one number, or too many."""
@@ -156,21 +202,24 @@ class StatisticTable(ResultTable):
             return None
         if self.statistic.form.along:
             return draw_chart(self.picture(catalogue))
-        all_rows = catalogue.say("all_rows")
+        all_rows = catalogue.say("all_rows" if catalogue.names.is_empty else "in_total")
         groups = len(self.statistic.by)
+        is_percent = self.with_own_format(catalogue).number_format.percent
+        scale = 100.0 if is_percent else 1.0
         rows = tuple(
             (
                 ", ".join(names[:groups]) or all_rows,
                 catalogue.localize(", ".join(names[groups:])),
-                *ends,
+                scale * value,
+                scale * low,
+                scale * high,
             )
-            for names, ends in self.rows()
+            for names, (value, low, high) in self.rows()
         )
-        title = catalogue.say(f"name_{self.statistic.kind}", of=self.statistic.of)
         return draw_dots(
             DotPlot(
-                title=title,
-                groups=self.statistic.groups_name,
+                title=statistic_axis_title(self.statistic, self.domain, catalogue),
+                groups=statistic_groups_title(self.statistic, catalogue),
                 rows=rows,
                 series=catalogue.say("col_share") if self.statistic.form.at_shares else "",
             )
@@ -178,23 +227,24 @@ class StatisticTable(ResultTable):
 
     def picture(self, catalogue: Catalogue) -> Picture:
         """Return a distribution function as the picture of a table."""
+        *group_headings, heading = self.key_headings(catalogue)
         groups = [
             Axis(name=name, labels=labels)
-            for name, labels in zip(self.attributes[:-1], self.display_labels, strict=False)
+            for name, labels in zip(group_headings, self.display_labels, strict=False)
         ]
         numbers = Axis(
-            name=self.attributes[-1],
+            name=heading,
             labels=self.display_labels[-1],
             kind="up_to",
             high=self.extra_columns["up_to"],
         )
         return Picture(
-            name=statistic_title(self.statistic, catalogue),
+            name=statistic_title(self.statistic, self.domain, catalogue),
             axes=(*groups, numbers),
             answer=self.values,
-            low=self.low,
-            high=self.high,
-            unit=catalogue.say("share_of_rows"),
+            low=self.whole_low,
+            high=self.whole_high,
+            unit=catalogue.say("share_of_rows", rows=name_rows(catalogue)),
             format_answer=catalogue.format_answer,
             format_number=catalogue.format_number,
             up_to=catalogue.say("up_to"),
@@ -236,18 +286,28 @@ def format_interval(
     if math.isnan(value):
         return catalogue.format_number(value), ""
     digit_spread = (high - low) / 8
-    whole = exact and value.is_integer()
-    if digit_spread > 0 and not whole:
-        shown = catalogue.format_number(value, digit_spread)
-    else:
+    if catalogue.number_format == PLAIN_NUMBERS:
+        is_whole = exact and value.is_integer()
+        keeps_digits = not digit_spread > 0 or is_whole
+        ends_keep_digits = not digit_spread > 0 or exact
+    else:  # the format says how many digits there are
+        keeps_digits = ends_keep_digits = False
+    if keeps_digits:
         shown = catalogue.localize(format_digits(value))
-    ends = [
-        catalogue.format_number(end, digit_spread)
-        if digit_spread > 0 and not exact
-        else catalogue.localize(format_digits(end))
-        for end in (low, high)
-    ]
+    else:
+        shown = catalogue.format_number(value, digit_spread)
+    ends = []
+    for end in (low, high):
+        if ends_keep_digits:
+            ends.append(catalogue.localize(format_digits(end)))
+        else:
+            ends.append(catalogue.format_number(end, digit_spread))
     return shown, catalogue.say("from_to", low=ends[0], high=ends[1])
+
+
+def no_suppression(product: Product) -> BoolArray:
+    """Return that no answer of a table is suppressed."""
+    return np.zeros(product.shape, dtype=np.bool_)
 
 
 @dataclass(eq=False, repr=False)
@@ -262,9 +322,12 @@ class Statistics(LazySequence[StatisticTable]):
     workload: Workload
     options: Options
     library: str | None = None
+    table_suppression: Callable[[Product], BoolArray] = no_suppression
+    """Returns which answers of a table its own rule suppresses."""
 
     def __post_init__(self) -> None:
         self._computed: dict[int, StatisticTable] = {}
+        self._own_tables: dict[int, StatisticTable] = {}
         names = [
             (key, position)
             for position, statistic in enumerate(self.workload.statistics)
@@ -302,7 +365,7 @@ class Statistics(LazySequence[StatisticTable]):
             keys, values = _compute_statistic(self.source, statistic, options.level, self.workload)
             if "extra_columns" in values:
                 values = _round_statistic(values, options)
-            self._computed[position] = StatisticTable(
+            table = StatisticTable(
                 id=f"s{position + 1}",
                 name=statistic.name,
                 unit_name=_name_unit(self.workload.domain, statistic),
@@ -312,9 +375,97 @@ class Statistics(LazySequence[StatisticTable]):
                 domain=self.workload.domain,
                 library=self.library,
                 code_texts=display_texts(options, self.workload.domain),
+                display_names=options.names_in(),
                 **values,
             )
+            survey = read_survey(options.survey)
+            own_table = add_sampling_errors(table, survey, options.level)
+            self._own_tables[position] = own_table
+            self._computed[position] = self._suppress_with_tables(own_table)
         return self._computed[position]
+
+    def _suppress_with_tables(self, table: StatisticTable) -> StatisticTable:
+        """Return a mean without the values whose sum or count is suppressed.
+
+        The sum and the count are in the file of the mean, so their rules hold there too.
+        """
+        if not (self.options.suppresses_by_cv and table.statistic.form.of_measure):
+            return table
+        for product in self.workload.tables_of(table.statistic):
+            table = suppress_values(table, self.table_suppression(product))
+        return table
+
+    def suppressed_sums(self, product: Product) -> BoolArray | None:
+        """Return which sums of a table must be suppressed because a mean of them is.
+
+        Otherwise the mean would follow from its sum and its count. None if no mean is of them.
+        """
+        suppressed: BoolArray | None = None
+        for position, statistic in enumerate(self.workload.statistics):
+            if not statistic.form.of_measure:
+                continue
+            _, sums = statistic.questions(self.workload.domain)
+            if product.table_key != sums:
+                continue
+            self._compute(position)
+            sampling = self._own_tables[position].sampling
+            if sampling is not None:
+                own = sampling.is_suppressed
+                suppressed = own if suppressed is None else suppressed | own
+        return suppressed
+
+
+def add_sampling_errors(
+    table: StatisticTable, survey: Survey | None, level: float
+) -> StatisticTable:
+    """Return a statistic with its sampling errors, without values whose CV is too large.
+
+    A mean that is suppressed has no sum and no count in its file either.
+    """
+    rule = None if survey is None else survey.rule_of_statistic(table.statistic, table.domain)
+    if survey is None or rule is None:
+        return table
+    extra_columns = table.extra_columns
+    divisor = next((name for name in DIVISORS if name in extra_columns), None)
+    # The standard error of quantiles and of means whose count is not clear of 0 is unknown; the
+    # half width of the interval takes its place.
+    half_widths = (table.high - table.low) / 2 / NormalDist().inv_cdf((1 + level) / 2)
+    noise_std = extra_columns.get("std_error", half_widths)
+    sampling_std = rule.standard_errors(
+        table.values,
+        is_weighted=divisor == "sum_of_weights",
+        group_weights=None if divisor is None else extra_columns[divisor],
+    )
+    sampling = combine_errors(
+        table.values,
+        table.low,
+        table.high,
+        np.where(np.isnan(noise_std), half_widths, noise_std),
+        sampling_std,
+        level,
+        survey.flags,
+    )
+    return suppress_values(replace(table, sampling=sampling), sampling.is_suppressed)
+
+
+def suppress_values(table: StatisticTable, is_suppressed: BoolArray) -> StatisticTable:
+    """Return a statistic without some values; they are missing in all columns."""
+    if not is_suppressed.any():
+        return table
+
+    def without_suppressed(values: FloatArray) -> FloatArray:
+        return np.where(is_suppressed, np.nan, values)
+
+    return replace(
+        table,
+        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
+        values=without_suppressed(table.values),
+        low=without_suppressed(table.low),
+        high=without_suppressed(table.high),
+        extra_columns={
+            name: without_suppressed(values) for name, values in table.extra_columns.items()
+        },
+    )
 
 
 def _name_unit(domain: Domain, statistic: Statistic) -> str:

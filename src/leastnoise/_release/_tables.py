@@ -8,7 +8,7 @@ so they cost nothing, and error bars get wider.
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -33,18 +33,28 @@ from leastnoise._estimation import (
     with_public_sums,
 )
 from leastnoise._frames import Columns, UniqueNames, label_array, name_key_columns, to_frame
+from leastnoise._release._names import NO_NAMES, Names
 from leastnoise._release._options import Options, display_texts, find_table_position, rounding_rule
+from leastnoise._release._survey import (
+    SAMPLING_COLUMNS,
+    SamplingErrors,
+    Survey,
+    combine_errors,
+    is_weighted,
+    read_survey,
+)
 from leastnoise._release._texts import (
     Catalogue,
     CodeTexts,
     display_labels,
+    key_headings,
     load_catalogue,
     make_axes,
     make_picture,
 )
 from leastnoise._trusted.accounting import Privacy
 from leastnoise._trusted.check import Exact, InputError, exact_positive, html_facts
-from leastnoise._trusted.check.arrays import Array, FloatArray
+from leastnoise._trusted.check.arrays import Array, BoolArray, FloatArray
 from leastnoise._workload import Product, QuerySet, with_hidden_groups
 
 Label = str | int
@@ -59,6 +69,7 @@ NUMBER_COLUMNS = (
     "answer_nnls",
     "nnls_rmse",
     "answer_local",
+    *SAMPLING_COLUMNS,
 )
 MOST_SHOWN_CELLS = 12  # cells of a table in a notebook
 _MOST_BATCH_ANSWERS = 2**18  # answers that are estimated together while tables are iterated
@@ -98,6 +109,10 @@ class ResultTable:
     value_name: str = "answer"
     library: str | None = None
     code_texts: CodeTexts = field(default_factory=dict)
+    sampling: SamplingErrors | None = None
+    """The sampling errors of a survey; None if none are stated."""
+    display_names: Names = NO_NAMES
+    """The display names of the release."""
 
     @abstractmethod
     def key_columns(self) -> list[str]:
@@ -165,7 +180,7 @@ class ResultTable:
 
         It has bars, lines, steps, shades or dots with intervals, or shows the largest cells.
         """
-        spec = self.chart_spec(load_catalogue())
+        spec = self.chart_spec(replace(load_catalogue(), names=self.display_names))
         if spec is None:
             raise InputError(
                 f"{self.id} ({self.name}) is a single number, or too many: {self}. Nothing can be "
@@ -200,6 +215,11 @@ class Table(ResultTable):
         return math.sqrt(float(np.mean(variances)))
 
     @property
+    def error_std(self) -> FloatArray:
+        """The standard errors of noise and approximation together."""
+        return np.sqrt(self.noise_std**2 + self._known_approximation_std**2)
+
+    @property
     def _known_approximation_std(self) -> FloatArray:
         """The approximation errors, with 0 for those that are not known."""
         if self.approximation_std is None:
@@ -213,19 +233,20 @@ class Table(ResultTable):
         """
         unbiased = (self.answer, self.noise_std, self.approximation_std, self.low, self.high)
         values = (*unbiased, self.non_negative, self.integer, self.nnls, self.nnls_rmse, self.local)
-        return {
+        numbers = {
             name: value.reshape(-1)
-            for name, value in zip(NUMBER_COLUMNS, values, strict=True)
+            for name, value in zip(NUMBER_COLUMNS, values, strict=False)
             if value is not None
         }
+        return numbers if self.sampling is None else numbers | self.sampling.columns()
 
     @property
     def typical_margin(self) -> float:
         """The root mean square of the margins, NaN if all are suppressed.
 
-        In rows or the measure's own unit.
+        In rows or the measure's own unit; with the sampling error if it is stated.
         """
-        published_margins = self.margins[~np.isnan(self.margins)]
+        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
             return math.sqrt(float(np.mean(published_margins**2)))
         return math.nan
@@ -234,9 +255,9 @@ class Table(ResultTable):
     def largest_margin(self) -> float:
         """The margin of the widest interval, NaN if all are suppressed.
 
-        In rows or in the measure's own unit.
+        In rows or in the measure's own unit; with the sampling error if it is stated.
         """
-        published_margins = self.margins[~np.isnan(self.margins)]
+        published_margins = self.whole_margins[~np.isnan(self.whole_margins)]
         if published_margins.size:
             return float(published_margins.max())
         return math.nan
@@ -248,6 +269,18 @@ class Table(ResultTable):
         NaN if the answer is suppressed.
         """
         return np.maximum(self.high - self.answer, self.answer - self.low)
+
+    @property
+    def whole_margins(self) -> FloatArray:
+        """The half width of every interval of both errors, to its farther side.
+
+        They are the margins of the noise if no sampling error is stated.
+        """
+        if self.sampling is None:
+            return self.margins
+        return np.maximum(
+            self.sampling.both_high - self.answer, self.answer - self.sampling.both_low
+        )
 
     def key_columns(self) -> list[str]:
         """The key columns.
@@ -262,7 +295,10 @@ class Table(ResultTable):
         keys: Columns = {"query": columns.pop("query")}
         names = UniqueNames({"query", *columns})
         for key, axis, index in zip(
-            self.key_columns(), make_axes(self.product, self.labels), self.indices(), strict=True
+            self.key_columns(),
+            make_axes(self.product, self.labels, load_catalogue()),
+            self.indices(),
+            strict=True,
         ):
             keys[key] = columns.pop(key)
             if axis.first is not None and axis.last is not None:
@@ -323,8 +359,8 @@ class Table(ResultTable):
             self.product,
             self.display_labels,
             self.answer,
-            self.low,
-            self.high,
+            self.low if self.sampling is None else self.sampling.both_low,
+            self.high if self.sampling is None else self.sampling.both_high,
             self.privacy,
             catalogue,
         )
@@ -354,15 +390,21 @@ class Table(ResultTable):
             rows.append(("...", f"{self.cells - MOST_SHOWN_CELLS:,} more; .frame() has all"))
         return html_facts(repr(self), rows)
 
-    def cell_names(self) -> list[str]:
+    def cell_names(self, catalogue: Catalogue | None = None) -> list[str]:
         """Return one text for each cell, such as ``sex=F, age <= 30``.
 
         The only cell of a table without attributes is ``total``.
+
+        Args:
+            catalogue: has the display names of the keys; None for the names in files.
         """
         if not self.labels:
             return ["total"]
+        keys_of_table = self.product.keys
+        if catalogue is not None:
+            keys_of_table = key_headings(self.product.along, catalogue)
         cell_names = [""]
-        for name, labels in zip(self.product.keys, self.display_labels, strict=True):
+        for name, labels in zip(keys_of_table, self.display_labels, strict=True):
             keys = [
                 f"{name} {label}" if label.startswith("<") else f"{name}={label}"
                 for label in labels
@@ -400,6 +442,55 @@ def round_table(table: Table, options: Options) -> Table:
         nnls_rmse=round_column(table.nnls_rmse, Fraction(0)),
         local=round_column(table.local),
         rounded_to=step,
+    )
+
+
+def add_sampling_errors(table: Table, survey: Survey | None, level: float) -> Table:
+    """Return a table with its sampling errors, without answers whose CV is too large.
+
+    Everything follows from the published answers and from public figures of the spec. A
+    suppressed answer is missing in all columns.
+    """
+    rule = None if survey is None else survey.rule_of_table(table.product)
+    if survey is None or rule is None:
+        return table
+    weighted = is_weighted(table.product.domain, table.product.measure)
+    sampling = combine_errors(
+        table.answer,
+        table.low,
+        np.where(np.isnan(table.answer), np.nan, table.high),
+        table.error_std,
+        rule.standard_errors(table.answer, is_weighted=weighted),
+        level,
+        survey.flags,
+    )
+    return suppress_cells(replace(table, sampling=sampling), sampling.is_suppressed)
+
+
+def suppress_cells(table: Table, is_suppressed: BoolArray) -> Table:
+    """Return a table without some answers; they are missing in all columns but noise_std."""
+    if not is_suppressed.any():
+        return table
+
+    def without_suppressed(values: Array | None) -> FloatArray | None:
+        if values is None:
+            return None
+        return np.where(is_suppressed, np.nan, values.astype(np.float64))
+
+    # An answer below the bound of `below` has no value already; its bound stays.
+    is_dropped = is_suppressed & ~np.isnan(table.answer)
+    return replace(
+        table,
+        sampling=None if table.sampling is None else table.sampling.without(is_suppressed),
+        answer=np.where(is_dropped, np.nan, table.answer),
+        low=np.where(is_dropped, np.nan, table.low),
+        high=np.where(is_dropped, np.nan, table.high),
+        approximation_std=without_suppressed(table.approximation_std),
+        non_negative=without_suppressed(table.non_negative),
+        integer=without_suppressed(table.integer),
+        nnls=without_suppressed(table.nnls),
+        nnls_rmse=without_suppressed(table.nnls_rmse),
+        local=without_suppressed(table.local),
     )
 
 
@@ -552,11 +643,15 @@ class Tables(LazySequence[Table]):
     library: str | None = None
     privacy: Privacy | None = None
     public_counts: Sequence[PublicCounts] = ()
+    linked_suppression: Callable[[Product], BoolArray | None] = lambda _: None
+    """Returns which answers of a table are suppressed because a mean of them is."""
 
     def __post_init__(self) -> None:
         self._code_texts = (
             display_texts(self.options, self.products[0].domain) if self.products else {}
         )
+        self._survey = read_survey(self.options.survey)
+        self._display_names = self.options.names_in()
         self._labels: dict[tuple[str, QuerySet], tuple[Label, ...]] = {}
         self._consistent_cells: dict[tuple[str | None, bool], ConsistentCells] = {}
 
@@ -710,6 +805,14 @@ class Tables(LazySequence[Table]):
         return replace(consistent, cells=cells)
 
     def _build_table(self, position: int, estimate: Answer) -> Table:
+        """Return a table without answers that its own rule or a mean's rule suppresses."""
+        table = self._build_own_table(position, estimate)
+        if not self.options.suppresses_by_cv:
+            return table
+        linked = self.linked_suppression(table.product)
+        return table if linked is None else suppress_cells(table, linked)
+
+    def _build_own_table(self, position: int, estimate: Answer) -> Table:
         product = self.products[position]
         interval = self.interval
         attribute_queries = list(zip(product.attributes, product.query_sets, strict=True))
@@ -750,13 +853,25 @@ class Tables(LazySequence[Table]):
             product=product,
             labels=tuple(self._labels[pair] for pair in attribute_queries),
             code_texts=self._code_texts,
+            display_names=self._display_names,
             library=self.library,
             privacy=self.privacy,
             low=amounts["answer"] - convert_to_amounts(product, reach_below),
             high=amounts["answer"] + convert_to_amounts(product, reach_above),
             **amounts,
         )
-        return round_table(table, self.options)
+        rounded = round_table(table, self.options)
+        return add_sampling_errors(rounded, self._survey, self.options.level)
+
+    def own_suppression(self, product: Product) -> BoolArray:
+        """Return which answers of a table its own rule suppresses."""
+        if product not in self.products:  # it is too large to be written
+            return np.zeros(product.shape, dtype=np.bool_)
+        position = self.products.index(product)
+        table = self._build_own_table(position, self.estimator.estimate(product))
+        if table.sampling is None:
+            return np.zeros(table.answer.shape, dtype=np.bool_)
+        return table.sampling.is_suppressed
 
 
 def convert_to_amounts(product: Product, values: FloatArray) -> FloatArray:

@@ -21,15 +21,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from leastnoise._charts import Axis, Picture, choose_chart, format_digits
-from leastnoise._domain import Bins, Decimals, Edges, Integers, Kind, Label
+from leastnoise._domain import (
+    Bins,
+    Decimals,
+    Domain,
+    Edges,
+    Integers,
+    Kind,
+    Label,
+    Measure,
+    UnitCount,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._error import interval_multiplier
 from leastnoise._families import interval_ends
+from leastnoise._release._names import (
+    NO_NAMES,
+    PLAIN_NUMBERS,
+    Names,
+    NumberFormat,
+    QuantityNames,
+    capitalize,
+)
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import Message, message, readable
 from leastnoise._trusted.check.arrays import FloatArray
 from leastnoise._workload import Product, QuerySet, Statistic
 
-LANGUAGES = ("en", "de")
 TEMPLATES = Path(__file__).with_name("templates")
 _SUPPRESSED = "\u2013"  # shown for an answer that is not published
 
@@ -39,11 +58,20 @@ class Catalogue:
     """The sentences of one language by key, and translated error messages.
 
     Error messages are found by their English templates.
+
+    Attributes:
+        language: the language, such as ``en``.
+        sentences: the sentences by key.
+        faults: the translations of error messages.
+        names: the display names of a release in this language.
+        number_format: how numbers are written.
     """
 
     language: str
     sentences: Mapping[str, str]
     faults: Mapping[str, str]
+    names: Names = NO_NAMES
+    number_format: NumberFormat = PLAIN_NUMBERS
 
     def say(self, key: str, **values: object) -> str:
         """Return the sentence of a key, with values in the language's notation."""
@@ -108,25 +136,57 @@ class Catalogue:
     def format_number(self, value: float, spread: float = 1.0) -> str:
         """Return a number with the digits that its margin leaves meaningful.
 
-        It has thousands separators.
+        The number format may state the decimals, separators and percent instead.
         """
         if math.isnan(value):
             return _SUPPRESSED
-        if 0 < spread < 1:
+        number_format = self.number_format
+        if number_format.percent:
+            value = 100 * value
+            spread = 100 * spread
+        if number_format.decimals is not None:
+            decimals = number_format.decimals
+        elif 0 < spread < 1:
             decimals = max(0, 1 - math.floor(math.log10(spread)))
         else:
             decimals = 0
-        text = f"{value:,.{min(decimals, 12)}f}"
-        return self.localize(text[1:] if text.startswith("-") and not text.strip("-0.,") else text)
+        text = self._localize_number(f"{value:,.{min(decimals, 12)}f}")
+        if text.startswith("-") and not text.strip("-0.,"):
+            text = text[1:]
+        return text + self.percent_sign if number_format.percent else text
+
+    @property
+    def percent_sign(self) -> str:
+        """The percent sign as it follows a number."""
+        return "%" if self.language == "en" else "\u00a0%"
+
+    def _localize_number(self, text: str) -> str:
+        """Localise a number, without separators if the format has none."""
+        if not self.number_format.thousands:
+            text = text.replace(",", "")
+        return self.localize(text)
 
     def format_error(self, value: float) -> str:
-        """Return a margin or standard error in three digits."""
+        """Return a margin or standard error in three digits.
+
+        The margin of a percentage is in percentage points.
+        """
         if math.isnan(value):
             return _SUPPRESSED
+        if self.number_format.percent:
+            return self.say("points", number=self._format_three_digits(100 * value))
+        return self._format_three_digits(value)
+
+    def _format_three_digits(self, value: float) -> str:
         rounded = float(f"{value:.3g}")
         if not rounded > 0:
             return "0"
-        return self.localize(f"{rounded:,.{max(0, 2 - math.floor(math.log10(rounded)))}f}")
+        decimals = max(0, 2 - math.floor(math.log10(rounded)))
+        return self._localize_number(f"{rounded:,.{decimals}f}")
+
+    def with_format(self, number_format: NumberFormat) -> "Catalogue":
+        """Return the catalogue with another number format."""
+        return replace(self, number_format=number_format)
 
     def format_percent(self, share: float, digits: int = 6) -> str:
         """Return a share as a percentage of at most ``digits`` digits.
@@ -136,12 +196,14 @@ class Catalogue:
         text = format_digits(float(f"{100 * share:.{digits}g}"))
         if digits == 6 and text == "100" and share < 1:
             text = format(100 * Decimal(repr(float(share))), "f").rstrip("0")
-        return self.localize(text) + ("%" if self.language == "en" else "\u00a0%")
+        return self.localize(text) + self.percent_sign
 
     def format_answer(self, answer: float, margin: float) -> str:
         """Return an answer with its margin, such as ``120 ± 7``."""
         if math.isnan(answer):
             return _SUPPRESSED
+        if self.number_format.percent:
+            return f"{self.format_number(answer, margin)} ± {self.format_error(margin)}"
         return f"{self.format_number(answer, margin)} ± {self.format_number(margin, margin)}"
 
 
@@ -262,16 +324,18 @@ def make_picture(
     It has all cells; or numbers and dates in their order, without the cells of nulls and other
     values, if that makes a line or is the only form that can be drawn.
     """
-    picture = Picture(
-        name=table_title(product, catalogue),
-        axes=make_axes(product, labels),
-        answer=answer,
-        low=low,
-        high=np.where(np.isnan(answer), np.nan, high),
-        unit=name_with_row_limit(name_quantity(product, catalogue), privacy, catalogue),
-        format_answer=catalogue.format_answer,
-        format_number=catalogue.format_number,
-        up_to=catalogue.say("up_to"),
+    catalogue = catalogue.with_format(table_format(product, catalogue))
+    picture = with_number_format(
+        Picture(
+            name=table_title(product, catalogue),
+            axes=make_axes(product, labels, catalogue),
+            answer=answer,
+            low=low,
+            high=np.where(np.isnan(answer), np.nan, high),
+            unit=_describe_picture_unit(product, privacy, catalogue),
+            up_to=catalogue.say("up_to"),
+        ),
+        catalogue,
     )
     shorter_picture = _without_further_cells(picture, product, labels, catalogue)
     if shorter_picture is not None:
@@ -288,6 +352,35 @@ def make_picture(
         answer=picture.answer.reshape(shape),
         low=picture.low.reshape(shape),
         high=picture.high.reshape(shape),
+    )
+
+
+def _describe_picture_unit(product: Product, privacy: Privacy | None, catalogue: Catalogue) -> str:
+    """Return the title of the axis of answers: their unit, or their quantity without one."""
+    title = unit_of_sums(product, catalogue) or name_quantity(product, catalogue)
+    if not catalogue.names.is_empty:
+        title = capitalize(title)
+    return name_with_row_limit(title, privacy, catalogue)
+
+
+def with_number_format(picture: Picture, catalogue: Catalogue) -> Picture:
+    """Return a picture whose numbers are written in the catalogue's format.
+
+    Shares in percent are drawn on a scale from 0 to 100.
+    """
+    scale = 100.0 if catalogue.number_format.percent else 1.0
+    return replace(
+        picture,
+        answer=scale * picture.answer,
+        low=scale * picture.low,
+        high=scale * picture.high,
+        unit=f"{picture.unit}, %" if catalogue.number_format.percent else picture.unit,
+        format_answer=lambda answer, margin: catalogue.format_answer(
+            answer / scale, margin / scale
+        ),
+        format_number=lambda answer, margin: catalogue.format_number(
+            answer / scale, margin / scale
+        ),
     )
 
 
@@ -314,7 +407,7 @@ def _without_further_cells(
         axis_labels[: len(axis_labels) - count]
         for axis_labels, count in zip(labels, counts, strict=True)
     ]
-    regular_axes = make_axes(product, regular_labels)
+    regular_axes = make_axes(product, regular_labels, catalogue)
     axes = []
     for axis, regular_axis, count in zip(picture.axes, regular_axes, counts, strict=True):
         if not (count and regular_axis.is_numbered):
@@ -341,14 +434,15 @@ def _count_further_cells(kind: Kind, labels: Sequence[Label]) -> int:
     return 0
 
 
-def make_axes(product: Product, labels: Labels) -> tuple[Axis, ...]:
+def make_axes(product: Product, labels: Labels, catalogue: Catalogue) -> tuple[Axis, ...]:
     """Return one axis for each attribute: ranges of numbers, dates, or names.
 
     An axis has as many keys as the attribute has labels.
     """
     axes = []
+    titles = key_headings(product.along, catalogue)
     for name, attribute, queries, axis_labels in zip(
-        product.keys, product.attributes, product.query_sets, labels, strict=True
+        titles, product.attributes, product.query_sets, labels, strict=True
     ):
         kind = product.domain.kind(attribute)
         label_texts = tuple(map(str, axis_labels))
@@ -442,23 +536,20 @@ def _cell_bounds(kind: Kind) -> tuple[FloatArray, FloatArray] | None:
 
 def table_title(product: Product, catalogue: Catalogue) -> str:
     """Return the title of a table in the catalogue's language."""
+    if not catalogue.names.is_empty:
+        return _named_table_title(product, catalogue)
     table = catalogue.say("name_total")
     if product.attributes:
         table = replace(product, measure=None).name
         for query_set in {*product.query_sets}:
             if query_set.kind not in ("identity", "level"):
-                if query_set.form.numbered:
-                    periods = query_set.arguments[0][0]
-                else:
-                    periods = 0
                 table = table.replace(
-                    f":{query_set.word}",
-                    f" ({catalogue.say(f'name_along_{query_set.kind}', periods=periods)})",
+                    f":{query_set.word}", f" ({_name_queries(query_set, catalogue)})"
                 )
     if product.measure is None:
         return table
     if product.of_values:
-        quantity = catalogue.say("name_sum", measure=product.measure)
+        quantity = name_quantity(product, catalogue)
     else:
         quantity = name_measured(product, catalogue, "name")
     if not product.attributes:
@@ -466,31 +557,284 @@ def table_title(product: Product, catalogue: Catalogue) -> str:
     return catalogue.say("name_by", name=quantity, groups=table)
 
 
+def _named_table_title(product: Product, catalogue: Catalogue) -> str:
+    """Return the title of a table whose release has display names.
+
+    An example is ``Persons by region and age``.
+    """
+    own_names = catalogue.names.table(product.name)
+    if own_names.name:
+        return own_names.name
+    quantity = name_quantity(product, catalogue)
+    groups = name_groups(product.along, catalogue)
+    if not groups and not product.of_values:
+        return capitalize(catalogue.say("title_total", name=quantity))
+    unit = own_names.unit or unit_of_sums(product, catalogue)
+    return _compose_title(quantity, groups, unit, catalogue)
+
+
+def _compose_title(quantity: str, groups: str, unit: str, catalogue: Catalogue) -> str:
+    """Join the parts of a title: the quantity, its groups and its unit."""
+    title = catalogue.say("name_by", name=quantity, groups=groups) if groups else quantity
+    return capitalize(f"{title}, {unit}" if unit else title)
+
+
+def _name_queries(query_set: QuerySet, catalogue: Catalogue) -> str:
+    """Name the queries along an attribute, such as ``up to each value``."""
+    periods = query_set.arguments[0][0] if query_set.form.numbered else 0
+    return catalogue.say(f"name_along_{query_set.kind}", periods=periods)
+
+
+def name_groups(along: Mapping[str, QuerySet], catalogue: Catalogue) -> str:
+    """Return the display names of the keys in one text, such as ``a and b``."""
+    return catalogue.join_names(
+        [_name_key(name, query_set, catalogue) for name, query_set in along.items()]
+    )
+
+
+def _name_key(attribute: str, query_set: QuerySet, catalogue: Catalogue) -> str:
+    """Return the display name of a key, such as ``age (up to each value)``."""
+    if query_set.kind == "level":
+        level_names = catalogue.names.level(query_set.name_along(attribute))
+        return level_names.name or query_set.word
+    name = catalogue.names.attribute(attribute).name or attribute
+    if query_set.kind == "identity":
+        return name
+    return f"{name} ({_name_queries(query_set, catalogue)})"
+
+
+def key_headings(along: Mapping[str, QuerySet], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the headings of the columns of keys.
+
+    Without display names they are the names of the columns in files.
+    """
+    if catalogue.names.is_empty:
+        return tuple(query_set.key_along(name) for name, query_set in along.items())
+    headings = []
+    for name, query_set in along.items():
+        if query_set.key_along(name) == name:
+            headings.append(attribute_heading(name, catalogue))
+        else:
+            headings.append(capitalize(_name_key(name, query_set, catalogue)))
+    return tuple(headings)
+
+
+def attribute_heading(attribute: str, catalogue: Catalogue) -> str:
+    """Return the display name of an attribute with a capital; else its own name."""
+    name = catalogue.names.attribute(attribute).name
+    return capitalize(name) if name else attribute
+
+
+def name_attribute(attribute: str, catalogue: Catalogue) -> str:
+    """Return the display name of an attribute inside a sentence."""
+    return catalogue.names.attribute(attribute).name or attribute
+
+
+def name_measure(domain: Domain, measure: str, catalogue: Catalogue) -> str:
+    """Return the display name of a measure inside a sentence.
+
+    A weighted measure has the name of the measure; without one, its own name is translated.
+    """
+    name = names_of_measure(domain, measure, catalogue).name
+    return name or name_with_weight(domain, measure, catalogue)
+
+
+def name_with_weight(domain: Domain, measure: str, catalogue: Catalogue) -> str:
+    """Return the name of a measure, with its weight if it is weighted.
+
+    In English it is the name of the measure in files, unless a part has a display name.
+    """
+    declared = domain.measure(measure)
+    if isinstance(declared, Weighted):
+        weight = _find_measure(domain, declared.weight, catalogue)
+        if isinstance(declared.of, ValueCount):
+            of = _find_values(domain, declared.of, catalogue)
+            return catalogue.say("name_weights", weight=weight, measure=of)
+        of = _find_measure(domain, declared.of, catalogue)
+        return catalogue.say("name_weighted", of=of, weight=weight)
+    if isinstance(declared, ValueCount):
+        of = _find_values(domain, declared, catalogue)
+        return catalogue.say("name_values", measure=of)
+    if isinstance(declared, UnitCount) and (catalogue.language != "en" or catalogue.names.units):
+        return catalogue.names.units or catalogue.say("name_units")
+    return catalogue.names.measure(measure).name or measure
+
+
+def _find_measure(domain: Domain, measure: Measure, catalogue: Catalogue) -> str:
+    """Return the display name of a declared measure; its column if none is equal."""
+    for name, declared in domain.measures.items():
+        if declared == measure:
+            return catalogue.names.measure(name).name or name
+    return measure.column
+
+
+def _find_values(domain: Domain, count: ValueCount, catalogue: Catalogue) -> str:
+    """Return the display name of the measure whose values are counted."""
+    for name, declared in domain.measures.items():
+        is_counted = (declared.column, declared.reading) == (count.column, count.reading)
+        if type(declared) is Measure and is_counted:
+            return catalogue.names.measure(name).name or name
+    return count.column
+
+
+def names_of_measure(domain: Domain, measure: str, catalogue: Catalogue) -> QuantityNames:
+    """Return the display names of a measure.
+
+    A weighted measure, and the number of values of a measure, have the names of that measure.
+    """
+    names = catalogue.names
+    if measure in names.measures:
+        return names.measure(measure)
+    declared = domain.measure(measure)
+    values = declared.of if isinstance(declared, Weighted) else declared
+    for name in names.measures:
+        base = domain.measures.get(name)
+        is_count_of_it = (
+            isinstance(values, ValueCount)
+            and type(base) is Measure
+            and (values.column, values.reading) == (base.column, base.reading)
+        )
+        if base == values or is_count_of_it:
+            return names.measure(name)
+    return QuantityNames()
+
+
+def names_of_product(product: Product, catalogue: Catalogue) -> QuantityNames:
+    """Return the display names of the measure of a table."""
+    if product.measure is None or product.of_units:
+        return QuantityNames()
+    return names_of_measure(product.domain, product.values_of or product.measure, catalogue)
+
+
+def unit_of_sums(product: Product, catalogue: Catalogue) -> str:
+    """Return the unit of the sums of a measure; empty for counts."""
+    if not product.of_values or _is_count_of_values(product):
+        return ""
+    return names_of_product(product, catalogue).unit
+
+
+def table_format(product: Product, catalogue: Catalogue) -> NumberFormat:
+    """Return the number format of a table's answers.
+
+    A measure whose values are percentages has sums that are plain numbers.
+    """
+    own_names = catalogue.names.table(product.name)
+    if own_names.number_format != PLAIN_NUMBERS:
+        return own_names.number_format
+    measure_format = names_of_product(product, catalogue).number_format
+    if not product.of_values or measure_format.percent:
+        return NumberFormat(thousands=measure_format.thousands)
+    return measure_format
+
+
+def statistic_format(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> NumberFormat:
+    """Return the number format of a statistic's values."""
+    own_names = catalogue.names.table(statistic.name)
+    if own_names.number_format != PLAIN_NUMBERS:
+        return own_names.number_format
+    if statistic.form.along:
+        return PLAIN_NUMBERS
+    return _names_of_statistic(statistic, domain, catalogue).number_format
+
+
+def _names_of_statistic(
+    statistic: Statistic, domain: Domain, catalogue: Catalogue
+) -> QuantityNames:
+    """Return the display names of what a statistic is about."""
+    if statistic.form.of_measure:
+        return names_of_measure(domain, statistic.of, catalogue)
+    return catalogue.names.attribute(statistic.of)
+
+
+def _is_count_of_values(product: Product) -> bool:
+    """Return whether a table sums the weights of rows that have a value."""
+    if product.measure is None:
+        return False
+    declared = product.domain.measure(product.measure)
+    return isinstance(declared, Weighted) and isinstance(declared.of, ValueCount)
+
+
 def name_measured(product: Product, catalogue: Catalogue, key: str = "unit") -> str:
     """Name what a table sums or counts.
 
     That is a measure, rows, units, or the values of a measure.
     """
+    names = names_of_product(product, catalogue)
     if product.of_values:
-        return str(product.measure)
+        return name_measure(product.domain, str(product.measure), catalogue)
     if product.values_of is not None:
-        return catalogue.say(f"{key}_values", measure=product.values_of)
-    return catalogue.say("name_units" if product.of_units else "unit_rows")
+        measure = names.name or product.values_of
+        return names.count or catalogue.say(f"{key}_values", measure=measure)
+    if product.of_units:
+        return catalogue.names.units or catalogue.say("name_units")
+    return name_rows(catalogue)
+
+
+def name_rows(catalogue: Catalogue) -> str:
+    """Return what a row is called, in the plural."""
+    return catalogue.names.rows or catalogue.say("unit_rows")
 
 
 def name_quantity(product: Product, catalogue: Catalogue) -> str:
     """Name the quantity of a table's answers, such as ``sum of pay``."""
-    if product.of_values:
-        return catalogue.say("name_sum", measure=product.measure)
-    return name_measured(product, catalogue)
+    if not product.of_values:
+        return name_measured(product, catalogue)
+    names = names_of_product(product, catalogue)
+    if _is_count_of_values(product):
+        measure = name_with_weight(product.domain, str(product.measure), catalogue)
+        return names.count or catalogue.say("name_sum", measure=measure)
+    measure = name_measure(product.domain, str(product.measure), catalogue)
+    return names.sum or catalogue.say("name_sum", measure=measure)
 
 
-def statistic_title(statistic: Statistic, catalogue: Catalogue) -> str:
+def statistic_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
     """Return the title of means, quantiles or a distribution function."""
-    title = catalogue.say(f"name_{statistic.kind}", of=statistic.of)
-    if not statistic.by:
-        return title
-    return catalogue.say("name_by", name=title, groups=statistic.groups_name)
+    if catalogue.names.is_empty:
+        title = name_statistic(statistic, domain, catalogue)
+        if not statistic.by:
+            return title
+        return catalogue.say("name_by", name=title, groups=statistic.groups_name)
+    own_names = catalogue.names.table(statistic.name)
+    if own_names.name:
+        return own_names.name
+    names = _names_of_statistic(statistic, domain, catalogue)
+    unit = "" if statistic.form.along else own_names.unit or names.unit
+    quantity = name_statistic(statistic, domain, catalogue)
+    return _compose_title(quantity, name_groups(statistic.along, catalogue), unit, catalogue)
+
+
+def unit_of_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Return the unit of a statistic's values; empty if none is named."""
+    if statistic.form.along:
+        return ""
+    return _names_of_statistic(statistic, domain, catalogue).unit
+
+
+def statistic_axis_title(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Return the title of the axis of a statistic's values, with their unit."""
+    if catalogue.names.is_empty:
+        return name_statistic(statistic, domain, catalogue)
+    names = _names_of_statistic(statistic, domain, catalogue)
+    is_percent = statistic_format(statistic, domain, catalogue).percent
+    unit = "%" if is_percent else names.unit
+    return _compose_title(name_statistic(statistic, domain, catalogue), "", unit, catalogue)
+
+
+def statistic_groups_title(statistic: Statistic, catalogue: Catalogue) -> str:
+    """Return the title of the axis of a statistic's groups."""
+    if catalogue.names.is_empty:
+        return statistic.groups_name
+    return capitalize(name_groups(statistic.along, catalogue))
+
+
+def name_statistic(statistic: Statistic, domain: Domain, catalogue: Catalogue) -> str:
+    """Name a statistic without its groups, such as ``Mean net income``."""
+    names = _names_of_statistic(statistic, domain, catalogue)
+    own_texts = {"means": names.mean, "quantiles": names.quantiles, "cdf": names.cdf}
+    of = names.name or statistic.of
+    if statistic.form.of_measure:
+        of = name_measure(domain, statistic.of, catalogue)
+    return own_texts[statistic.kind] or catalogue.say(f"name_{statistic.kind}", of=of)
 
 
 class ShareInterval(NamedTuple):

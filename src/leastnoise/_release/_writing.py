@@ -26,7 +26,7 @@ from leastnoise._release._directory import Draft, list_files, make_file_name, ma
 from leastnoise._release._formats import SdmxMessages, Workbook
 from leastnoise._release._manifest import MANIFEST_FORMAT, escape_markdown
 from leastnoise._release._options import Options, rounding_rule
-from leastnoise._release._quantities import describe_columns, describe_quantity
+from leastnoise._release._quantities import SURVEY_COLUMNS, describe_columns, describe_quantity
 from leastnoise._release._records import Records
 from leastnoise._release._release import Release, TableEntry, statement_path
 from leastnoise._release._report import (
@@ -34,13 +34,13 @@ from leastnoise._release._report import (
     MOST_PICTURES,
     MOST_SHORTENED_ROWS,
     MOST_TABLE_ROWS,
-    collect_content,
+    collect_contents,
     render_report,
+    report_file,
 )
 from leastnoise._release._statistics import StatisticTable
 from leastnoise._release._tables import NUMBER_COLUMNS, ResultTable, Table
 from leastnoise._release._texts import ENGLISH
-from leastnoise._release._texts import load_catalogue as catalogue
 from leastnoise._threads import BoundedThreadPool
 from leastnoise._trusted.accounting import covers
 from leastnoise._trusted.check import Exact, refuse
@@ -608,13 +608,14 @@ def fill_draft(release: Release, draft: Draft) -> None:
     with closing(
         write_answers(release, draft.path)
     ) as written_tables:  # even after an error no thread writes into a draft that is removed
-        content = collect_content(release, written_tables, catalogue(release.options.language))
+        contents = collect_contents(release, written_tables)
     write_covariances(release, draft.path)
-    page = render_report(release, content)
-    (draft.path / "report.html").write_text(
-        page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
-    )
-    manifest = build_manifest(release, content.entries, list_files(draft.path))
+    for content in contents:
+        page = render_report(release, content)
+        (draft.path / report_file(release.options, content.catalogue.language)).write_text(
+            page, encoding="utf-8", errors="xmlcharrefreplace", newline="\n"
+        )
+    manifest = build_manifest(release, contents[0].entries, list_files(draft.path))
     text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (draft.path / "manifest.json").write_text(
         text, encoding="utf-8", errors="replace", newline="\n"
@@ -716,7 +717,7 @@ def build_manifest(
             "strategy": plan.strategy,
             "mechanism": noise,
             "mechanism_in_words": ENGLISH.say(noise),
-            "details": plan.details.to_json(),
+            "details": plan.details_json(),
             **({"outcome": outcome} if outcome else {}),
         },
         **_measurement_facts(release, entries),
@@ -865,7 +866,7 @@ def _post_processing_facts(release: Release) -> dict[str, Any]:
     elif not release.finding.linear:
         note = _ADAPTIVE_POST_PROCESSING % rounding
     value: dict[str, Any] = {"columns": columns or [], "note": note}
-    if not options.has_rounding:
+    if options.round is None and options.below is None:
         return value
     facts: dict[str, Any] = {}
     if step:
@@ -927,6 +928,7 @@ def _answer_facts(release: Release, entries: Sequence[TableEntry]) -> dict[str, 
             **(_COLUMNS if release.finding.linear else _ADAPTIVE_COLUMNS),
             "low": f"lower end of the {ENGLISH.format_percent(release.level)} interval",
             "high": f"upper end of the {ENGLISH.format_percent(release.level)} interval",
+            **(SURVEY_COLUMNS if release.options.survey else {}),
         },
         **({"too_large_to_write": large_tables} if large_tables else {}),
         "number_of_tables": len(entries),

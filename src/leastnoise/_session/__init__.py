@@ -6,12 +6,16 @@ No other room calls sources, planning, kernel, estimation and release together.
 from leastnoise._session._guard import (
     MISSED,
     WRONG,
+    WRONG_COLUMN,
     GuardForecast,
     difference_tail,
     forecast_guard,
     guard_measurements,
     guard_warning,
+    lacking_bound,
     noise_difference_bound,
+    partial_columns,
+    rows_to_see_columns,
     single_draw_bound,
     totals_read,
 )

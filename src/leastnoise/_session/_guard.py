@@ -15,8 +15,22 @@ and V = v + M, where N and M are independent draws of the same noise.
    2 (U + V + q) < n. If there are at least n / 2 rows, it stops only if N + M < -q, which has the
    chance of M - N > q, as the noise is symmetric.
 
-So a right release of at least t + r used rows is stopped with a chance of at most 2 ``WRONG``,
-whatever the rows and the budget. Of the tails of one draw, and of the difference of two:
+4. A column that only some tables use is missing in nearly all used rows, so that these tables would
+   be nearly empty. There are m such columns. For each used row one of them is drawn, whatever is in
+   the row, and X is the number of rows drawn for a column that lack it, less those that have it,
+   with noise. It stops if X > max(q' + s + d - u0 / (2 m), 0.8 U / m - t'), where P(N > q') and
+   P(N > t') are at most c = ``WRONG_COLUMN`` / (4 m) and ``MISSED``, and u0 and u1 are U less and
+   plus the bound of one draw that is exceeded with a chance of c. If at least three quarters of the
+   u used rows have the column, each row adds on average at most -1 / (2 m) to X, with a variance of
+   at most 1 / m, and never 3/2 more than its mean; by Bernstein's inequality their sum exceeds
+   -u / (2 m) + s with a chance of at most c, s = L / 2 + sqrt(L^2 / 4 + 2 L u1 / m) with
+   L = log(1 / c) (s = 0 for m = 1, where nothing is drawn). So the chance of a wrong stop is at
+   most 4 c for each column, ``WRONG_COLUMN`` for all. The second bound lets pass a column that more
+   than about a tenth of many rows have; where few rows are read, one that more have may be stopped.
+
+So a right release of at least t + r used rows, of whose columns three quarters have a value, is
+stopped with a chance of at most 2 ``WRONG`` + ``WRONG_COLUMN``, whatever the rows and the budget.
+Of the tails of one draw, and of the difference of two:
 
 - discrete Laplace noise of scale b, with p = exp(-1/b): for m >= 1 P(N >= m) = p^m / (1 + p), and
   P(M - N >= m) = p^m / (1 + p)^2 * (m (1 - p) + (1 + p^2) / (1 + p) + p);
@@ -27,7 +41,7 @@ whatever the rows and the budget. Of the tails of one draw, and of the differenc
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -55,7 +69,9 @@ from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, 
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
 from leastnoise._trusted.reading import (
+    ATTRIBUTE,
     CUT,
+    LACKING,
     MOST_CUT,
     ROWS,
     cut_amount,
@@ -66,8 +82,12 @@ from leastnoise._trusted.reading import (
 
 WRONG = 1 / 2000
 """Largest chance of a wrong stop for one reason, with room for errors of rounding in doubles."""
+WRONG_COLUMN = 1 / 500
+"""Largest chance of a wrong stop because of a column, if three quarters of the rows have it."""
 MISSED = 1 / 200
 """Largest chance that a source without a row passes."""
+NEARLY_NONE = 1 / 10
+"""Share of the rows with a value below which a column counts as missing in nearly all of them."""
 _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
@@ -79,23 +99,38 @@ def totals_read(plan: Plan | CategoryPlan) -> dict[str, UnitTotal]:
     return {name: total for name, total in measures.items() if isinstance(total, UnitTotal)}
 
 
+def partial_columns(plan: Plan) -> tuple[str, ...]:
+    """Return the attributes that only some tables use, and that rows may lack.
+
+    >>> domain = ln.Domain(sex=["F", "M"], age=ln.Integers(0, 9))
+    >>> partial_columns(ln.plan(ln.marginals(domain, ways=1), ln.PureDP(1)))
+    ('sex', 'age')
+    """
+    return tuple(name for name in plan.used()[0] if plan.domain.kind(name).hidden)
+
+
 def guard_measurements(
-    privacy: Privacy, share: Fraction, totals: Mapping[str, UnitTotal] | None = None
+    privacy: Privacy,
+    share: Fraction,
+    columns: int = 0,
+    totals: Mapping[str, UnitTotal] | None = None,
 ) -> Measurements:
     """Return a guard's measurements: rows used, rows not used, and rows cut.
 
-    Rows cut are measured only with a unit. With totals of units their amounts kept and cut are
-    measured, too. Each of these costs as much as the rows used and not used.
+    Rows cut are measured only with a unit, and rows that lack a column only if there are columns
+    that only some tables use. With totals of units their amounts kept and cut are measured, too.
+    Each of these costs as much as the rows used and not used.
 
     Args:
         privacy: of the plan.
         share: of the budget of guard and plan together.
+        columns: the number of `partial_columns` of the plan.
         totals: the totals of units that the plan reads.
 
-    Guarantees: all rows of a unit may be in one of the two cells; a bound on its rows in cells of
-        the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
-        were cut, and a cell with a total of a unit for at most `cut_limit`, so that the cost is
-        that of sums.
+    Guarantees: all rows of a unit may be in one of the two cells, and be drawn for one column; a
+        bound on its rows in cells of the plan's domain says nothing of these. A kept row stands
+        for at most ``MOST_CUT`` that were cut, and a cell with a total of a unit for at most
+        `cut_limit`, so that the cost is that of sums.
     """
     budget = guard_budget(with_guard(privacy, share).budget, share)
     noise = Noise.DISCRETE_LAPLACE
@@ -103,11 +138,14 @@ def guard_measurements(
         noise = Noise.DISCRETE_GAUSSIAN
     blocks = [(Block((Factor((ROWS,), Identity(2)),), Fraction(1)), 1.0)]
     blocks += [] if privacy.unit_column is None else [(Block((), Fraction(1), CUT), 1 / MOST_CUT)]
+    if columns:
+        by_column = Factor((ATTRIBUTE,), Identity(columns))
+        blocks.append((Block((by_column,), Fraction(1), LACKING), 1.0))
     for name, total in (totals or {}).items():
         amounts = ((kept_amount(name), total.largest), (cut_amount(name), cut_limit(total.largest)))
         blocks += [(Block((), Fraction(1), measure), 1 / largest) for measure, largest in amounts]
     return fit_noise_scales(
-        usage_domain(totals), without_cell_bound(privacy).within(budget), noise, blocks
+        usage_domain(columns, totals), without_cell_bound(privacy).within(budget), noise, blocks
     )
 
 
@@ -152,7 +190,7 @@ def guard_terms(measured: Measurements, text: str = "") -> ReleaseContract:
     return ReleaseContract(
         domain=measured.domain,
         privacy=measured.privacy,
-        attributes=(ROWS,),
+        attributes=measured.domain.names,
         measures=tuple(measured.domain.measures),
         only=measured,
         text=text,
@@ -192,7 +230,8 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
     """
     if share is None:
         return None
-    measured = guard_measurements(plan.privacy, share, totals_read(plan))
+    columns = partial_columns(plan)
+    measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
     digest = guard_terms(measured, _guard_text(plan, share)).digest()
     for entry in ledger.entries():
         same = entry.output == GUARD and entry.plan_digest == digest
@@ -225,8 +264,9 @@ def pay_for_guard(
     Raises:
         GuardError: the release is stopped, for a reason of `judge_counts`.
     """
+    columns = partial_columns(plan)
     totals = totals_read(plan)
-    measured = guard_measurements(plan.privacy, share, totals)
+    measured = guard_measurements(plan.privacy, share, len(columns), totals)
     terms = guard_terms(measured, _guard_text(plan, share))
     waiting_entry = find_waiting_guard(ledger, plan, share)
     with payment_run(ledger, _LEDGER_BYTES) as run:
@@ -246,7 +286,7 @@ def pay_for_guard(
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        facts = judge_counts(measured, observation, payment, public_rows, totals)
+        facts = judge_counts(measured, observation, payment, public_rows, columns, totals)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
@@ -283,6 +323,7 @@ def judge_counts(
     observation: Observation,
     payment: GuardPayment,
     public_rows: int | None = None,
+    columns: Sequence[str] = (),
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> dict[str, Any]:
     """Return a guard's counts for the manifest, or stop the release.
@@ -294,6 +335,7 @@ def judge_counts(
         observation: of ``measured``.
         payment: what it cost.
         public_rows: the number of rows of the source, if it is public.
+        columns: the `partial_columns` of the plan.
         totals: the totals of units whose amounts were measured.
 
     Returns:
@@ -301,18 +343,22 @@ def judge_counts(
         unit, cut, the amounts of totals kept and cut, and their standard errors.
 
     Raises:
-        GuardError: with confidence fewer than half of the rows are used, none is, or the source has
-            fewer than half of its public number of rows.
+        GuardError: with confidence fewer than half of the rows are used, none is, the source has
+            fewer than half of its public number of rows, or nearly no used row has one of the
+            columns.
     """
-    std, *further_stds = (
-        float(block.scale) * (1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2))
-        for block in measured.blocks
-    )
-    used_rows, unused_rows, *further = (
-        int(value) // measured.grid for block in observation.values for value in block
-    )
+    stds: dict[str | None, float] = {}
+    counts: dict[str | None, list[int]] = {}
+    for block, values in zip(measured.blocks, observation.values, strict=True):
+        of_unit_scale = 1 if measured.noise is Noise.DISCRETE_GAUSSIAN else math.sqrt(2)
+        stds[block.measure] = float(block.scale) * of_unit_scale
+        counts[block.measure] = [int(value) // measured.grid for value in values]
+    std = stds[None]
+    used_rows, unused_rows = counts[None]
     kept_rows = used_rows + unused_rows
     reason = _reason_to_stop(measured, used_rows, unused_rows, std, public_rows)
+    if not reason:
+        reason = _missing_columns(measured, used_rows, counts.get(LACKING, []), columns)
     if reason:
         raise GuardError(f"The guard stopped this release: {reason} {_what_to_do(payment)}")
     facts: dict[str, Any] = {
@@ -323,16 +369,22 @@ def judge_counts(
         "kept": kept_rows,
         "noise_std": std,
     }
-    if further:
-        facts |= {"cut": further[0], "cut_std": further_stds[0]}
+    if CUT in counts:
+        facts |= {"cut": counts[CUT][0], "cut_std": stds[CUT]}
     amounts = []
-    for place, (name, total) in enumerate((totals or {}).items()):
-        kept, cut = further[1 + 2 * place : 3 + 2 * place]
-        kept_std, cut_std = further_stds[1 + 2 * place : 3 + 2 * place]
+    for name, total in (totals or {}).items():
+        kept, cut = kept_amount(name), cut_amount(name)
+        numbers = {
+            "kept": counts[kept][0],
+            "cut": counts[cut][0],
+            "kept_std": stds[kept],
+            "cut_std": stds[cut],
+        }
         unit = float(total.unit)
-        numbers = {"kept": kept, "cut": cut, "kept_std": kept_std, "cut_std": cut_std}
         amounts.append({"measure": name, **{key: value * unit for key, value in numbers.items()}})
-    return facts | ({"amounts": amounts} if amounts else {})
+    if amounts:
+        facts["amounts"] = amounts
+    return facts
 
 
 def _reason_to_stop(
@@ -366,6 +418,77 @@ def _reason_to_stop(
     return ""
 
 
+def _missing_columns(
+    measured: Measurements, used_rows: int, lacking: Sequence[int], columns: Sequence[str]
+) -> str:
+    """Return why columns that nearly no used row has stop a release (4 of the module).
+
+    An empty text if there are none.
+    """
+    missing = [
+        repr(name)
+        for name, number in zip(columns, lacking, strict=True)
+        if number > lacking_bound(measured, used_rows)
+    ]
+    if not missing:
+        return ""
+    return (
+        f"with confidence nearly all of about {pluralize(max(used_rows, 0), 'used row')} have no "
+        f"value in {', '.join(missing)} that the domain keeps, so tables by it would be nearly "
+        "empty. If so few rows may have one, let the others be a cell of the table (null = "
+        '"cell" or outside = "other").'
+    )
+
+
+def lacking_bound(measured: Measurements, used_rows: int) -> int:
+    """Return the number above which a column counts as missing (4 of the module).
+
+    Args:
+        measured: from `guard_measurements`, with columns.
+        used_rows: the noisy number of used rows.
+    """
+    scales = {block.measure: float(block.scale) for block in measured.blocks}
+    columns = measured.domain.cells(ATTRIBUTE)
+    chance = WRONG_COLUMN / (4 * columns)
+    error_of_rows = single_draw_bound(measured.noise, scales[None], chance)
+    most_rows = max(used_rows + error_of_rows, 0)
+    least_rows = max(used_rows - error_of_rows, 0)
+    spread = 0.0
+    if columns > 1:
+        exponent = -math.log(chance)
+        spread = exponent / 2 + math.sqrt(exponent**2 / 4 + 2 * exponent * most_rows / columns)
+    error = single_draw_bound(measured.noise, scales[LACKING], chance)
+    certain = error + spread - least_rows / (2 * columns)
+    missed_error = single_draw_bound(measured.noise, scales[LACKING], MISSED)
+    nearly_all = (1 - 2 * NEARLY_NONE) * used_rows / columns - missed_error
+    return math.ceil(max(certain, nearly_all))
+
+
+def rows_to_see_columns(measured: Measurements) -> int:
+    """Return the used rows from which the guard sees that all of them lack a column.
+
+    It sees that with a chance of about 1 - ``MISSED``.
+
+    >>> rows_to_see_columns(guard_measurements(Privacy(PureDP("0.99")), Fraction(1, 100), 2))
+    4055
+    """
+    columns = measured.domain.cells(ATTRIBUTE)
+    scale = next(float(block.scale) for block in measured.blocks if block.measure == LACKING)
+    error = single_draw_bound(measured.noise, scale, MISSED)
+    low = 0
+    high = 1
+    while high / columns - error <= lacking_bound(measured, high):
+        low = high
+        high *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if middle / columns - error <= lacking_bound(measured, middle):
+            low = middle
+        else:
+            high = middle
+    return high
+
+
 def _what_to_do(payment: GuardPayment) -> str:
     advice = "`leastnoise check` shows the data holder why; correct the spec and release again"
     if not payment.number:
@@ -389,6 +512,9 @@ class GuardForecast:
         most_by_chance: it stops a release of which it counts no more used rows; None where it
             compares with the public number of rows instead.
         rows: the public number of rows with which it compares; None where it does not.
+        columns: those that only some tables use, and that rows may lack.
+        rows_of_columns: the used rows from which it sees that nearly all lack one of the columns;
+            None without columns.
     """
 
     share: str
@@ -397,6 +523,8 @@ class GuardForecast:
     noise_std: float
     most_by_chance: int | None
     rows: int | None
+    columns: tuple[str, ...] = ()
+    rows_of_columns: int | None = None
 
     def words(self) -> str:
         """Return the facts as sentences."""
@@ -406,11 +534,18 @@ class GuardForecast:
             )
         else:
             nothing = f"counts no more than {self.most_by_chance:,} used rows, as chance does without a row"
+        missing = ""
+        if self.rows_of_columns is not None:
+            missing = (
+                f"It also stops it where nearly no row has a value in {', '.join(self.columns)}, "
+                f"which only some tables use, if at least about {self.rows_of_columns:,} rows are "
+                "used. "
+            )
         return (
             f"{self.share} of the budget ({self.charge}) first counts the rows that are used and "
             f"those that are not, with a standard error of about {self.noise_std:,.0f} each. The "
-            f"guard stops the release where fewer than half are used, or where it {nothing}. A stop "
-            f"costs this share only: the corrected release has the rest ({self.left}), in the same "
+            f"guard stops the release where fewer than half are used, or where it {nothing}. "
+            f"{missing}A stop costs this share only: the corrected release has the rest ({self.left}), in the same "
             "ledger."
         )
 
@@ -419,15 +554,23 @@ def forecast_guard(
     privacy: Privacy,
     share: Fraction,
     public_rows: int | None = None,
+    columns: tuple[str, ...] = (),
     totals: Mapping[str, UnitTotal] | None = None,
 ) -> GuardForecast:
-    """Return the cost and the accuracy of a guard for a plan's privacy.
+    """Return the cost and the accuracy of a guard.
+
+    Args:
+        privacy: of the plan.
+        share: of the budget of guard and plan together.
+        public_rows: the number of rows of the source, if it is public.
+        columns: the `partial_columns` of the plan.
+        totals: the totals of units that the plan reads.
 
     >>> forecast = forecast_guard(Privacy(PureDP("0.99")), Fraction(1, 100))
     >>> forecast.charge, forecast.left, forecast.most_by_chance
     ('epsilon = 0.01', 'epsilon = 0.99', 461)
     """
-    measured = guard_measurements(privacy, share, totals)
+    measured = guard_measurements(privacy, share, len(columns), totals)
     scale = float(measured.blocks[0].scale)
     laplace = measured.noise is Noise.DISCRETE_LAPLACE
     if privacy.unit_column is not None:
@@ -441,6 +584,8 @@ def forecast_guard(
         scale * math.sqrt(2) if laplace else scale,
         single_draw_bound(measured.noise, scale, MISSED) if rows is None else None,
         rows,
+        columns,
+        rows_to_see_columns(measured) if columns else None,
     )
 
 
@@ -450,13 +595,13 @@ def _size_text(budget: Budget) -> str:
     return f"{name.replace('_', ' ')} = {readable(size)}"
 
 
-def guard_warning(privacy: Privacy, options: Options) -> str | None:
+def guard_warning(plan: Plan, options: Options) -> str | None:
     """Return a warning if a guard is too inaccurate for the number of rows."""
     share = guard_share(options.guard)
     rows = options.rows
-    if share is None or rows is None or privacy.unit_column is not None:
+    if share is None or rows is None or plan.privacy.unit_column is not None:
         return None
-    needed = smallest_sufficient_share(privacy, share, rows)
+    needed = smallest_sufficient_share(plan.privacy, share, rows, len(partial_columns(plan)))
     if needed is None:
         return None
     if needed <= Fraction(1, 2):
@@ -470,7 +615,7 @@ def guard_warning(privacy: Privacy, options: Options) -> str | None:
 
 
 def smallest_sufficient_share(
-    privacy: Privacy, share: Fraction, public_rows: int
+    privacy: Privacy, share: Fraction, public_rows: int, columns: int = 0
 ) -> Fraction | None:
     """Return a share with which a guard tells ``public_rows`` from none.
 
@@ -480,7 +625,7 @@ def smallest_sufficient_share(
     >>> smallest_sufficient_share(privacy, Fraction(1, 100), 5000), smallest_sufficient_share(privacy, Fraction(1, 100), 500)
     (None, Fraction(1, 29))
     """
-    measured = guard_measurements(privacy, share)
+    measured = guard_measurements(privacy, share, columns)
     bound = noise_difference_bound(measured.noise, float(measured.blocks[0].scale))
     if 2 * bound < public_rows:
         return None

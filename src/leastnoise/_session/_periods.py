@@ -45,13 +45,13 @@ from leastnoise._spec import Spec, differing_parts
 from leastnoise._threads import one_thread
 from leastnoise._trusted import reading
 from leastnoise._trusted.check import InputError, LedgerError, one_of
-from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, rows_due
+from leastnoise._trusted.kernel import Entry, Ledger, Receipt, Series, row_allowance, rows_due
 from leastnoise._trusted.ledgers import find_ledger, open_or_create_ledger
 from leastnoise._trusted.linop import SignedArray, last_cells, narrow
 from leastnoise._trusted.measurements import Observation
 
 if TYPE_CHECKING:
-    from leastnoise._trusted.table import Table
+    from leastnoise._trusted.table import RowAllowance, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +213,28 @@ def publish_due_periods(
     check_join(source, job.request.joined)
     table = None
     if periods_due > job.drawn:
-        table = read_table(job.plan, source, progress, usage=job.guard_share is not None)
+        table = read_table(
+            job.plan,
+            source,
+            progress,
+            usage=job.guard_share is not None,
+            allowance=_row_allowance(job, ledger),
+        )
     if ledger is None:
         name = dataset or reading.dataset_name(source) or "data"
         ledger = open_or_create_ledger(
             ledger_path, name, spec.whole or with_guard(job.plan.privacy, job.guard_share)
         )
     return _draw_and_publish(job, table, ledger, target, periods_due, note)
+
+
+def _row_allowance(job: _SeriesJob, ledger: Ledger | None) -> "RowAllowance | None":
+    """Return the rows that each unit may still use, by the private file."""
+    if ledger is None or job.entry is None:
+        state = None
+    else:
+        state = private_file_path(ledger, job.entry)
+    return row_allowance(release_contract(job.plan), ledger, job.entry, state)
 
 
 def _new_job(

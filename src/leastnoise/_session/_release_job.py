@@ -51,7 +51,7 @@ from leastnoise._release import (
     sha256,
     write_categories,
 )
-from leastnoise._session._guard import guard_measurements, totals_read
+from leastnoise._session._guard import guard_measurements, partial_columns, totals_read
 from leastnoise._session._payments import IN_MEMORY, is_too_late, locate_data, payment_run
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
@@ -70,7 +70,7 @@ from leastnoise._trusted.measurements import Observation
 from leastnoise._trusted.measurements import cost as guard_cost
 
 if TYPE_CHECKING:
-    from leastnoise._trusted.table import Table
+    from leastnoise._trusted.table import RowAllowance, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +192,12 @@ def read_table(
     progress: RowProgress | None = None,
     *,
     usage: bool = False,
+    allowance: "RowAllowance | None" = None,
 ) -> "Table":
     """Encode the rows, or count the keys, that a plan needs.
 
-    With ``usage`` the rows used and not used are counted too.
+    With ``usage`` the rows used and not used are counted too. An ``allowance`` says how many rows
+    of each unit a series may still use.
     """
     unit = plan.privacy
     _log_columns(plan, source)
@@ -224,6 +226,7 @@ def read_table(
         max_rows=unit.max_rows,
         max_per_cell=unit.max_per_cell,
         unit_reading=unit.unit_reading,
+        allowance=allowance,
         progress=progress,
     )
 
@@ -523,6 +526,7 @@ class _Spent:
     plan_digest: str
     written: date
     receipt: Mapping[str, Any]
+    columns: int = 0
     totals: Mapping[str, UnitTotal] = field(default_factory=dict)
 
 
@@ -557,7 +561,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     guard_id = f"{receipt['id']}-guard"
     has_own_payment = not known_ids & {receipt["id"], guard_id}
     if share is not None and has_own_payment:
-        guard = guard_measurements(spent.privacy, share, spent.totals)
+        guard = guard_measurements(spent.privacy, share, spent.columns, spent.totals)
         ledger.add_spent(
             guard.privacy,
             guard_cost(guard),
@@ -603,5 +607,6 @@ def _spent_on_release(directory: Path) -> _Spent:
         plan_digest=release.plan_digest,
         written=manifest.written,
         receipt=manifest.receipt or {},
+        columns=len(partial_columns(plan)),
         totals=totals_read(plan),
     )

@@ -28,6 +28,7 @@ from leastnoise._session._guard import (
     guard_measurements,
     guard_terms,
     judge_counts,
+    partial_columns,
     pay_for_guard,
     totals_read,
 )
@@ -303,12 +304,13 @@ def _simulate_release(
     with nullcontext() if target is None else open_draft(target) as folder:
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
+            columns = partial_columns(cast(Plan, plan))
             totals = totals_read(plan)
-            measured = guard_measurements(plan.privacy, share, totals)
+            measured = guard_measurements(plan.privacy, share, len(columns), totals)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
             observation = series.measure(measured)
-            guard = judge_counts(measured, observation, payment, options.rows, totals)
+            guard = judge_counts(measured, observation, payment, options.rows, columns, totals)
         request = ReleaseRequest(
             options, None, guard, reading.join_facts(source), find_library(type(source))
         )
@@ -630,7 +632,8 @@ def audit(
     if share is None:
         measured = None
     else:
-        measured = guard_measurements(plan.privacy, share, totals_read(plan))
+        columns = partial_columns(cast(Plan, plan))
+        measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

@@ -304,7 +304,7 @@ def warnings_of_spec(spec: Spec) -> tuple[str, ...]:
 
 def warnings_of_plan(spec: Spec, plan: Plan) -> tuple[str, ...]:
     """Return the warnings about a plan, and about a guard that is too weak."""
-    weak_guard = guard_warning(plan.privacy, spec.options)
+    weak_guard = guard_warning(plan, spec.options)
     return (*plan_warnings(spec, plan), *([] if weak_guard is None else [weak_guard]))
 
 
@@ -468,7 +468,9 @@ def find_same_release(spec: SpecFile, out: Path, ledger_path: Path) -> SpecRun |
             differs.
     """
     target = Path(os.path.abspath(out.expanduser()))  # noqa: PTH100 - resolve() would follow a link
-    if not (target / "manifest.json").is_file() or not ledger_path.exists():
+    # isfile() is False also for a name that is too long, which is refused later
+    is_published = os.path.isfile(target / "manifest.json")  # noqa: PTH113
+    if not is_published or not ledger_path.exists():
         return None
     ledger = Ledger.open(ledger_path)
     published = read_published(target)

@@ -35,6 +35,7 @@ from leastnoise._domain import (
     one_value_each,
 )
 from leastnoise._estimation import public_counts, read_public
+from leastnoise._release import is_translated
 from leastnoise._trusted.check import (
     InputError,
     did_you_mean,
@@ -157,6 +158,19 @@ class PublicFiles:
 
         The file has a column of labels for each attribute, and one of counts.
         """
+        return [int(text) for text in self.cell_texts(what, value, product, str.isdigit)]
+
+    def cell_texts(
+        self,
+        what: str,
+        value: Mapping[str, Any],
+        product: Product,
+        is_allowed: Callable[[str], bool],
+    ) -> list[str]:
+        """Return the texts of a column in the order of a table's cells.
+
+        The file has a column of labels for each attribute, and the column of texts.
+        """
         table = known_keys(what, value, ["file", "column", *_PUBLIC_FILE_KEYS])
         attribute_sets = [*zip(product.attributes, product.query_sets, strict=True)]
         names = [
@@ -168,9 +182,9 @@ class PublicFiles:
         texts: dict[tuple[int | None, ...], str] = {}
         for *labels, text in rows:
             cell = tuple(find(label) for find, label in zip(positions, labels, strict=True))
-            if None in cell or cell in texts or not text.strip().isdigit():
+            if None in cell or cell in texts or not is_allowed(text.strip()):
                 raise InputError(
-                    f"{what} must have one whole number for every cell of {product.name}; got "
+                    f"{what} must have one number for every cell of {product.name}; got "
                     f"{text!r} for {', '.join(labels)}."
                 )
             texts[cell] = text
@@ -183,7 +197,7 @@ class PublicFiles:
                 f"{what} must have a number for every cell of {product.name}; "
                 f"{', '.join(names_of_cell)} has none."
             )
-        return [int(texts[cell]) for cell in cells]
+        return [texts[cell].strip() for cell in cells]
 
     def columns(self, what: str, table: Mapping[str, Any], *keys: str) -> list[tuple[str, ...]]:
         """Return the rows of a file, reduced to the columns under ``keys``."""
@@ -564,14 +578,31 @@ def _flat(counts: object) -> list[object]:
     return [counts]
 
 
+Texts = dict[str, str | dict[str, str]]
+"""By code its text, or its text by language."""
+
+
+def _labels_from_file(what: str, setting: Mapping[str, Any], files: PublicFiles) -> Texts:
+    """Return the texts of codes from a public file, for one or several languages."""
+    column = setting.get("value")
+    if not isinstance(column, Mapping):
+        return dict(files.pairs(what, setting))
+    texts: dict[str, dict[str, str]] = {}
+    for language, column_of_language in column.items():
+        pairs = files.pairs(what, {**setting, "value": column_of_language})
+        for code, text in pairs.items():
+            texts.setdefault(code, {})[str(language)] = text
+    return dict(texts)
+
+
 def labels_from_spec(
     attributes: Mapping[str, Any], domain: Domain, files: PublicFiles
-) -> dict[str, dict[str, str]]:
+) -> dict[str, Texts]:
     """Return by attribute the texts that pages show for codes.
 
     Codes are values of the attribute and groups of its levels.
     """
-    labels_of: dict[str, dict[str, str]] = {}
+    labels_of: dict[str, Texts] = {}
     for name, table in attributes.items():
         if "labels" not in table:
             continue
@@ -579,11 +610,11 @@ def labels_from_spec(
         setting = table["labels"]
         kind = domain.kind(name)
         if isinstance(setting, Mapping) and "file" in setting:
-            texts = files.pairs(what, setting)
+            texts = _labels_from_file(what, setting, files)
         else:
             texts = setting
         if not isinstance(texts, Mapping) or not all(
-            isinstance(text, str) and text for text in texts.values()
+            (isinstance(text, str) and text) or is_translated(text) for text in texts.values()
         ):
             raise refuse(
                 what,

@@ -3,7 +3,7 @@
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -42,8 +42,11 @@ from leastnoise._planning import (
 from leastnoise._release import (
     FoundCategories,
     Options,
+    find_groups,
     find_table_position,
     read_categories,
+    resolve_names,
+    resolve_survey_of,
     tables_to_write,
 )
 from leastnoise._spec._domain import (
@@ -67,6 +70,7 @@ from leastnoise._trusted.accounting import GDP, ZCDP, ApproxDP, Budget, Privacy,
 from leastnoise._trusted.check import (
     MOST_DIGITS,
     InputError,
+    exact,
     exact_positive,
     message,
     one_of,
@@ -213,6 +217,8 @@ _PART_NAMES = [
     "public",
     "series",
     "targets",
+    "names",
+    "survey",
 ]
 _STATISTICS: Mapping[str, Callable[..., Workload]] = {
     "means": mean_queries,
@@ -225,12 +231,21 @@ _MAX_LISTED_BLANKS = 10
 _MAX_NESTING = 12
 _NO_CATEGORIES: Mapping[str, FoundCategories] = {}
 _Reader = Callable[[str, Any], Any]
+_OTHER_OPTIONS = (
+    "guard",
+    "rows",
+    "searches",
+    "labels",
+    "names",
+    "survey",
+    "statements",
+    "today",
+    "joined_on",
+)
+"""Options of a release that other parts of a spec than [output] have."""
 _OUTPUT_KEYS = tuple(
-    option.name
-    for option in fields(Options)
-    if option.name
-    not in {"guard", "rows", "searches", "labels", "statements", "today", "joined_on"}
-)  # of [plan] and [domain]
+    option.name for option in fields(Options) if option.name not in {*_OTHER_OPTIONS}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,6 +484,9 @@ def spec_from_table(
     )
     workloads, statements = _read_workloads(domain, parts["workload"], unit, settings)
     workload = together(workloads)
+    with within("[names]: "):
+        names = resolve_names(parts.get("names", {}), workload)
+    survey = _read_survey(parts, workload, files)
     paid_searches = tuple(
         search.found.search_facts()
         for search in searches
@@ -483,12 +501,16 @@ def spec_from_table(
             guard=plan["guard"],
             rows=rows,
             labels=labels,
+            names=names,
+            survey=survey,
             searches=paid_searches,
             statements=statements,
             today=settings.today or "",
             joined_on=settings.join or (),
         )
-    privacy = _read_privacy(protected, options.level, workload, key_reading(reading))
+    privacy = _read_privacy(
+        protected, options.level, workload, key_reading(reading), _read_series_rows(parts)
+    )
     whole_privacy = None
     if "share" in protected:
         whole_privacy = _check_shareable(privacy, searches)
@@ -532,6 +554,14 @@ def spec_from_table(
     )
 
 
+def _read_series_rows(parts: Mapping[str, Any]) -> int | None:
+    """Return the bound of [series] on a unit's rows in all periods, None without one."""
+    series = parts.get("series", {})
+    if not isinstance(series, Mapping) or "max_rows" not in series:
+        return None
+    return whole("[series] max_rows", series["max_rows"], 1)
+
+
 def _read_targets(
     parts: Mapping[str, Any], workload: Workload, series: SeriesOptions | None
 ) -> tuple[ComparisonTarget, ...]:
@@ -567,6 +597,59 @@ def _check_shareable(privacy: Privacy | Least, searches: Sequence[CategorySearch
     return privacy
 
 
+def _read_survey(
+    parts: Mapping[str, Any], workload: Workload, files: PublicFiles
+) -> dict[str, Any]:
+    """Read [survey]; standard errors and CVs may be in public files."""
+    survey = parts.get("survey", {})
+    with within("[survey]: "):
+        tables = survey.get("tables") if isinstance(survey, Mapping) else None
+        if isinstance(tables, Mapping):
+            rules = {
+                name: _read_survey_rule(name, rule, workload, files)
+                for name, rule in tables.items()
+            }
+            survey = {**survey, "tables": rules}
+        return resolve_survey_of(survey, workload)
+
+
+def _read_survey_rule(name: str, rule: Any, workload: Workload, files: PublicFiles) -> Any:
+    """Return a rule of one table with the numbers of public files in place."""
+    if not isinstance(rule, Mapping):
+        return rule
+    numbers: dict[str, Any] = {}
+    for key, value in rule.items():
+        numbers[key] = value
+        if not (isinstance(value, Mapping) and "file" in value):
+            continue
+        what = f"[survey.tables.{name}] {key}"
+        product = find_groups(workload, name)
+        if product is None:
+            raise refuse(what, "a file", "one number, or a file for a table or for means")
+        numbers[key] = files.cell_texts(what, value, product, _is_number)
+    return numbers
+
+
+def _has_lists(survey: Any) -> bool:
+    """Return whether a rule of [survey] has a number for each answer."""
+    tables = survey.get("tables", {}) if isinstance(survey, Mapping) else {}
+    rules = tables.values() if isinstance(tables, Mapping) else []
+    return any(
+        isinstance(value, list) or (isinstance(value, Mapping) and "file" in value)
+        for rule in rules
+        if isinstance(rule, Mapping)
+        for value in rule.values()
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number that is not negative."""
+    try:
+        return exact("a number", text) >= 0
+    except InputError:
+        return False
+
+
 def _read_series(
     parts: Mapping[str, Any],
     domain: Domain,
@@ -579,7 +662,7 @@ def _read_series(
     """
     if "series" not in parts:
         return None, privacy
-    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late"])
+    table: dict[str, Any] = known_keys("[series]", parts["series"], ["along", "late", "max_rows"])
     if "along" not in table:
         raise InputError(
             "[series] must have along = the attribute of dates whose periods are published one "
@@ -613,6 +696,11 @@ def _read_series(
             "Only the model of one release uses it; leave it out.",
         ),
         (
+            "a list of sampling errors",
+            _has_lists(parts.get("survey", {})),
+            "The answers become more with each period; give one number or another rule.",
+        ),
+        (
             "[[public]]",
             "public" in parts,
             "It would have to be known for every period to come; leave it out.",
@@ -627,7 +715,8 @@ def _read_series(
             '"drop" where a column names the units',
             "What a unit adds later would have no bound.",
         )
-    return series, series.privacy(privacy, domain)
+    with within("[series] "):
+        return series, series.privacy(privacy, domain)
 
 
 def read_toml(text: str, name: str = "the spec") -> dict[str, Any]:
@@ -692,9 +781,16 @@ def key_reading(reading: Mapping[str, Any]) -> Reading:
 
 
 def _read_privacy(
-    table: Mapping[str, Any], level: float, workload: Workload, reading: Reading
+    table: Mapping[str, Any],
+    level: float,
+    workload: Workload,
+    reading: Reading,
+    series_rows: int | None,
 ) -> Privacy | Least:
-    unit_column, max_rows, max_per_cell = _read_unit(table.get("unit", "row"), workload)
+    """Read [privacy]; ``series_rows`` is the max_rows of [series], None without it."""
+    unit_column, max_rows, max_per_cell = _read_unit(
+        table.get("unit", "row"), workload, series_rows
+    )
     protected = (
         table.get("neighbours", "add_remove"),
         unit_column,
@@ -714,7 +810,13 @@ def _read_privacy(
     return Privacy(_BUDGETS[budget_keys](**{key: table[key] for key in budget_keys}), *protected)
 
 
-def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerCellBound | None]:
+def _read_unit(
+    value: object, workload: Workload, series_rows: int | None
+) -> tuple[str | None, Any, PerCellBound | None]:
+    """Return the column of the unit, its max_rows, and its max_per_cell.
+
+    Without a max_rows of its own the unit has that of [series].
+    """
     if value == "row":
         return None, 1, None
     if not isinstance(value, Mapping):
@@ -726,6 +828,8 @@ def _read_unit(value: object, workload: Workload) -> tuple[str | None, int, PerC
     table: dict[str, Any] = known_keys(
         "[privacy] unit", value, ["column", "max_rows", "max_per_cell", "cell", "of_unit"]
     )
+    if series_rows is not None:
+        table = {"max_rows": series_rows, **table}
     if "column" not in table or "max_rows" not in table:
         got = ", ".join(table) or "neither"
         raise InputError(
@@ -992,6 +1096,7 @@ def differing_parts(plan: Plan, spec: Spec) -> list[str]:
         "[privacy]": is_same_budget and stated_privacy(spec_privacy) in (None, plan.privacy),
         "[domain]": declared(plan.domain) == declared(spec.domain),
         "[[workload]]": plan_workload_facts == spec_workload_facts,
-        "[series]": series_of(plan) == spec.series,
+        # its bound on the rows of a unit is a part of the plan's privacy
+        "[series]": series_of(plan) == (spec.series and replace(spec.series, max_rows=None)),
     }
     return [name for name, agrees in agreements.items() if not agrees]

@@ -125,7 +125,7 @@ def error_warnings(
         if asked.size
         for table in plan.workload.tables_of(asked)
     }
-    times = measured_multiplier(measured, level)
+    times = measured_multiplier(measured, level, plan.workload)
     step = 0.5 / measured.grid
     for table, product in zip(plan.promise.tables, plan.workload, strict=True):
         public_size = product.size or (
@@ -192,6 +192,8 @@ def spec_warnings(spec: Spec, catalogue: Catalogue = ENGLISH) -> tuple[str, ...]
     ]
     if spec.series is not None and spec.privacy.unit_column is None:
         warnings.append(catalogue.say("st_w_series"))
+    if _has_series_limit(spec):
+        warnings.append(catalogue.say("st_w_series_rows", most=str(spec.privacy.max_rows)))
     if spec.options.round and any(
         product.target is not None and product.target.kind == "margin" for product in spec.workload
     ):
@@ -316,6 +318,15 @@ def _decimal_mark_warnings(spec: Spec, catalogue: Catalogue) -> Iterator[str]:
             if part.reading.decimal == ".":
                 yield catalogue.say("st_w_comma", part=f"measures.{name}")
                 break
+
+
+def _has_series_limit(spec: Spec) -> bool:
+    """Tell whether [series] bounds a unit's rows by more than its bound in each period."""
+    if spec.series is None or spec.series.max_rows is None:
+        return False
+    bound = spec.privacy.max_per_cell
+    periods = spec.domain.cells(spec.series.along)
+    return bound is None or bound.rows * periods > spec.privacy.max_rows
 
 
 def _kind_warnings(name: str, kind: Kind, spec: Spec, catalogue: Catalogue) -> Iterator[str]:

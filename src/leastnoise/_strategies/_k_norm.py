@@ -1,4 +1,4 @@
-"""One-way tables with K-norm noise, drawn jointly for groups of tables.
+"""One-way tables with K-norm noise: groups of tables whose noise is drawn together.
 
 A row is in one cell of every one-way table, so all tables have the same total. Noise that has one
 total too, and is large only where no table can tell, is smaller than independent Laplace noise:
@@ -9,138 +9,422 @@ has E_g / epsilon_g^2 with a share epsilon_g of the budget, so the shares are in
 cube roots of E_g, and the total error is the cube of the sum of these. Tables are sorted by size,
 and the groups are the runs with the least sum of cube roots, found by dynamic programming.
 
+All other tables of the workload have the strategies that would serve them alone, as one more group:
+p-Identity along attributes with queries beyond cells, covering tables otherwise. The final weights
+of groups and tables are the best after recovery: in the residual basis a group with the weight
+theta adds theta^2 2 / T to the precision of the total, with T its variance at scale 1, and theta^2
+2 / s to that of contrasts of norm 1 along a table, with the variance s.
+
 Source: Hardt and Talwar (arXiv 0907.3754) for the noise; groups are this project's own.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from leastnoise._error import approximate_variances
-from leastnoise._families import NotApplicable
-from leastnoise._strategies._planning_problem import Planner, PlanningProblem, Strategy
-from leastnoise._trusted.linop import Identity
+import numpy as np
+
+from leastnoise._error import LargeScaleVariances
+from leastnoise._families import MOST_DENSE, NotApplicable, invert_gram, partition_groups
+from leastnoise._strategies._covering import design_seconds, designed_strategy
+from leastnoise._strategies._kronecker import P_IDENTITY, P_IDENTITY_BLOCKS
+from leastnoise._strategies._planning_problem import (
+    Planner,
+    PlanningProblem,
+    Strategy,
+    base_seconds,
+    block_norm,
+    fits_within_a_minute,
+)
+from leastnoise._strategies._residual_algebra import (
+    DownwardClosure,
+    Errors,
+    Matrix,
+    diagonal_errors,
+    incidence,
+    least_error,
+    locate,
+)
+from leastnoise._strategies._tables import residual_coefficients
+from leastnoise._trusted.check.arrays import FloatArray
+from leastnoise._trusted.linop import Identity, Operator
 from leastnoise._trusted.measurements import MOST_K_NORM_CELLS, MOST_K_NORM_TABLE, Block, Factor
-from leastnoise._workload import Workload
+from leastnoise._workload import Product, Workload, with_hidden_group
 
 _MOST_CUTS = 24  # between sizes, at which groups may be parted
 _LAPLACE_VARIANCE = 2.0  # at scale 1
-_LEAST_GAIN = 1e-3  # of the squared error: less is not worth the drawing
+_SHARED_NOISE = (
+    "its noise is for counts of rows in two or more one-way tables of cells or of groups of a level"
+)
+_BEST_APART = "its tables are best measured apart, which other strategies do"
 
 Names = tuple[str, ...]
 
 
-def k_norm(task: PlanningProblem) -> Strategy:
-    """Measure all one-way tables in groups of K-norm noise."""
-    workload = task.workload
-    errors = _cell_errors(workload)
-    sizes = {name: workload.domain.kind(name).size for name in errors}
-    groups = _best_groups(sizes, errors)
-    if all(len(names) == 1 for names in groups):
-        raise NotApplicable("its tables are best measured apart, which other strategies do")
-    blocks = []
-    for number, names in enumerate(groups):
-        weight = _group_error(names, sizes, errors) ** (1 / 3)
-        for name in names:
-            factor = Factor((name,), Identity(sizes[name]))
-            if len(names) == 1:
-                group = None
-            else:
-                group = number
-            blocks.append((Block((factor,), Fraction(1), k_norm_group=group), weight))
-    return Strategy("k_norm", tuple(blocks))
+@dataclass(frozen=True, slots=True)
+class _OneWayTable:
+    """The one-way table of an attribute.
 
-
-def _cell_errors(workload: Workload) -> dict[str, float]:
-    """Return the weight of the published cells of each attribute.
-
-    Raises NotApplicable for a workload that K-norm noise does not support.
+    Attributes:
+        factor: the cells or groups that are measured.
+        error: the squared error of the published queries, for cells with noise of variance 1.
     """
-    if workload.statistics:
-        raise NotApplicable("it is made for counts alone, and the workload asks for statistics")
-    errors: dict[str, float] = {}
+
+    factor: Factor
+    error: float
+
+    @property
+    def size(self) -> int:
+        """The number of measured cells or groups."""
+        return self.factor.operator.rows
+
+
+def k_norm(task: PlanningProblem) -> Strategy:
+    """Measure one-way tables in groups of K-norm noise, and other tables beside them."""
+    tables = _one_way_tables(task.workload)
+    if len(tables) < 2:
+        raise NotApplicable(_SHARED_NOISE)
+    variances = LargeScaleVariances([table.size for table in tables.values()])
+    in_larger_tables = {
+        name
+        for product in task.workload
+        if product.measure is None and len(product.attributes) > 1
+        for name in product.attributes
+    }
+    # The tables of an attribute that a larger table has may be left to that table.
+    others = {name: table for name, table in tables.items() if name not in in_larger_tables}
+    strategies = []
+    for shared in [tables, others] if len(others) < len(tables) else [tables]:
+        with suppress(NotApplicable):
+            strategies.append(_shared_strategy(task, shared, variances))
+    if not strategies:
+        raise NotApplicable(_BEST_APART)
+    return min(strategies, key=lambda strategy: strategy.error)
+
+
+def _shared_strategy(
+    task: PlanningProblem, tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
+) -> Strategy:
+    """Return the strategy in which these one-way tables may share noise."""
+    groups = _best_groups(tables, variances)
+    if all(len(names) == 1 for names in groups):
+        raise NotApplicable(_BEST_APART)
+    return _weighted_groups(task, tables, groups, variances)
+
+
+def _one_way_tables(workload: Workload) -> dict[str, _OneWayTable]:
+    """Return the one-way tables that may share noise, by attribute.
+
+    All queries along their attributes are about cells, or about groups in one-way tables.
+    """
+    products_along: dict[str, list[Product]] = {}
     for product in workload:
-        if product.measure is not None:
-            raise NotApplicable("it is made for counts of rows, and the workload asks for sums")
-        if len(product.attributes) > 1:
-            raise NotApplicable("it is made for one-way tables, and the workload has larger ones")
         for name in product.attributes:
-            errors[name] = errors.get(name, 0.0) + product.importance * product.rows
-    if workload.beyond_cells:
-        raise NotApplicable("it is made for tables of cells, and the workload has other queries")
-    if len(errors) < 2:
-        raise NotApplicable("it is made for several one-way tables, and the workload has one")
-    return errors
+            products_along.setdefault(name, []).append(product)
+    tables = {}
+    for name, products in products_along.items():
+        one_way = [product for product in products if _is_one_way(product)]
+        if one_way:
+            operator = _measured_partition(workload, name, products, one_way)
+            if operator is not None and operator.rows <= MOST_K_NORM_TABLE:
+                factor = Factor((name,), operator)
+                tables[name] = _OneWayTable(factor, _error_of_cells(factor, one_way))
+    return tables
+
+
+def _is_one_way(product: Product) -> bool:
+    """Return whether a product counts rows along one attribute."""
+    return product.measure is None and len(product.attributes) == 1
+
+
+def _measured_partition(
+    workload: Workload, name: str, products: Sequence[Product], one_way: Sequence[Product]
+) -> Operator | None:
+    """Return the cells or groups that answer all queries along an attribute; None if none do.
+
+    Groups only where the attribute is in no other table: tables of several attributes are of cells.
+    """
+    kind = workload.domain.kind(name)
+    query_sets = {dict(product.along)[name] for product in products}
+    if all(query_set.kind in ("identity", "all_cells") for query_set in query_sets):
+        return Identity(kind.size)
+    if len(one_way) < len(products) or kind.size > MOST_DENSE:
+        return None
+    operators = [with_hidden_group(each, kind).operator(name, kind) for each in query_sets]
+    finest = max(operators, key=lambda operator: operator.rows)
+    groups = partition_groups(finest)
+    if groups is None or any(partition_groups(operator) is None for operator in operators):
+        return None
+    first_cells = np.unique(groups, return_index=True)[1]
+    are_nested = all(
+        np.array_equal(of_cells, of_cells[first_cells][groups])
+        for of_cells in (partition_groups(operator) for operator in operators)
+        if of_cells is not None
+    )
+    if are_nested and finest.rows < kind.size:
+        return finest
+    return Identity(kind.size)
+
+
+def _error_of_cells(factor: Factor, products: Sequence[Product]) -> float:
+    """Return the squared error of one-way products for cells with noise of variance 1."""
+    basis = invert_gram(factor)
+    return sum(
+        product.importance * basis.total_variance(product.operators[0]) for product in products
+    )
 
 
 def _group_error(
-    names: Sequence[str], sizes: Mapping[str, int], errors: Mapping[str, float]
+    names: Sequence[str], tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances
 ) -> float:
     """Return the squared error of a group at epsilon 1."""
     if len(names) == 1:
-        return _LAPLACE_VARIANCE * errors[names[0]]
-    variances = approximate_variances([sizes[name] for name in names])
-    return sum(errors[name] * variances[sizes[name]] for name in names)
+        return _LAPLACE_VARIANCE * tables[names[0]].error
+    of_group = variances.of([tables[name].size for name in names])
+    return sum(tables[name].error * of_group.cells[tables[name].size] for name in names)
 
 
-def _best_groups(sizes: Mapping[str, int], errors: Mapping[str, float]) -> list[Names]:
-    """Return the runs of tables with the least sum of cube roots of errors.
-
-    Tables are sorted by size.
-    """
-    ordered = sorted(sizes, key=lambda name: sizes[name])
-    ends = _possible_ends([sizes[name] for name in ordered])
+def _best_groups(tables: Mapping[str, _OneWayTable], variances: LargeScaleVariances) -> list[Names]:
+    """Return the runs of tables, sorted by size, with the least sum of cube roots of errors."""
+    ordered = sorted(tables, key=lambda name: tables[name].size)
+    sizes = [tables[name].size for name in ordered]
     best: dict[int, tuple[float, list[Names]]] = {0: (0.0, [])}
-    for end in ends:
+    for end in _possible_ends(sizes):
         for begin in [begin for begin in best if begin < end]:
             names = tuple(ordered[begin:end])
-            if len(names) > 1 and not _can_share_noise([sizes[name] for name in names]):
+            if sum(sizes[begin:end]) > MOST_K_NORM_CELLS and len(names) > 1:
                 continue
-            roots = best[begin][0] + _group_error(names, sizes, errors) ** (1 / 3)
+            error = _group_error(names, tables, variances)
+            roots = best[begin][0] + error ** (1 / 3)
             if end not in best or roots < best[end][0]:
                 best[end] = roots, [*best[begin][1], names]
     if len(ordered) not in best:
         raise NotApplicable(
-            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, or over "
-            f"{MOST_K_NORM_TABLE} each, too many to draw their noise together"
+            f"the tables of one size have over {MOST_K_NORM_CELLS} cells, too many to draw their "
+            "noise together"
         )
     return best[len(ordered)][1]
 
 
-def _can_share_noise(sizes: Sequence[int]) -> bool:
-    """Return whether the kernel draws K-norm noise for tables of these sizes."""
-    return sum(sizes) <= MOST_K_NORM_CELLS and max(sizes) <= MOST_K_NORM_TABLE
-
-
 def _possible_ends(sizes: Sequence[int]) -> list[int]:
-    """Return the positions after which a group may end.
+    """Return the places after which a group may end: between different sizes, and at the end.
 
-    They are between different sizes, and at the end.
+    Also where the cells of one size are more than a group may have.
     """
     between = [place for place in range(1, len(sizes)) if sizes[place - 1] < sizes[place]]
     between.sort(key=lambda place: sizes[place - 1] / sizes[place])
-    return [*sorted(between[:_MOST_CUTS]), len(sizes)]
+    ends = {*between[:_MOST_CUTS], len(sizes)}
+    cells = 0
+    for place, size in enumerate(sizes):
+        if place in ends:
+            cells = 0
+        if cells + size > MOST_K_NORM_CELLS:
+            ends.add(place)
+            cells = 0
+        cells += size
+    return sorted(ends)
+
+
+def _weighted_groups(
+    task: PlanningProblem,
+    tables: Mapping[str, _OneWayTable],
+    groups: Sequence[Names],
+    variances: LargeScaleVariances,
+) -> Strategy:
+    """Return groups and the tables beside them, with the weights of least error."""
+    shared = [names for names in groups if len(names) > 1]
+    beside = _strategy_beside(task, {name for names in shared for name in names})
+    parts = [_group(number, names, tables, variances) for number, names in enumerate(shared)]
+    parts += _parts_beside(beside, task.workload)
+    errors = _error_function(task.workload, tables, shared, variances, beside)
+    weights = least_error(
+        errors,
+        np.array([part.cost for part in parts]),
+        np.array([part.start for part in parts]),
+        norm=1,
+    )
+    blocks = [
+        (block, weight * theta)
+        for part, theta in zip(parts, weights.theta.tolist(), strict=True)
+        for block, weight in part.blocks
+        if theta > 0
+    ]
+    if all(block.k_norm_group is None for block, _ in blocks):
+        raise NotApplicable(_BEST_APART)
+    return Strategy("k_norm", tuple(blocks), error=weights.error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Blocks whose weights keep their ratios when the budget is split.
+
+    Attributes:
+        blocks: with their weights.
+        cost: of these weights.
+        start: the factor of the weights in the first split, up to one factor of all parts.
+    """
+
+    blocks: tuple[tuple[Block, float], ...]
+    cost: float
+    start: float
+
+
+def _group(
+    number: int,
+    names: Names,
+    tables: Mapping[str, _OneWayTable],
+    variances: LargeScaleVariances,
+) -> _Part:
+    """Return the blocks of a group, which cost together what one of them costs."""
+    blocks = [Block((tables[name].factor,), Fraction(1), k_norm_group=number) for name in names]
+    start = _group_error(names, tables, variances) ** (1 / 3)
+    return _Part(tuple((block, 1.0) for block in blocks), 1.0, start)
+
+
+def _products_beside(workload: Workload, shared: Collection[str]) -> tuple[Product, ...]:
+    """Return all products but the one-way tables of some attributes."""
+    return tuple(
+        product
+        for product in workload
+        if not (_is_one_way(product) and product.attributes[0] in shared)
+    )
+
+
+def _strategy_beside(task: PlanningProblem, shared: Collection[str]) -> Strategy:
+    """Return the strategy for all products but the one-way tables of some attributes."""
+    others = _products_beside(task.workload, shared)
+    if not others:
+        return Strategy("k_norm", (), error=0.0)
+    workload = Workload(task.workload.domain, others)
+    if not workload.beyond_cells:
+        return designed_strategy("k_norm", workload, {})
+    if fits_within_a_minute(workload):
+        return P_IDENTITY.strategy(replace(task, workload=workload))
+    return P_IDENTITY_BLOCKS.strategy(replace(task, workload=workload))
+
+
+def _parts_beside(beside: Strategy, workload: Workload) -> list[_Part]:
+    """Return every table of counts, and all tables of sums as one part."""
+    if not beside.blocks:
+        return []
+    costs = [weight * block_norm(workload.domain, block, 1) for block, weight in beside.blocks]
+    start = (_LAPLACE_VARIANCE * beside.error) ** (1 / 3) / sum(costs)
+    entries = list(zip(beside.blocks, costs, strict=True))
+    counts = [
+        _Part(((block, weight),), cost, start)
+        for (block, weight), cost in entries
+        if block.measure is None
+    ]
+    sums = [(entry, cost) for entry, cost in entries if entry[0].measure is not None]
+    if not sums:
+        return counts
+    return [
+        *counts,
+        _Part(tuple(entry for entry, _ in sums), sum(cost for _, cost in sums), start),
+    ]
+
+
+def _error_function(
+    workload: Workload,
+    tables: Mapping[str, _OneWayTable],
+    shared: Sequence[Names],
+    variances: LargeScaleVariances,
+    beside: Strategy,
+) -> Errors:
+    """Return the total squared error after recovery, by the squared factors of all parts."""
+    counts = [(block, weight) for block, weight in beside.blocks if block.measure is None]
+    factors = {name: tables[name].factor for names in shared for name in names}
+    factors |= {factor.attributes[0]: factor for block, _ in counts for factor in block.factors}
+    closure, coefficients = residual_coefficients(workload.of(None), factors)
+    positions = {name: at for at, name in enumerate(workload.domain.names)}
+    columns = [_group_precisions(names, tables, variances, closure, positions) for names in shared]
+    if counts:
+        sets = [tuple(positions[name] for name in block.attributes) for block, _ in counts]
+        of_tables = incidence(closure, sets) * np.array([weight**2 for _, weight in counts])
+        columns.append(of_tables)
+    errors = diagonal_errors(_side_by_side(columns), coefficients)
+    if len(counts) == len(beside.blocks):
+        return errors
+    costs = [weight * block_norm(workload.domain, block, 1) for block, weight in beside.blocks]
+    of_sums = sum(
+        cost
+        for cost, (block, _) in zip(costs, beside.blocks, strict=True)
+        if block.measure is not None
+    )
+    # At the best split every part's error is in proportion to its cost.
+    return _with_sums(errors, beside.error * of_sums / sum(costs) * sum(costs) ** -2)
+
+
+def _side_by_side(columns: Sequence[Matrix]) -> Matrix:
+    """Return matrices with equally many rows as one; sparse if one of them is."""
+    if not any(hasattr(column, "tocsr") for column in columns):
+        return np.hstack(columns)
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([csr_array(column) for column in columns], format="csr")
+
+
+def _with_sums(errors: Errors, error_of_sums: float) -> Errors:
+    """Add the error of sums, whose squared factor comes last."""
+
+    def with_sums(squares: FloatArray) -> tuple[float, FloatArray]:
+        of_counts, gain = errors(squares[:-1])
+        if not squares[-1] > 0:
+            return math.inf, np.zeros_like(squares)
+        of_sums = error_of_sums / float(squares[-1])
+        return of_counts + of_sums, np.append(gain, of_sums / float(squares[-1]))
+
+    return with_sums
+
+
+def _group_precisions(
+    names: Names,
+    tables: Mapping[str, _OneWayTable],
+    variances: LargeScaleVariances,
+    closure: DownwardClosure,
+    positions: Mapping[str, int],
+) -> FloatArray:
+    """Return what a group of weight 1 adds to the precision, shape (sets of the closure, 1)."""
+    of_group = variances.of([tables[name].size for name in names])
+    precisions = np.zeros((closure.count, 1))
+    precisions[locate(closure, [()])] = _LAPLACE_VARIANCE / of_group.total
+    for name in names:
+        size = tables[name].size
+        place = locate(closure, [(positions[name],)])[0]
+        if size > 1 and place >= 0:
+            kappa = closure.shape[positions[name]]
+            precisions[place] = _LAPLACE_VARIANCE / of_group.contrast(size) / kappa
+    return precisions
 
 
 def _seconds(workload: Workload) -> float:
     """Estimate the CPU seconds of choosing groups and computing their errors."""
-    try:
-        errors = _cell_errors(workload)
-    except NotApplicable:
+    tables = _one_way_tables(workload)
+    if len(tables) < 2:
         return 0.01
-    cells = sum(workload.domain.kind(name).size for name in errors)
-    return 0.1 + 4e-6 * min(cells, MOST_K_NORM_CELLS) ** 2
+    cells = sum(table.size for table in tables.values())
+    seconds = base_seconds(workload) + 0.05 + 3e-6 * min(cells, MOST_K_NORM_CELLS) * cells
+    others = _products_beside(workload, tables)
+    if not others:
+        return seconds
+    beside = Workload(workload.domain, others)
+    return seconds + design_seconds(beside) + P_IDENTITY.seconds(beside)
 
 
 K_NORM = Planner(
     name="k_norm",
     propose=k_norm,
-    measures="every cell of one-way tables, in groups with noise that shares their total",
-    made_for="many small one-way tables under pure privacy",
+    measures="every cell or group of one-way tables, in groups with noise that shares their total, "
+    "and other tables beside them",
+    made_for="small one-way tables under pure privacy",
     norms=(1,),
     instead="its noise is for pure privacy; choose residual",
-    limits=f"one-way tables; groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
+    limits=f"groups of {MOST_K_NORM_CELLS} cells, {MOST_K_NORM_TABLE} in a table",
     paper="Hardt and Talwar, arXiv 0907.3754",
-    # Audits and statistics of a finished release do not know the law of its noise yet.
-    automatic=False,
     seconds=_seconds,
+    # Where it can be used it is mostly the best, and other strategies then gain nothing.
+    likely=lambda _: 8.0,
+    has_independent_noise=False,
 )

@@ -195,6 +195,7 @@ class Planner:
         likely: how likely it is to be the best, in proportion to others.
         reference: whether it is mostly near the best, so that plans of data-aware mechanisms are
             compared with it.
+        has_independent_noise: whether the lower bounds for independent noise hold for its plans.
     """
 
     name: str
@@ -213,6 +214,7 @@ class Planner:
     step: Seconds = lambda _: 0.0
     likely: Callable[[Workload], float] = lambda _: 1.0
     reference: Callable[[Workload], bool] = lambda _: False
+    has_independent_noise: bool = True
 
     def least_seconds(self, workload: Workload, norm: int) -> float:
         """Estimate the least CPU seconds under noise of this norm.

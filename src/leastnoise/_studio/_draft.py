@@ -72,7 +72,8 @@ class Row:
         tables = ", ".join(table_title(product, catalogue) for product in self.products)
         if self.statistic is None:
             return tables
-        return f"{statistic_title(self.statistic, catalogue)} ({tables})"
+        domain = self.products[0].domain
+        return f"{statistic_title(self.statistic, domain, catalogue)} ({tables})"
 
     @property
     def table_keys(self) -> tuple[TableKey, ...]:

@@ -19,11 +19,16 @@ from leastnoise._release import (
     Release,
     StatisticTable,
     Table,
+    attribute_heading,
+    capitalize,
     describe_rounding,
+    has_weights,
     list_answer_notices,
-    load_catalogue,
+    name_measure,
+    name_rows,
     round_table,
     statistic_title,
+    table_format,
     table_title,
 )
 from leastnoise._session import read_release
@@ -133,7 +138,7 @@ def exploring_page(path: Path) -> Page:
     """Return the page for one release."""
     explorer = ReleaseExplorer(read_release(path))
     release = explorer.release
-    catalogue = load_catalogue(release.options.language)
+    catalogue = release.options.catalogue()
 
     def table(body: dict[str, Any]) -> Any:
         request, measure = _read_request(body, release)
@@ -153,7 +158,7 @@ def exploring_page(path: Path) -> Page:
         if not isinstance(key, str):
             raise InputError("A statistic must be called by its id, such as s1.")
         table = release.statistics[key]
-        name = statistic_title(table.statistic, catalogue)
+        name = statistic_title(table.statistic, table.domain, catalogue)
         return chart_json(
             table.chart_spec(catalogue), catalogue, catalogue.say("st_chart", name=name)
         )
@@ -191,6 +196,7 @@ def _read_request(body: dict[str, Any], release: Release) -> tuple[TableRequest,
 
 def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
     """Return the name, the formatted rows and the chart of a table as JSON."""
+    catalogue = catalogue.with_format(table_format(table.product, catalogue))
     columns = [
         values.reshape(-1).tolist()
         for values in (table.answer, table.margins, table.low, table.high)
@@ -203,7 +209,9 @@ def _table_json(table: Table, catalogue: Catalogue) -> dict[str, Any]:
             catalogue.format_number(low, margin),
             catalogue.format_number(high, margin),
         ]
-        for cell, answer, margin, low, high in zip(table.cell_names(), *columns, strict=True)
+        for cell, answer, margin, low, high in zip(
+            table.cell_names(catalogue), *columns, strict=True
+        )
     ]
     name = table_title(table.product, catalogue)
     spec = draw_chart(table.picture(catalogue), _MOST_MARKS)
@@ -244,6 +252,8 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     if rounding:
         notices.append(rounding)
     notices += list_answer_notices(release, catalogue)
+    if release.options.survey or has_weights(release):
+        notices.append(catalogue.say("st_noise_only"))
     common_choices = [
         ("", catalogue.say("st_left_out")),
         *zip(KINDS, (catalogue.say("st_values"), catalogue.say("name_along_prefix")), strict=True),
@@ -251,13 +261,24 @@ def _template_choices(explorer: ReleaseExplorer, catalogue: Catalogue) -> dict[s
     percent = catalogue.format_percent(release.level)
     return {
         "kinds": {
-            name: [*common_choices, *((level, level) for level in level_names(domain.kind(name)))]
+            name: [
+                *common_choices,
+                *(
+                    (level, catalogue.names.level(f"{name}:{level}").name or level)
+                    for level in level_names(domain.kind(name))
+                ),
+            ]
             for name in domain.names
         },
+        "headings": {name: attribute_heading(name, catalogue) for name in domain.names},
         "first": dict(first),
         "measures": [
-            ("", catalogue.say("st_counts")),
-            *((measure, measure) for measure in release.workload.measures if measure is not None),
+            ("", capitalize(name_rows(catalogue))),
+            *(
+                (measure, name_measure(domain, measure, catalogue))
+                for measure in release.workload.measures
+                if measure is not None
+            ),
         ],
         "measure": measure or "",
         "lead": catalogue.say("st_explore", percent=percent),
@@ -274,7 +295,7 @@ def _statistic_texts(table: StatisticTable, catalogue: Catalogue) -> dict[str, A
         remark = catalogue.say("rows_first", count=_MOST_LISTED, all=table.cells, file=table.id)
     return {
         "id": table.id,
-        "name": statistic_title(table.statistic, catalogue),
+        "name": statistic_title(table.statistic, table.domain, catalogue),
         "meaning": catalogue.say(table.meaning_key),
         "keys": table.key_headings(catalogue),
         "value": catalogue.say(f"col_{table.value_name}"),

@@ -34,7 +34,7 @@ from leastnoise._release import (
     error_over_bound,
     format_budget,
     list_sum_contributions,
-    load_catalogue,
+    table_title,
 )
 from leastnoise._spec import Spec, plan_warnings, read_spec_text, spec_warnings
 from leastnoise._studio._draft import (
@@ -166,7 +166,7 @@ def table_margins(plan: Plan | None, level: float) -> dict[TableKey, Margin]:
     if plan is None or plan.promise is None:
         return {}
     measured = plan.measured()
-    multiplier = measured_multiplier(measured, level)
+    multiplier = measured_multiplier(measured, level, plan.workload)
     half_step = 0.5 / measured.grid
     margins = {}
     for product, table, target in zip(
@@ -331,9 +331,7 @@ class Planning:
         path = save_spec(self.path, self._saved, str(arguments.get("name", "")), text)
         if path.name == self.path.name:
             self._saved = text
-        return load_catalogue(self.state.draft.spec.options.language).say(
-            "st_saved", file=path.name
-        )
+        return self.state.draft.spec.options.catalogue().say("st_saved", file=path.name)
 
     def _plan_for(self, draft: Draft) -> None:
         if self._base is None:
@@ -399,7 +397,7 @@ def _request(draft: Draft) -> dict[str, Any]:
 def state_json(state: PlanningState) -> dict[str, Any]:
     """Return a state as the JSON object that a page shows."""
     draft = state.draft
-    catalogue = load_catalogue(draft.spec.options.language)
+    catalogue = draft.spec.options.catalogue()
     warnings = [*spec_warnings(draft.spec, catalogue)]
     if state.plan is not None and state.ready:
         warnings += plan_warnings(draft.spec, state.plan, catalogue)
@@ -437,7 +435,7 @@ def _rows_json(state: PlanningState, catalogue: Catalogue) -> list[dict[str, Any
     if plan is not None and plan.promise is not None:
         targets = mean_target_statuses(plan, draft.level)
         statistics = [*zip(statistic_errors(plan), targets, strict=True)]
-        multiplier = measured_multiplier(plan.measured(), draft.level)
+        multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     rows = []
     for number, (row, setting) in enumerate(zip(draft.rows, draft.settings, strict=True)):
         price = state.prices.get(number)
@@ -506,11 +504,11 @@ def _period_facts(
         errors = [*period_errors(plan).items()]
     if plan is None or plan.promise is None or not errors:
         return
-    multiplier = measured_multiplier(plan.measured(), draft.level)
+    multiplier = measured_multiplier(plan.measured(), draft.level, plan.workload)
     for period in sorted({0, (len(errors) - 1) // 2, len(errors) - 1}):
         label, row = errors[period]
         margins = [
-            (product.name, multiplier * error)
+            (table_title(product, catalogue), multiplier * error)
             for product, error in zip(plan.workload, row, strict=True)
             if error is not None
         ]
@@ -629,7 +627,7 @@ def _statistic_verdict(
 def planning_page(path: Path) -> Page:
     """Return the page for one spec."""
     planning = Planning(path, read_spec_text(path))
-    catalogue = load_catalogue(planning.state.draft.spec.options.language)
+    catalogue = planning.state.draft.spec.options.catalogue()
 
     def page() -> str:
         draft = planning.state.draft

@@ -21,7 +21,7 @@ from leastnoise._trusted.accounting import (
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.kernel import Ledger, SeededEntropy, Series, _measure, simulate
 from leastnoise._trusted.kernel._periods import check_along
-from leastnoise._trusted.linop import Identity, Prefix
+from leastnoise._trusted.linop import Dense, Identity, Prefix
 from leastnoise._trusted.measurements import (
     Block,
     Factor,
@@ -43,6 +43,10 @@ PURE = Privacy(PureDP(1))
 def cells(name, scale=Fraction(1), group=0, **other):
     size = DOMAIN.kind(name).size
     return Block((Factor((name,), Identity(size)),), Fraction(scale), k_norm_group=group, **other)
+
+
+def groups(name, rows, scale=Fraction(1), group=0):
+    return Block((Factor((name,), Dense(rows)),), Fraction(scale), k_norm_group=group)
 
 
 def measured(*blocks, privacy=PURE, noise=Noise.DISCRETE_LAPLACE):
@@ -81,6 +85,8 @@ PLANS = [
     (cells("a"), cells("b"), cells("c")),
     (cells("a"), cells("b", 3, 1), cells("c", 3, 1)),
     (cells("a", 2), cells("b", 2), Block((Factor(("c",), Identity(2)),), Fraction(5))),
+    (cells("a", 2), groups("b", [[1, 0, 1], [0, 1, 0]], 2), cells("c", 2)),
+    (cells("b"), groups("b", [[1, 1, 0], [0, 0, 1]]), cells("a")),
     (cells("b", "3/2"), Block((), Fraction(4)), Block((Factor(("b",), Prefix(3)),), Fraction(7))),
 ]
 
@@ -117,6 +123,11 @@ def test_cost_of_several_rows_is_reached_by_equal_ones():
         Block((Factor(("b",), Identity(3), np.array([1, 2, 1])),), Fraction(1), k_norm_group=0),
         Block((Factor(("a", "b"), Identity(6)),), Fraction(1), k_norm_group=0),
         Block((), Fraction(1), k_norm_group=0),
+        groups("b", [[1, 1, 0], [0, 0, 0]]),
+        groups("b", [[1, 1, 0], [0, 1, 1]]),
+        groups("b", [[2, 1, 0], [-1, 0, 1]]),
+        groups("b", [[2, 1, 0], [0, 0, 1]]),
+        groups("b", [[1, -1, 0], [0, 0, 1]]),
         cells("b", measure="pay"),
         cells("b", measure="pay", limits=Limits([2])),
         cells("b", measure="pay", ends=True),

@@ -411,6 +411,48 @@ def test_unit_rows_are_chosen_by_key_only(engine, unit, most, bound, monkeypatch
     assert unit is not None or used == used_here  # else another choice of a unit's rows
 
 
+def drawn_attribute(cells, place, attributes):
+    """The attribute that an engine draws for a row, by hand."""
+    content = ":".join([(b"k" * 16).hex(), *map(str, cells), "0", str(place)])
+    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:2], "big") % attributes
+
+
+def usage_by_attribute(source, domain, **options):
+    """How many rows are used, and for each attribute those in its hidden cell less the others."""
+    wanted = ReadRequest(
+        tables={None: [domain.names]}, usage=True, published=[(name,) for name in domain.names]
+    )
+    table = read(source, domain, wanted=wanted, **options)
+    ((_, (used, _)),) = count(table.usage, [("rows",)])
+    ((_, lacking),) = count(table.usage, [("attribute",)], "lacking")
+    return int(used), lacking.tolist()
+
+
+@pytest.mark.parametrize("attributes", [1, 2])
+def test_columns_of_some_tables_are_counted_in_engines(engine, attributes, monkeypatch):
+    """By hand: which attribute is drawn for a row depends on its cells, its place and the key."""
+    monkeypatch.setattr(_read, "urandom", lambda size: b"k" * size)
+    others = ln.Coded(1) if attributes == 2 else ln.Coded(1, null="other", outside="other")
+    kinds = [ln.Categories(["F", "M", "17"]).with_hidden(True), others.with_hidden(attributes == 2)]
+    domain = ln.Domain(dict(zip("tb", kinds, strict=True)))
+    places, used, expected = Counter(), 0, [0] * attributes
+    codes = columns_of(read(ARROW, domain)).codes
+    for cells in zip(codes["t"].tolist(), codes["b"].tolist(), strict=True):
+        places[cells] += 1
+        is_hidden = [cell == kind.published for cell, kind in zip(cells, kinds, strict=True)]
+        if all(is_hidden[:attributes]) and attributes == 2:
+            continue  # in no table
+        used += 1
+        drawn = drawn_attribute(cells, places[cells], attributes)
+        expected[drawn] += 1 if is_hidden[drawn] else -1
+    assert usage_by_attribute(engine, domain) == (used, expected)
+    # of units other rows are chosen; each used row is drawn for one attribute
+    used, lacking = usage_by_attribute(engine, domain, unit_column="w", max_rows=2)
+    assert sum(map(abs, lacking)) <= used
+    assert (sum(lacking) - used) % 2 == 0
+    assert used > 0
+
+
 @pytest.mark.parametrize("most", [1, 1000, 1100, 2**31])
 def test_every_bound_on_a_unit_is_kept(url, postgres, most):
     """A unit of 1,200 rows and one of 1,050, counted in an engine under small bounds and large ones: rows, rows in a cell, and keys."""

@@ -12,4 +12,9 @@ from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_te
 from leastnoise._trusted.kernel._periods import measured_tables, rows_due
 from leastnoise._trusted.kernel._plane import GRID, LeastCost
 from leastnoise._trusted.kernel._seeded import SeededEntropy, simulate
-from leastnoise._trusted.kernel._series import ReleaseContract, Series, UnpaidSeries
+from leastnoise._trusted.kernel._series import (
+    ReleaseContract,
+    Series,
+    UnpaidSeries,
+    row_allowance,
+)

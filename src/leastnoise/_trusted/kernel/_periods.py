@@ -1,6 +1,7 @@
 """Draw measurements period by period.
 
-A private file keeps the exact counts of the closed periods, and the noise of the last one.
+A private file keeps the exact counts of the closed periods, the noise of the last one, and the rows
+that each unit has used where its rows in all periods are bounded.
 
 The labels (P1 ...) are those of PROOFS-periods.md.
 """
@@ -18,14 +19,22 @@ import numpy as np
 
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.domain import PerUnit
+from leastnoise._trusted.domain import PerUnit, UnitCount
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
 from leastnoise._trusted.kernel._measure import SAMPLERS, exact_answers
 from leastnoise._trusted.linop import SignedArray, last_cells, narrow
 from leastnoise._trusted.measurements import Block, Measurements, row_scales
-from leastnoise._trusted.table import Table, TableKey
+from leastnoise._trusted.table import (
+    DIGEST_BYTES,
+    Columns,
+    Counted,
+    Table,
+    TableKey,
+    UsedRows,
+    columns_of,
+)
 
 PRIVATE = "PRIVATE: exact counts of rows, for the data's holder alone. Never publish or share this file. leastnoise needs it, unchanged."
 
@@ -41,6 +50,8 @@ class ClosedPeriods:
             frozen, 0 in later periods. The second has the largest number of rows that each cell had
             when a period was closed; it is 0 unless late rows count on arrival.
         noise: the noise of the rows of the last closed period: an int64 array for each block.
+        used: the rows that each unit has used in the closed periods; None where `has_total_bound`
+            is false, or no period is closed.
 
     >>> ClosedPeriods().number
     0
@@ -49,6 +60,28 @@ class ClosedPeriods:
     number: int = 0
     tables: Mapping[TableKey, IntArray] = field(default_factory=dict)
     noise: tuple[IntArray, ...] = ()
+    used: UsedRows | None = None
+
+
+def has_total_bound(measurements: Measurements, along: str) -> bool:
+    """Tell whether a unit's rows in all periods are bounded by more than those of each period.
+
+    Then what a unit has used in earlier periods must be known when a period is closed (P2).
+
+    Args:
+        measurements: the whole, of all periods.
+        along: the attribute whose cells are the periods.
+
+    >>> domain = ln.Domain(month=[1, 2])
+    >>> privacy = ln.Privacy(ln.ZCDP(1), unit_column="id", max_rows=3, max_per_cell=ln.PerCellBound(2, "month"))
+    >>> has_total_bound(ln.plan(ln.marginals(domain, ways=1), privacy).measured(), "month")
+    True
+    """
+    privacy = measurements.privacy
+    bound = privacy.max_per_cell
+    if privacy.unit_column is None:
+        return False
+    return bound is None or bound.rows * measurements.domain.cells(along) > privacy.max_rows
 
 
 def check_along(measurements: Measurements, along: str, late: str) -> None:
@@ -63,7 +96,9 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     Raises:
         InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum
             where late rows count on arrival, or a count of units in all periods together; or a
-            column names the units, and their rows in a period have no bound or count on arrival.
+            column names the units, and their rows count on arrival, or are bounded in cells that
+            are not the periods; or units are counted in groups of cells, and their rows are bounded
+            in all periods together.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -76,19 +111,24 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
     domain = measurements.domain
     privacy = measurements.privacy
     bound = privacy.max_per_cell
-    rows_in_all_periods = 0
-    if bound is not None and bound.attributes == (along,):
-        rows_in_all_periods = bound.rows * domain.cells(along)
-    if privacy.unit_column is not None and (
-        late == "arrival" or not 0 < rows_in_all_periods <= privacy.max_rows
-    ):
+    bounds_other_cells = bound is not None and bound.attributes != (along,)
+    if privacy.unit_column is not None and (late == "arrival" or bounds_other_cells):
         raise InputError(
-            "A series whose units are named by a column must bound a unit's rows in each of the "
-            f"periods of {along!r} (max_per_cell), have a max_rows of at least that bound times "
-            'the number of periods, and drop late rows (late = "drop"). To count late rows on '
+            'A series whose units are named by a column must drop late rows (late = "drop"), and '
+            "bound a unit's rows in all periods together (max_rows), in each of the periods of "
+            f"{along!r} (max_per_cell), or both, and in no other cells. To count late rows on "
             "arrival, let each row be a unit."
         )
     # (P2)
+    if has_total_bound(measurements, along) and any(
+        isinstance(measure, UnitCount) and measure.has_groups
+        for measure in domain.measures.values()
+    ):
+        raise InputError(
+            "A series that counts units in groups of cells (levels, ranges or windows) must bound "
+            f"a unit's rows in each of the periods of {along!r} alone (max_per_cell), and not by "
+            "fewer in all of them (max_rows)."
+        )
     refused_measures = {
         name
         for name, measure in domain.measures.items()
@@ -131,6 +171,10 @@ def close_period(
     Returns:
         The closed periods with this one; private.
 
+    Raises:
+        InputError: the rows of units are bounded in all periods, and the table was read with
+            another record of what they have used than that of the closed periods.
+
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
     >>> close_period(made, "month", "drop", Table(domain, {"month": [0, 0, 1]}), ClosedPeriods(), SeededEntropy(1)).tables
@@ -138,6 +182,9 @@ def close_period(
            [0, 0]])}
     """
     period = before.number
+    used = None
+    if has_total_bound(measurements, along):
+        used = _use_through(table, before)
     tables: dict[TableKey, IntArray] = {}
     keys: list[TableKey]
     if late == "arrival":
@@ -171,7 +218,26 @@ def close_period(
         noise.append(
             SAMPLERS[measurements.noise](numerators, denominators, len(numerators), entropy)
         )  # (K4)
-    return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise))
+    return ClosedPeriods(number=period + 1, tables=tables, noise=tuple(noise), used=used)
+
+
+def _use_through(table: Table, before: ClosedPeriods) -> UsedRows:
+    """Return what units have used once the next period is closed with a table (P2).
+
+    Raises:
+        InputError: the table was read with another record of what they have used before.
+    """
+    opened = columns_of(table, Columns, Counted)
+    use = opened.use if isinstance(opened, Columns) else None
+    if use is not None and use.before.periods <= before.number:
+        used_before = use.through(before.number)
+        recorded = UsedRows.none(used_before.salt) if before.used is None else before.used
+        if used_before.equals(recorded):
+            return use.through(before.number + 1)
+    raise InputError(
+        "The rows of this series were read without what its units have used in the closed periods, "
+        "which bounds their rows in all periods. Run the series again; nothing was drawn."
+    )
 
 
 def answers(
@@ -327,7 +393,8 @@ def write_closed(file: Path, owner: str, closed: ClosedPeriods) -> None:
     0
     """
     tables = [[*key, *map(_text, counts)] for key, counts in closed.tables.items()]
-    body = json.dumps([owner, closed.number, tables, [*map(_text, closed.noise)]])
+    noise = [*map(_text, closed.noise)]
+    body = json.dumps([owner, closed.number, tables, noise, _used_to_value(closed.used)])
     draft = file.with_name(f".{file.name}.draft")
     draft.unlink(missing_ok=True)
     with os.fdopen(
@@ -359,7 +426,7 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
     """
     try:
         heading, body, digest, *_ = file.read_text(encoding="ascii").split("\n")
-        written_for, number, tables, noise = json.loads(body)
+        written_for, number, tables, noise, used = json.loads(body)
         if [heading, digest, written_for] != [
             PRIVATE,
             hashlib.sha256(body.encode()).hexdigest(),
@@ -370,6 +437,8 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
             (summed, tuple(names)): np.array([*map(_array, counts)])
             for summed, names, *counts in tables
         }
+        noise_of_blocks = tuple(map(_array, noise))
+        used_rows = _used_from_value(used, number)
     except (OSError, ValueError, TypeError):
         raise LedgerError(
             f"The private file {file} is missing, is damaged, or does not match the ledger's "
@@ -378,7 +447,39 @@ def read_closed(file: Path, owner: str, recorded: int) -> ClosedPeriods:
             "Without it no later period can be drawn; `leastnoise resume` can still publish the "
             "periods that were drawn."
         ) from None
-    return ClosedPeriods(number=number, tables=table_counts, noise=tuple(map(_array, noise)))
+    return ClosedPeriods(number=number, tables=table_counts, noise=noise_of_blocks, used=used_rows)
+
+
+def _used_to_value(used: UsedRows | None) -> list[object] | None:
+    """Return the JSON value of the rows that units have used."""
+    if used is None:
+        return None
+    counts = [[name, _text(numbers)] for name, numbers in used.counts.items()]
+    return [_base64(used.salt), _base64(b"".join(used.units)), counts]
+
+
+def _used_from_value(value: object, periods: int) -> UsedRows | None:
+    """Read what `_used_to_value` returned.
+
+    Raises:
+        ValueError, TypeError: it is something else.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        raise TypeError
+    salt, units, counts = value
+    digests = base64.b64decode(units, validate=True)
+    by_name = {name: _array(numbers) for name, numbers in counts}
+    positions = range(0, len(digests), DIGEST_BYTES)
+    if any(len(numbers) != len(positions) for numbers in by_name.values()):
+        raise ValueError
+    return UsedRows(
+        salt=base64.b64decode(salt, validate=True),
+        periods=periods,
+        units=tuple(digests[start : start + DIGEST_BYTES] for start in positions),
+        counts=by_name,
+    )
 
 
 def _text(array: IntArray) -> str:
@@ -386,7 +487,11 @@ def _text(array: IntArray) -> str:
 
     The length of the text is known beforehand and reveals nothing.
     """
-    return base64.b64encode(array.astype("<i8").tobytes()).decode()
+    return _base64(array.astype("<i8").tobytes())
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def _array(text: str) -> IntArray:

@@ -41,6 +41,7 @@ from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy, SystemEntropy
 from leastnoise._trusted.kernel._keys import FoundKeys, KeySearch
 from leastnoise._trusted.kernel._ledger import Ledger
+from leastnoise._trusted.kernel._ledger_file import Entry
 from leastnoise._trusted.kernel._ledger_run import NeedsData, Receipt, Step
 from leastnoise._trusted.kernel._measure import check_table, draw, verify
 from leastnoise._trusted.kernel._outcome import outcome_from_text, outcome_to_text, values_from_text
@@ -50,13 +51,21 @@ from leastnoise._trusted.kernel._periods import (
     check_along,
     close_period,
     fingerprint,
+    has_total_bound,
     read_closed,
     write_closed,
 )
 from leastnoise._trusted.kernel._plane import LeastCost
 from leastnoise._trusted.linop import SignedArray
 from leastnoise._trusted.measurements import Measurements, Observation, measurements_digest
-from leastnoise._trusted.table import Keyed, Table, columns_of
+from leastnoise._trusted.table import (
+    SALT_BYTES,
+    Keyed,
+    RowAllowance,
+    Table,
+    UsedRows,
+    columns_of,
+)
 
 _CHANGED = (
     "The measurements must be those that were paid for; their queries or their noise were "
@@ -475,7 +484,7 @@ class Series(Immutable):
         if number == 0:
             cost = step_charge(terms.privacy.budget, only.privacy.budget, private_state.cost)
         measurements_print = fingerprint(only, terms.along, terms.late)
-        owner = f"{self.receipt.id if self.receipt else ''} {measurements_print}"
+        owner = _owner_of_file(self.receipt.id if self.receipt else "", measurements_print)
 
         def close_and_answer(table: Table) -> tuple[SignedArray, ...]:
             if verify(only, table) != private_state.cost:  # what is measured is what was paid for
@@ -532,6 +541,47 @@ class UnpaidSeries(Series):
 
     def __init__(self, terms: ReleaseContract, table: Table, entropy: Entropy) -> None:
         _initialise(self, terms, _PrivateState(table, entropy, _checked_cost(terms, table)), None)
+
+
+def row_allowance(
+    terms: ReleaseContract, ledger: Ledger | None, entry: Entry | None, state: Path | None
+) -> RowAllowance | None:
+    """Return the rows that each unit may still use, for the next reading.
+
+    Args:
+        terms: of the series.
+        ledger: that paid; None before the payment.
+        entry: the payment; None before it.
+        state: the private file beside the ledger; None before the payment.
+
+    Returns:
+        A handle that shows nothing of a unit; None where nothing has to be remembered, because the
+        bound in each period bounds the rows in all of them (P2).
+
+    Raises:
+        LedgerError: the private file is not there or not of this ledger.
+
+    >>> terms = ReleaseContract(domain=Domain(age=[1, 2]), privacy=Privacy(PureDP(1)), attributes=("age",))
+    >>> row_allowance(terms, None, None, None) is None
+    True
+    """
+    only = terms.only
+    if only is None or not terms.along or not has_total_bound(only, terms.along):
+        return None
+    used = None
+    if ledger is not None and entry is not None and state is not None:
+        recorded = len(ledger.pending(entry).steps)
+        if recorded or state.exists():
+            owner = _owner_of_file(entry.id, fingerprint(only, terms.along, terms.late))
+            used = read_closed(state, owner, recorded).used
+    if used is None:  # no period is closed
+        used = UsedRows.none(os.urandom(SALT_BYTES))
+    return RowAllowance(terms.along, terms.privacy.max_rows, used)
+
+
+def _owner_of_file(receipt_id: str, measurements_print: str) -> str:
+    """Return what the private file of a series names as its owner."""
+    return f"{receipt_id} {measurements_print}"
 
 
 def _private_state(series: Series) -> _PrivateState:

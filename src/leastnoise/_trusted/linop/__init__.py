@@ -7,6 +7,7 @@ from leastnoise._trusted.linop._functions import (
     column_sums,
     dense,
     entries,
+    is_partition,
     largest_entry,
     last_cells,
     non_negative,

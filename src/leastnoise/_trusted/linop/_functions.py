@@ -376,6 +376,16 @@ def largest_entry(operator: Operator) -> int:
     return entries(operator)[1]
 
 
+def is_partition(operator: Operator) -> bool:
+    """Tell whether every cell is counted in exactly one row, once (J1).
+
+    >>> is_partition(Identity(3)), is_partition(Prefix(3)), is_partition(Dense([[1, 0, 1], [0, 1, 0]]))
+    (True, False, True)
+    """
+    ones = np.ones(operator.rows, dtype=np.int64)
+    return non_negative(operator) and bool((column_sums(operator, ones, 1) == 1).all())
+
+
 def refuse_others(name: str, operator: Operator, without: tuple[type, ...], allowed: str) -> None:
     """Raise for objects of other classes than the operators' (M6).
 

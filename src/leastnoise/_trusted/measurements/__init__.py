@@ -11,14 +11,12 @@ from leastnoise._trusted.measurements._json import (
 )
 from leastnoise._trusted.measurements._lattice import (
     WholeNumbers,
-    binomial_column,
     count_grid,
     count_tables,
     dimensions,
     divide_out,
     draw_point,
     numerators,
-    subtract_common,
 )
 from leastnoise._trusted.measurements._measurements import (
     MOST_K_NORM_CELLS,

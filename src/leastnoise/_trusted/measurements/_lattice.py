@@ -69,39 +69,20 @@ def count_tables(cells: int, positive: int, negative: int) -> int:
 def count_grid(cells: int, most: int) -> WholeNumbers:
     """Return `count_tables` for all P up to ``most`` and Q up to half of that.
 
-    Shape (most + 1, most // 2 + 1).
+    Shape (most + 1, most // 2 + 1), row by row from the recurrence of J2.
 
     >>> count_grid(2, 2).tolist()
     [[1, 2], [2, 3], [3, 4]]
     """
-    weak = binomial_column(cells, most)
-    return subtract_common(np.multiply.outer(weak, weak[: most // 2 + 1]), cells - 1)
-
-
-def binomial_column(cells: int, most: int) -> WholeNumbers:
-    """Return in how many ways each total is a sum of ``cells`` numbers.
-
-    For the totals 0 ... ``most``, and numbers of at least 0.
-
-    >>> binomial_column(2, 3).tolist()
-    [1, 2, 3, 4]
-    """
-    return np.array([math.comb(total + cells - 1, cells - 1) for total in range(most + 1)], object)
-
-
-def subtract_common(grid: WholeNumbers, times: int) -> WholeNumbers:
-    """Multiply the power series in x and y by (1 - x y)^times (J2).
-
-    >>> subtract_common(np.array([[1, 1], [1, 1]], object), 1).tolist()
-    [[1, 1], [1, 0]]
-    """
-    for _ in range(times):
-        grid = np.concatenate(
-            [
-                grid[:1],
-                np.concatenate([grid[1:, :1], grid[1:, 1:] - grid[:-1, :-1]], axis=1),
-            ]
-        )
+    half = most // 2
+    grid = np.zeros((most + 1, half + 1), object)
+    grid[0] = [math.comb(negative + cells - 1, cells - 1) for negative in range(half + 1)]
+    for positive in range(most):
+        row = (positive + cells) * grid[positive]
+        row[1:] += (positive + 1 - cells) * grid[positive, :-1]
+        if positive:
+            row[1:] -= positive * grid[positive - 1, :-1]
+        grid[positive + 1] = row // (positive + 1)
     return grid
 
 

@@ -17,7 +17,7 @@ from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
 from leastnoise._trusted.domain import Domain, Measure, PerUnit
-from leastnoise._trusted.linop import Contrasts, Identity, Operator, operators, sealed
+from leastnoise._trusted.linop import Contrasts, Operator, is_partition, operators, sealed
 from leastnoise._trusted.measurements._headroom import check_headroom
 
 _MOST = 2**53 - 1  # the most units that a measure's bound may have
@@ -203,8 +203,8 @@ class Block:
             otherwise.
         k_norm_group: None for noise that is independent in every row. Else the number of the blocks
             that draw their noise together, as K-norm noise (J1): each of them counts the rows in
-            every cell of one attribute, so that all have the same total, and their noise has one
-            total too. The probability of noise z is proportional to exp(-|z| / scale), |z| the
+            every cell of one attribute, or in every group of a partition of its cells, so that all
+            have the same total, and their noise has one total too. The probability of noise z is proportional to exp(-|z| / scale), |z| the
             largest of the blocks' sums of absolute values.
     """
 
@@ -368,8 +368,8 @@ class Measurements:
         `cost` calls it again, as the cost of a group depends on nothing else of its blocks.
 
         Raises:
-            InputError: a block that does not count the rows in every cell of one attribute, several
-                scales, other noise, or too many cells.
+            InputError: a block that does not count the rows in every cell of one attribute or every
+                group of a partition of its cells, several scales, other noise, or too many cells.
         """
         for group in self.k_norm_groups().values():
             self._check_k_norm_group(group)
@@ -387,14 +387,15 @@ class Measurements:
             if not (
                 len(block.factors) == 1
                 and len(block.attributes) == 1
-                and type(block.factors[0].operator) is Identity
+                and is_partition(block.factors[0].operator)
                 and block.factors[0].row_weights is None
                 and (block.measure, block.limits, block.ends) == (None, None, False)
             ):
                 raise refuse(
                     "a block with a k_norm_group",
                     f"one of {block.measure or 'counts'} by {' x '.join(block.attributes) or 'none'}",
-                    "the counts of rows in every cell of one attribute, without row weights",
+                    "the counts of rows in every cell of one attribute, or in groups of which each "
+                    "cell is in exactly one, without row weights",
                 )
         if len({block.scale for block in blocks}) > 1:
             raise refuse("the scales of a k_norm_group", "several", "one for all its blocks")

@@ -20,7 +20,9 @@ from leastnoise._trusted.reading._read import (
     read_keys,
 )
 from leastnoise._trusted.reading._units import (
+    ATTRIBUTE,
     CUT,
+    LACKING,
     MOST_CUT,
     ROWS,
     cut_amount,

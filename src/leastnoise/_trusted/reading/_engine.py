@@ -50,7 +50,7 @@ from leastnoise._trusted.reading._sql import (
     sql,
     unit_of,
 )
-from leastnoise._trusted.reading._units import MOST_CUT, UsageCounts, cut_limit
+from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
 from leastnoise._trusted.table import TableKey, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
@@ -75,6 +75,7 @@ class Engine:
         relation: what stands after FROM.
         values: for each column that can be used the expression of its value, and what that holds.
         hashed: a keyed hash of a text, as an expression that orders by its bytes.
+        numbered: such a hash as a whole number from 0 to 2^16 - 1.
         most_sets: GROUPING SETS in one query; 1 for plain GROUP BY alone.
         session: given what messages call it, gives for as long as it is entered a function from a
             query to a reader of Arrow batches, all on one snapshot of the data. It raises
@@ -89,6 +90,7 @@ class Engine:
     relation: Expression
     values: Mapping[str, Value]
     hashed: Callable[[Expression], Expression]
+    numbered: Callable[[Expression], Expression]
     most_sets: int
     session: Session
     sound: Callable[[Expression], Expression] | None = None
@@ -97,15 +99,14 @@ class Engine:
 
     def counts(
         self, wish: CountRequest, entropy_bytes: Entropy
-    ) -> tuple[dict[TableKey, IntArray], UsageCounts | None] | None:
+    ) -> tuple[dict[TableKey, IntArray], RowUsage | None] | None:
         """Count, choosing the rows of units by a key of these random bytes.
 
         An `InputError` where the engine fails.
 
         Returns:
-            Marginals that hold all that were wished for, and where that is wished the numbers of
-            rows that count for their unit and that the domain keeps, of the others of them, and of
-            those cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
+            Marginals that hold all that were wished for, and where that is wished how many rows are
+            used, not used and cut, as `Units.cut` has it; None if the engine cannot do it by its SQL, and the
             rows are to be read. That depends on the wish and on the columns' types alone.
 
         Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends on that
@@ -268,33 +269,54 @@ class Engine:
             amounts[name] = kept, cut
         return amounts
 
-    def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> UsageCounts:
+    def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> RowUsage:
+        """Return how many rows are used, not used and cut (E8)."""
         rows = self._bounded_rows(wish, entropy_bytes)
         if rows is None:
             raise InternalError("An engine counted what it cannot count; please report this.")
+        if wish.hidden:
+            rows = self._with_drawn_attribute(rows, wish, entropy_bytes)
         used = exp.and_(*_kept(wish), sql("unreadable = :no", no=0))
         if wish.filled:
             used = exp.and_(used, exp.or_(*(_filled(wish, table) for table in wish.filled)))
         unit = [] if wish.unit_column is None else ["u0"]
-        numbers = {
-            "n": exp.Count(this=exp.Star()),
-            "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
-        }
         if unit:
             beyond = f"LEAST(MAX(every) - COUNT(*), {MOST_CUT} * COUNT(*))"
         else:
             beyond = ":no"
-        by_unit = _selected(
-            {**numbers, "m": sql(beyond, no=0)}, self._once(rows).subquery("encoded")
-        ).group_by(*unit)
-        sums = {
-            name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0)
-            for name in ("n", "k", "m")
+        numbers = {
+            "n": exp.Count(this=exp.Star()),
+            "k": sql("SUM(CASE WHEN :used THEN :one ELSE :no END)", used=used, one=1, no=0),
+            "m": sql(beyond, no=0),
+            **_lacking(wish, used),
         }
+        by_unit = _selected(numbers, self._once(rows).subquery("encoded")).group_by(*unit)
+        sums = {name: sql(f"CAST(COALESCE(SUM({name}), :no) AS BIGINT)", no=0) for name in numbers}
         with self.session(self.what) as run:
             answer = run(_selected(sums, by_unit.subquery("by_unit"))).read_all()
-        every, kept, gone = (int(answer.column(name)[0].as_py()) for name in sums)
-        return UsageCounts(used=kept, unused=every - kept, cut=gone)
+        every, used_rows, cut, *lacking = (int(answer.column(name)[0].as_py()) for name in sums)
+        return RowUsage(used=used_rows, unused=every - used_rows, cut=cut, lacking=tuple(lacking))
+
+    def _with_drawn_attribute(
+        self, rows: exp.Select, wish: CountRequest, entropy_bytes: Entropy
+    ) -> exp.Select:
+        """Draw for every row one of the attributes that have a hidden cell (E8).
+
+        The number ``drawn`` of the attribute is a keyed hash of the row's place among the rows of
+        its unit; where every row is a unit, of all that decides whether it is used, and of its
+        place among the rows that agree in that.
+        """
+        key = entropy_bytes(_KEY_BYTES).hex()
+        if wish.unit_column is None:
+            columns = [*(f"c{number}" for number in range(len(wish.rules))), "unreadable"]
+            rows = _numbered(rows, columns, columns[:1], "place")
+            alike = [f"CAST({column} AS TEXT)" for column in columns]
+        else:
+            alike = ["u0"]
+        content = " || ':' || ".join([":key", *alike, "CAST(place AS TEXT)"])
+        number = self.numbered(sql(content, key=key))
+        drawn = sql(":number % :most", number=number, most=len(wish.hidden))
+        return exp.select("*", exp.alias_(drawn, "drawn")).from_(rows.subquery("with_place"))
 
     def _bounded_rows(
         self, wish: CountRequest, entropy_bytes: Entropy, *, flagged: bool = False
@@ -532,6 +554,26 @@ def _selected(columns: Mapping[str, Expression], source: Expression) -> exp.Sele
 def _kept(wish: CountRequest) -> list[Expression]:
     """Return the conditions that no attribute drops the row."""
     return [sql(f"c{number} >= :least", least=0) for number in range(len(wish.rules))]
+
+
+def _lacking(wish: CountRequest, used: Expression) -> dict[str, Expression]:
+    """Return for each hidden cell the sum of 1 for a row in it, and of -1 for others.
+
+    The sum is over the used rows for which its attribute was drawn.
+    """
+    sums = {}
+    for number, (column, hidden) in enumerate(
+        zip(_cell(wish, [*wish.hidden]), wish.hidden.values(), strict=True)
+    ):
+        of_attribute = exp.and_(used.copy(), sql("drawn = :number", number=number))
+        sums[f"l{number}"] = sql(
+            f"SUM(CASE WHEN NOT (:drawn) THEN :no WHEN {column} = :hidden THEN :one ELSE -:one END)",
+            drawn=of_attribute,
+            hidden=hidden,
+            one=1,
+            no=0,
+        )
+    return sums
 
 
 def _missing(wish: CountRequest) -> list[Expression]:

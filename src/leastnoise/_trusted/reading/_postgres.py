@@ -159,6 +159,7 @@ def open_postgres(source: DatabaseTable) -> Source:
         relation=relation,
         values=values_of(types),
         hashed=lambda it: sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=it),
+        numbered=_hash_number,
         most_sets=_MOST_SETS,
         session=session,
         merges=True,
@@ -228,3 +229,9 @@ def _session(
             raise InputError(message(failure, what=what, connection=source.connection)) from None
 
     return session
+
+
+def _hash_number(text: Expression) -> Expression:
+    """Return the first two bytes of the hash of a text as a whole number."""
+    hashed = sql("SHA256(CONVERT_TO(:it, 'UTF8'))", it=text)
+    return sql("GET_BYTE(:hashed, 0) * 256 + GET_BYTE(:hashed, 1)", hashed=hashed)

@@ -64,15 +64,16 @@ from leastnoise._trusted.reading._locations import (
 )
 from leastnoise._trusted.reading._units import (
     MOST_CUT,
+    RowUsage,
     Units,
-    UsageCounts,
     cut_limit,
     key_reader,
+    lacking_rows,
     numbering,
     usage_table,
 )
 from leastnoise._trusted.reading._values import is_null, is_spelled_null, text
-from leastnoise._trusted.table import Table
+from leastnoise._trusted.table import RowAllowance, Table
 
 # In place of the partner of a row, or of its key, where there is none; and of a partner whose key
 # comes more than once.
@@ -112,6 +113,7 @@ def read(
     max_rows: int = 1,
     max_per_cell: PerCellBound | None = None,
     unit_reading: Reading = READ_AS_IT_IS,
+    allowance: RowAllowance | None = None,
     progress: RowProgress | None = None,
 ) -> Table:
     """Read private rows and encode them, in one pass and chunk by chunk.
@@ -130,6 +132,8 @@ def read(
             each row is a unit.
         max_per_cell: how many of them in one cell of attributes that are read; None: all.
         unit_reading: how the values of the unit's column are read.
+        allowance: the rows that each unit may still use in a series, of which ``max_rows`` is then
+            the bound in all periods (E14). The rows are then read, by an engine too.
         progress: shows after each chunk how far reading is; numbers of rows are private, so
             nothing else is told them (E13).
 
@@ -162,6 +166,8 @@ def read(
     shown = row_progress(progress)
     most = whole("max_rows", max_rows, 1)
     _check_bounds(unit_column, most, max_per_cell)
+    if allowance is not None and (unit_column is None or allowance.most != most):
+        raise refuse("max_rows", most, f"the bound of the series, {allowance.most}, with units")
     wanted = wanted or ReadRequest()
     sizes = {
         name: domain.cells(name)
@@ -171,59 +177,88 @@ def read(
         name: domain.measure(name)
         for name in (domain.measures if wanted.measures is None else wanted.measures)
     }
-    units = None if unit_column is None else Units(max_per_cell, sizes, unit_reading)
-    of_units = {name: summed for name, summed in sums.items() if isinstance(summed, PerUnit)}
-    _check_amounts_of_units(of_units, sizes, units)
+    if unit_column is None:
+        units = None
+    else:
+        units = Units(max_per_cell, sizes, unit_reading, allowance)
+    _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
-    rules = {name: domain.rule(name) for name in sizes}
-    if opened.engine is not None and wanted.tables is not None:
-        request = CountRequest(
-            rules=rules,
-            sums=sums,
-            tables=wanted.tables,
-            usage=wanted.usage,
-            unit_column=unit_column,
-            unit_reading=unit_reading,
-            max_rows=most,
-            max_per_cell=max_per_cell,
-            filled=_filled_tables(domain, wanted),
-            hidden=_hidden_cells(domain, [*sizes]),
-        )
+    request = CountRequest(
+        rules={name: domain.rule(name) for name in sizes},
+        sums=sums,
+        tables=wanted.tables or {},
+        usage=wanted.usage,
+        unit_column=unit_column,
+        unit_reading=unit_reading,
+        max_rows=most,
+        max_per_cell=max_per_cell,
+        filled=_filled_tables(domain, wanted),
+        hidden=_hidden_cells(domain, [*sizes]),
+    )
+    # an engine does not know what units have used (E14)
+    if opened.engine is not None and wanted.tables is not None and allowance is None:
         counted = _counted_in_engine(opened.engine, domain, request)
         if counted is not None:
             return counted
-    encoded = _encode_rows(opened, names, rules, sums, units, shown, with_usage=wanted.usage)
-    keep = (
-        np.ones(encoded.source_rows, dtype=np.bool_) if units is None else units.keep(most, urandom)
-    )
+    return _read_rows(opened, names, domain, request, units, shown)
+
+
+def _read_rows(
+    opened: Source,
+    names: Sequence[str],
+    domain: Domain,
+    request: CountRequest,
+    units: Units | None,
+    shown: RowProgress | None,
+) -> Table:
+    """Read the rows of a source chunk by chunk, and encode them (E4).
+
+    Args:
+        opened: the source.
+        names: its columns of the attributes, of the factors of the measures, and of the unit.
+        domain: the public domain.
+        request: what is wanted of each row.
+        units: numbers the units of the rows; None if every row is a unit.
+        shown: shows how far reading is.
+    """
+    of_units = _measures_of_units(request.sums)
+    totals = _unit_totals(request.sums)
+    encoded = _encode_rows(opened, names, request, units, shown)
+    if units is None:
+        keep = np.ones(encoded.source_rows, dtype=np.bool_)
+    else:
+        keep = units.keep(request.max_rows, urandom)
     counting = keep[encoded.inside]
-    unit_rows = UnitRows(
-        units, encoded.inside, encoded.cells, _hidden_cells(domain, [*sizes]), most
-    )
+    unit_rows = UnitRows(units, encoded.inside, encoded.cells, request.hidden, request.max_rows)
     of_groups = {
         name: unit_rows.group_rows(measure)
         for name, measure in of_units.items()
         if isinstance(measure, UnitCount) and measure.has_groups
     }
-    values = {
-        name: unit_rows.counts(measure)
+    chosen = {
+        name: unit_rows.counts(name, measure)
         for name, measure in of_units.items()
         if isinstance(measure, UnitCount) and name not in of_groups
     }
-    totals = _unit_totals(sums)
+    values = {name: rows.astype(np.int64) for name, rows in chosen.items()}
     amounts_kept_and_cut: dict[str, tuple[int, int]] = {}
     for name, measure in totals.items():
-        values[name], cut = unit_rows.totals(
-            measure, encoded.amounts[name], encoded.has_value[name]
+        chosen[name], values[name], cut = unit_rows.totals(
+            name, measure, encoded.amounts[name], encoded.has_value[name]
         )
         amounts_kept_and_cut[name] = int(np.abs(values[name]).sum()), cut
     usage = None
-    if wanted.usage:
-        filled = _is_filled(encoded.cells, _filled_tables(domain, wanted))
-        used = keep & encoded.readable & _in_tables(encoded.inside, filled)
-        many, unused, cut_rows = _usage_counts(used, keep, units, encoded.malformed_lines)
-        numbers = UsageCounts(used=many, unused=unused, cut=cut_rows, amounts=amounts_kept_and_cut)
-        usage = usage_table(numbers, unit_column, most, totals)
+    if request.usage:
+        filled_rows = _is_filled(encoded.cells, request.filled)
+        used = keep & encoded.readable & _in_tables(encoded.inside, filled_rows)
+        hidden_cells = _in_hidden_cells(encoded.cells, request.hidden, used[encoded.inside])
+        usage = replace(
+            _row_usage(used, keep, units, encoded.malformed_lines, hidden_cells),
+            amounts=amounts_kept_and_cut,
+        )
+    use = None
+    if units is not None:
+        use = units.use(_counted_rows(keep, encoded.inside, chosen))
     stay = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
     for name, amounts in encoded.amounts.items():
         if name not in of_units:  # a row that does not count as a row adds nothing to sums (T6)
@@ -241,13 +276,21 @@ def read(
         domain,
         cells,
         values,
-        unit_column=unit_column,
-        max_rows=most,
-        max_per_cell=max_per_cell,
+        unit_column=request.unit_column,
+        max_rows=request.max_rows,
+        max_per_cell=request.max_per_cell,
         rows=len(rows_counting),
         counting=rows_counting if of_units else None,
-        usage=usage,
+        usage=None
+        if usage is None
+        else usage_table(usage, request.unit_column, request.max_rows, totals),
+        use=use,
     )
+
+
+def _measures_of_units(sums: Mapping[str, Measure]) -> dict[str, PerUnit]:
+    """Return the counts and totals of units among measures."""
+    return {name: measure for name, measure in sums.items() if isinstance(measure, PerUnit)}
 
 
 def _unit_totals(sums: Mapping[str, Measure]) -> dict[str, UnitTotal]:
@@ -289,24 +332,21 @@ class EncodedRows:
 def _encode_rows(
     opened: Source,
     names: Sequence[str],
-    rules: Mapping[str, Rule],
-    sums: Mapping[str, Measure],
+    request: CountRequest,
     units: Units | None,
     shown: RowProgress | None,
-    *,
-    with_usage: bool,
 ) -> EncodedRows:
     """Encode all rows of a source, and number their units.
 
     Args:
         opened: the source.
         names: its columns of the attributes, of the measures and of the unit.
-        rules: of the attributes that are read.
-        sums: the measures that are read.
+        request: what is wanted of each row.
         units: takes the units of the rows; None where every row is one.
         shown: shows how far reading is.
-        with_usage: whether values that are no number are looked for.
     """
+    rules = request.rules
+    sums = request.sums
     factors = {
         name: factor_measures(measure) for name, measure in sums.items() if factor_measures(measure)
     }
@@ -319,7 +359,7 @@ def _encode_rows(
     value_encoders = [
         (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
     ]
-    unreadable = _unreadable([*factors.values()]) if with_usage else []
+    unreadable = _unreadable([*factors.values()]) if request.usage else []
     requests = [*zip(names, encoders, strict=True), *value_encoders, *unreadable]
     # small codes of the rows that are inside so far, and which rows of the source they were
     types = [
@@ -359,6 +399,24 @@ def _encode_rows(
         amounts={name: next(whole_columns) for name in factors},
         has_value={name: next(whole_columns) for name in totals},
     )
+
+
+def _counted_rows(
+    keep: BoolArray, inside: BoolArray, chosen: Mapping[str, BoolArray]
+) -> dict[str | None, BoolArray]:
+    """Return which rows of the source count as rows, and in each count or total of units.
+
+    Args:
+        keep: which rows of the source count as rows.
+        inside: which rows of the source are inside the domain.
+        chosen: for each count or total of units which of the rows inside have the amounts of their
+            units.
+    """
+    masks: dict[str | None, BoolArray] = {None: keep}
+    for name, rows in chosen.items():
+        masks[name] = np.zeros(len(inside), dtype=np.bool_)
+        masks[name][inside] = rows
+    return masks
 
 
 def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int], ...]:
@@ -406,6 +464,19 @@ def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) 
     return filled
 
 
+def _in_hidden_cells(
+    cells: Mapping[str, Array], hidden: Mapping[str, int], used: BoolArray
+) -> list[BoolArray]:
+    """Return for each hidden cell whether each used row is in it.
+
+    Args:
+        cells: of the rows inside the domain, by attribute.
+        hidden: the number of the hidden cell of each attribute that has one.
+        used: which of these rows are used.
+    """
+    return [cells[name][used] == cell for name, cell in hidden.items()]
+
+
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
     """Tell which rows are inside the domain and in a published table."""
     in_tables = inside.copy()
@@ -422,7 +493,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
     counted = engine.counts(request, urandom)
     if counted is None:
         return None
-    tables, used = counted
+    tables, usage = counted
     totals = _unit_totals(request.sums)
     return Table.counted(
         domain,
@@ -432,7 +503,9 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        usage=used and usage_table(used, request.unit_column, request.max_rows, totals),
+        usage=None
+        if usage is None
+        else usage_table(usage, request.unit_column, request.max_rows, totals),
     )
 
 
@@ -445,9 +518,13 @@ def _unreadable(factors: Sequence[Sequence[Measure]]) -> Encoders:
     return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
 
 
-def _usage_counts(
-    used: BoolArray, counting: BoolArray, units: Units | None, malformed_lines: int
-) -> tuple[int, int, int]:
+def _row_usage(
+    used: BoolArray,
+    counting: BoolArray,
+    units: Units | None,
+    malformed_lines: int,
+    hidden_cells: Sequence[BoolArray],
+) -> RowUsage:
     """Return how many rows are used, not used and cut (E8).
 
     Args:
@@ -455,12 +532,22 @@ def _usage_counts(
         counting: which rows count for their unit.
         units: None where every row is a unit; then a line that is no record is a row not used.
         malformed_lines: how many lines are no record.
+        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+            hidden cell.
     """
-    many = int(np.count_nonzero(used))
-    unused = int(np.count_nonzero(counting)) - many
+    used_rows = int(np.count_nonzero(used))
+    unused_rows = int(np.count_nonzero(counting)) - used_rows
     if units is None:
-        return many, unused + malformed_lines, 0
-    return many, unused, units.cut(counting, MOST_CUT)
+        unused_rows += malformed_lines
+        cut_rows = 0
+    else:
+        cut_rows = units.cut(counting, MOST_CUT)
+    return RowUsage(
+        used=used_rows,
+        unused=unused_rows,
+        cut=cut_rows,
+        lacking=lacking_rows(hidden_cells, urandom),
+    )
 
 
 def _check_bounds(
@@ -492,51 +579,62 @@ class UnitRows:
     hidden: Mapping[str, int]
     most: int
 
-    def counts(self, counted: UnitCount) -> IntArray:
-        """Return 1 for one row of each unit in each of its cells, and 0 for the others."""
+    def counts(self, name: str, counted: UnitCount) -> BoolArray:
+        """Choose one row of each unit in each of its cells.
+
+        Args:
+            name: of the count, of whose cells a unit may have an allowance (E14).
+            counted: the count of units.
+        """
         is_eligible, missing = self._eligible(counted)
-        return self._chosen(counted, is_eligible, missing)
+        return self._chosen(name, counted, is_eligible, missing)
 
     def totals(
-        self, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
-    ) -> tuple[IntArray, int]:
-        """Return what each row has of the totals of units, and the amounts that were cut.
+        self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
+    ) -> tuple[BoolArray, IntArray, int]:
+        """Return which rows are chosen, what each has of the totals, and the amounts cut.
 
         One row of a unit in each of its cells has the clipped total of the unit there.
 
         Args:
+            name: of the totals, of whose cells a unit may have an allowance (E14).
             measure: the totals.
             row_amounts: the amount of each row.
             has_value: whether each row has a value.
         """
         is_eligible, missing = self._eligible(measure)
         is_eligible &= has_value
-        chosen = self._chosen(measure, is_eligible, missing)
+        chosen = self._chosen(name, measure, is_eligible, missing)
         cells = [self.cells[name] for name in measure.attributes]
         units = self._units_of_rows()
         totals = units.totals(self.inside, cells, row_amounts)
-        amounts = chosen * np.clip(totals, measure.low_units, measure.high_units)
+        clipped = np.clip(totals, measure.low_units, measure.high_units)
+        amounts: IntArray = np.where(chosen, clipped, 0)
         cut = units.cut_amount(
             self.inside,
             cells,
             totals,
             amounts,
-            chosen=chosen == 1,
+            chosen=chosen,
             published=is_eligible,
             most=cut_limit(measure.largest),
         )
-        return amounts, cut
+        return chosen, amounts, cut
 
-    def _chosen(self, measure: PerUnit, is_eligible: BoolArray, missing: IntArray) -> IntArray:
-        """Return 1 for the rows that have the amounts of their units, and 0 for the others."""
-        return self._units_of_rows().worth(
+    def _chosen(
+        self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
+    ) -> BoolArray:
+        """Choose the rows that have the amounts of their units."""
+        worth = self._units_of_rows().worth(
             self.inside,
-            [self.cells[name] for name in measure.attributes],
+            [self.cells[attribute] for attribute in measure.attributes],
             self.most if measure.attributes else 1,
             urandom,
+            name=name,
             missing=missing,
             published=is_eligible,
         )
+        return worth == 1
 
     def group_rows(self, counted: UnitCount) -> dict[str, Array]:
         """Return the rows that stand for units in groups of cells, by attribute."""

@@ -70,6 +70,9 @@ def open_spark(frame: Any) -> Source:
         relation=exp.to_table(view),
         values=values_of(types),
         hashed=lambda it: sql("SHA2(CAST(:it AS BINARY), 256)", it=it),
+        numbered=lambda it: sql(
+            "CAST(CONV(SUBSTRING(SHA2(CAST(:it AS BINARY), 256), 1, 4), 16, 10) AS BIGINT)", it=it
+        ),
         most_sets=1,
         session=session,
         sound=lambda it: sql("IS_VALID_UTF8(:it) AND TRANSLATE(:it, CHR(0), '') = :it", it=it),

@@ -1,6 +1,6 @@
 """Bounds on the rows of units, and counts of the rows used, not used and cut.
 
-The labels (E6, E8, E12) refer to PROOFS-reading.md.
+The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -24,7 +24,7 @@ from leastnoise._trusted.domain import (
 )
 from leastnoise._trusted.reading._column import Column, Encoder, by_value
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
-from leastnoise._trusted.table import Table, TableKey
+from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
@@ -51,6 +51,7 @@ class Units:
         bound: PerCellBound | None = None,
         sizes: Mapping[str, int] | None = None,
         reading: Reading = READ_AS_IT_IS,
+        allowance: RowAllowance | None = None,
     ) -> None:
         self._numbers: dict[Hashable, int] = {}
         self.number: Callable[[Column], IntArray] = numbering(self._numbers, key_reader(reading))
@@ -70,6 +71,7 @@ class Units:
         )
         self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
         self._names = names
+        self._series = None if allowance is None else _SeriesRows(allowance, sizes or {})
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
         """Take the rows of a chunk.
@@ -80,6 +82,8 @@ class Units:
                 one; -1 is a cell like the others.
         """
         self._chunks.append(units)
+        if self._series is not None:
+            self._series.add(codes)
         self._cells.append(self._bounded_cells(len(units), codes))
 
     def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
@@ -99,7 +103,7 @@ class Units:
         Of the values only the cells that are bounded have a say.
 
         Args:
-            max_rows: k, at least 1.
+            max_rows: k, at least 1; the bound of the series if there is an allowance.
             entropy_bytes: gives that many random bytes; `os.urandom` outside tests.
             among: the rows to choose from, each by a function of itself alone; None for all.
 
@@ -123,6 +127,9 @@ class Units:
         keys alone: the kept rows of others stay, and those that come or go are at most k, and at
         most m in one cell.
 
+        With an allowance (E14) the rows of closed periods are left out, and a unit keeps its rows
+        period after period, up to what it has not yet used.
+
         Rows without a unit are dropped. Kept as a separate unit, any number of people would
         share its k rows; kept each as its own unit, one person could have more than k. Dropping
         them lets a change of one affect no other row.
@@ -130,14 +137,56 @@ class Units:
         Edge cases: two keys of 64 bits are equal with a chance of 2^-64 a pair; the earlier row is
         then preferred, which the argument above does not mind.
         """
-        units = np.concatenate(self._chunks)
+        units = self._open_rows()
         units = units if among is None else np.where(among, units, -1)
         keys = _random_keys(len(units), entropy_bytes)
         if self._bound is not None:
             units = np.where(
                 _first(keys, self._bound.rows, units, np.concatenate(self._cells)), units, -1
             )
-        return _first(keys, max_rows, units) & (units >= 0)
+        return self._fits(keys, max_rows, units, None) & (units >= 0)
+
+    def _open_rows(self) -> IntArray:
+        """Return the unit of every row; -1 for one of a closed period."""
+        units = np.concatenate(self._chunks)
+        if self._series is None:
+            return units
+        return np.where(self._series.is_open(), units, -1)
+
+    def _fits(
+        self,
+        keys: npt.NDArray[np.uint64],
+        most: int,
+        units: IntArray,
+        name: str | None,
+        rows: BoolArray | slice = slice(None),
+    ) -> BoolArray:
+        """Mark the rows of each unit that fit its bound, or its allowance (E14).
+
+        Args:
+            keys: of each row; the least are preferred.
+            most: the bound on the rows of a unit.
+            units: of each row.
+            name: the measure of units that these rows are for; None for rows that count as rows.
+            rows: which of all rows these are.
+        """
+        if self._series is None:
+            return _first(keys, most, units)
+        used = self._series.used(self._numbers, name)
+        # the last entry is for rows of no unit, whose number is -1
+        allowed = np.append(np.maximum(most - used, 0), 0)
+        return _first(keys, allowed[units], units, before=self._series.periods[rows])
+
+    def use(self, counted: Mapping[str | None, BoolArray]) -> PeriodUse | None:
+        """Return the rows that units use in each open period; None without an allowance.
+
+        Args:
+            counted: the rows that count as rows (None), and for each count or total of units those
+                that were chosen for it: masks over all rows added.
+        """
+        if self._series is None:
+            return None
+        return self._series.use(np.concatenate(self._chunks), self._numbers, counted)
 
     def cut(self, keep: BoolArray, most: int) -> int:
         """Count the rows that are not kept, clipped for each unit.
@@ -167,6 +216,7 @@ class Units:
         most: int,
         entropy_bytes: Callable[[int], bytes],
         *,
+        name: str | None = None,
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
@@ -184,6 +234,7 @@ class Units:
                 none: all rows of a unit are in one cell.
             most: cells in which a unit counts.
             entropy_bytes: as for `keep`.
+            name: of the measure of units, of whose cells each unit has an allowance (E14).
             missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
                 so that a unit counts by its rows that have a value.
             published: whether each of these rows may be chosen: it is in none of the hidden cells
@@ -194,7 +245,7 @@ class Units:
         >>> units.worth(np.ones(5, dtype=bool), [np.array([0, 0, 1, 0, 0])], 2, lambda count: bytes(count)).tolist()
         [1, 0, 1, 1, 0]
         """
-        every = np.concatenate(self._chunks)
+        every = self._open_rows()
         units = every[rows]
         keys = _random_keys(len(every), entropy_bytes)[rows]
         if published is not None:
@@ -202,7 +253,9 @@ class Units:
         if missing is not None:
             keys = _ranked(keys, missing)
         bounded = np.concatenate(self._cells)[rows]
-        chosen = self._chosen(keys, most, units, [*map(np.asarray, cells)], bounded)
+        chosen = self._chosen(
+            keys, most, units, [*map(np.asarray, cells)], bounded, name=name, rows=rows
+        )
         return chosen.astype(np.int64)
 
     def _chosen(
@@ -212,12 +265,15 @@ class Units:
         units: IntArray,
         cells: Sequence[IntArray],
         bounded: IntArray,
+        *,
+        name: str | None = None,
+        rows: BoolArray | slice = slice(None),
     ) -> BoolArray:
         """Choose one row of a unit in each cell, and of these as many as the bounds allow."""
         once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
-        return _first(keys, most, np.where(once, units, -1)) & once
+        return self._fits(keys, most, np.where(once, units, -1), name, rows) & once
 
     def group_rows(
         self,
@@ -255,6 +311,12 @@ class Units:
         >>> sorted(made["month"].tolist())
         [1, 3]
         """
+        if self._series is not None:  # windows may need rows of closed periods (E14)
+            raise refuse(
+                "a count of units in groups of cells",
+                ", ".join(counted.attributes),
+                "without a bound on the rows of a unit in all periods of a series",
+            )
         units = np.where(published, np.concatenate(self._chunks)[rows], -1)
         keys = _ranked(_random_keys(len(units), entropy_bytes), missing)
         cells = [codes[name].astype(np.int64) for name in counted.attributes]
@@ -311,7 +373,7 @@ class Units:
         ... )
         7
         """
-        units = np.concatenate(self._chunks)[rows]
+        units = self._open_rows()[rows]
         eligible = np.flatnonzero(published & (units >= 0))
         order, starts = _grouped(
             len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
@@ -351,6 +413,70 @@ class Units:
         return totals
 
 
+class _SeriesRows:
+    """The periods of all rows, and what their units have used before (E14).
+
+    Args:
+        allowance: of the units in all periods of a series.
+        sizes: of every attribute that is read, in the order of the codes of a chunk.
+    """
+
+    def __init__(self, allowance: RowAllowance, sizes: Mapping[str, int]) -> None:
+        if allowance.along not in sizes:
+            raise refuse("the periods of a series", allowance.along, "an attribute that is read")
+        self._column = [*sizes].index(allowance.along)
+        self._number_of_periods = sizes[allowance.along]
+        self._chunks: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._most = allowance.most
+        self._before = used_rows(allowance)
+        self._digests: tuple[bytes, ...] = ()
+
+    def add(self, codes: Sequence[IntArray]) -> None:
+        """Take the periods of a chunk; a row without one comes after all periods."""
+        periods = codes[self._column].astype(np.int64)
+        self._chunks.append(np.where(periods < 0, self._number_of_periods, periods))
+
+    @property
+    def periods(self) -> IntArray:
+        """The period of every row."""
+        if len(self._chunks) > 1:
+            self._chunks = [np.concatenate(self._chunks)]
+        return self._chunks[0]
+
+    def is_open(self) -> BoolArray:
+        """Tell which rows are of no closed period."""
+        return self.periods >= self._before.periods
+
+    def digests(self, numbers: Mapping[Hashable, int]) -> tuple[bytes, ...]:
+        """Return the digest of every unit, in the order of their numbers."""
+        if len(self._digests) != len(numbers):
+            self._digests = tuple(map(self._before.digest, numbers))
+        return self._digests
+
+    def used(self, numbers: Mapping[Hashable, int], name: str | None) -> IntArray:
+        """Return what every unit has used before, in the order of their numbers."""
+        return self._before.of_units(self.digests(numbers), name)
+
+    def use(
+        self,
+        units: IntArray,
+        numbers: Mapping[Hashable, int],
+        counted: Mapping[str | None, BoolArray],
+    ) -> PeriodUse:
+        """Return the rows that units use in each open period, as `Units.use`."""
+        has_period = self.periods < self._number_of_periods
+        uses: dict[str | None, tuple[IntArray, IntArray, IntArray]] = {}
+        for name, mask in counted.items():
+            rows = mask & has_period
+            cells = units[rows] * self._number_of_periods + self.periods[rows]
+            distinct, times = np.unique(cells, return_counts=True)
+            unit, period = np.divmod(distinct, self._number_of_periods)
+            uses[name] = (unit, period, times.astype(np.int64))
+        return PeriodUse(
+            before=self._before, most=self._most, units=self.digests(numbers), uses=uses
+        )
+
+
 def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
     """Return as many random numbers of 64 bits."""
     keys = np.empty(count, dtype=np.uint64)
@@ -386,28 +512,37 @@ def _group_places(
     return times, place_of_member[order][np.repeat(starts, times) + within]
 
 
-def _first(keys: npt.NDArray[np.uint64], most: int, *groups: IntArray) -> BoolArray:
-    """Mark the rows that have the ``most`` least keys of their group."""
-    order, starts = _grouped(len(keys), *groups, within=keys)
+def _first(
+    keys: npt.NDArray[np.uint64],
+    most: int | IntArray,
+    *groups: IntArray,
+    before: IntArray | None = None,
+) -> BoolArray:
+    """Mark the rows that have the ``most`` least keys of their group.
+
+    ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
+    come first, whatever their keys.
+    """
+    ranks: tuple[Array, ...] = (keys,) if before is None else (keys, before)
+    order, starts = _grouped(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
-    first[order] = (
-        np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys)))) < most
-    )
+    places = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    first[order] = places < (most if isinstance(most, int) else most[order])
     return first
 
 
 def _grouped(
-    rows: int, *groups: IntArray, within: npt.NDArray[np.uint64] | None = None
+    rows: int, *groups: IntArray, ranks: Sequence[Array] = ()
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Order rows group by group, and return where each group begins in that order.
 
     Args:
         rows: their number.
         groups: rows that agree in all of these are a group.
-        within: the order of the rows of a group; None: any.
+        ranks: order the rows of a group, the last of them first; none: any order.
     """
-    order = np.lexsort(groups if within is None else (within, *groups))
+    order = np.lexsort((*ranks, *groups))
     new = np.ones(rows, dtype=np.bool_)
     new[1:] = np.logical_or.reduce(
         [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
@@ -475,20 +610,24 @@ def key_reader(reading: Reading) -> Callable[[object], Hashable | None]:
 
 
 ROWS = "rows"
+ATTRIBUTE = "attribute"
 CUT = "cut"
+LACKING = "lacking"
 MOST_CUT = 3
 """Rows cut for which a row that counts may stand."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageCounts:
-    """Private numbers of what a release uses of a source, and of what it leaves out.
+class RowUsage:
+    """What a release uses of the rows of a source, and what it leaves out; private.
 
     Attributes:
-        used: rows that count for their unit and are in a published table.
+        used: rows that count for their unit, and that the domain keeps.
         unused: the other rows that count for their unit.
         cut: for each unit its rows that do not count, ``MOST_CUT`` at most for each one that does,
             added up.
+        lacking: for each attribute that only some tables use, of the used rows that were drawn for
+            it those without a value less those with one.
         amounts: for each total of units, in its units: the absolute amounts that count, and for
             each unit what clipping and the limit of cells take away (`cut_limit`), added up.
     """
@@ -496,6 +635,7 @@ class UsageCounts:
     used: int
     unused: int
     cut: int
+    lacking: tuple[int, ...] = ()
     amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -529,29 +669,37 @@ def cut_limit(largest: int) -> int:
     return min(MOST_CUT, MOST_UNITS // largest) * largest
 
 
-def usage_domain(totals: Mapping[str, UnitTotal] | None = None) -> Domain:
+def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = None) -> Domain:
     """Return the domain of the table of rows used, not used and cut.
 
     Args:
+        attributes: the number of attributes that only some tables use.
         totals: the totals of units whose amounts kept and cut are measures of the domain.
 
-    >>> [*usage_domain({"revenue": UnitTotal("amount", 0, 9)}).measures]
+    >>> usage_domain().names, usage_domain(2).names
+    (('rows',), ('rows', 'attribute'))
+    >>> [*usage_domain(totals={"revenue": UnitTotal("amount", 0, 9)}).measures]
     ['cut', 'kept of revenue', 'cut of revenue']
     """
-    return _usage_domain(tuple((name, total.largest) for name, total in (totals or {}).items()))
+    largest_amounts = tuple((name, total.largest) for name, total in (totals or {}).items())
+    return _usage_domain(attributes, largest_amounts)
 
 
 @cache
-def _usage_domain(totals: tuple[tuple[str, int], ...]) -> Domain:
+def _usage_domain(attributes: int, totals: tuple[tuple[str, int], ...]) -> Domain:
+    kinds = {ROWS: ["used", "unused"]}
     measures = {CUT: Measure(CUT, 0, MOST_CUT)}
+    if attributes:
+        kinds[ATTRIBUTE] = [str(number) for number in range(attributes)]
+        measures[LACKING] = Measure(LACKING, -1, 1)
     for name, largest in totals:
         measures[kept_amount(name)] = Measure(kept_amount(name), 0, largest)
         measures[cut_amount(name)] = Measure(cut_amount(name), 0, cut_limit(largest))
-    return Domain({ROWS: ["used", "unused"]}, measures=measures)
+    return Domain(kinds, measures=measures)
 
 
 def usage_table(
-    numbers: UsageCounts,
+    usage: RowUsage,
     unit_column: str | None,
     max_rows: int,
     totals: Mapping[str, UnitTotal] | None = None,
@@ -559,29 +707,57 @@ def usage_table(
     """Return the table of rows used, not used and cut, and of amounts of totals kept and cut.
 
     Args:
-        numbers: the private numbers.
+        usage: the private numbers.
         unit_column: the column whose values are the privacy units; None if every row is one.
         max_rows: how many rows of a unit count, and in how many cells it has a total.
         totals: the totals of units that are read.
 
-    Guarantees: every row that counts for its unit is in exactly one of the two cells, so that a
-        unit changes them by ``max_rows`` at most, and stands for at most ``MOST_CUT`` rows that
-        were cut. All its rows may be in one of them, whatever ``max_per_cell`` of the table beside
-        it says: that is about other cells. A unit has a total in at most ``max_rows`` cells, and
-        changes the amounts kept by at most the largest amount, and those cut by at most
-        `cut_limit`, for each of them.
+    Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
+        -1 to at most one attribute, so that a unit changes either by ``max_rows`` at most, and
+        stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
+        cells, whatever ``max_per_cell`` of the table beside it says: that is about other cells. A
+        unit has a total in at most ``max_rows`` cells, and changes the amounts kept by at most the
+        largest amount, and those cut by at most `cut_limit`, for each of them.
 
-    >>> usage_table(UsageCounts(used=3, unused=1, cut=0), None, 1)
+    >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
-    domain = usage_domain(totals)
+    domain = usage_domain(len(usage.lacking), totals)
     counts: dict[TableKey, IntArray] = {
-        (None, (ROWS,)): np.array([numbers.used, numbers.unused], dtype=np.int64),
-        (CUT, ()): np.array([numbers.cut], dtype=np.int64),
+        (None, (ROWS,)): np.array([usage.used, usage.unused], dtype=np.int64),
+        (CUT, ()): np.array([usage.cut], dtype=np.int64),
     }
-    for name, (kept, cut) in numbers.amounts.items():
+    if usage.lacking:
+        counts[LACKING, (ATTRIBUTE,)] = np.array(usage.lacking, dtype=np.int64)
+    for name, (kept, cut) in usage.amounts.items():
         counts[kept_amount(name), ()] = np.array([kept], dtype=np.int64)
         counts[cut_amount(name), ()] = np.array([cut], dtype=np.int64)
     return Table.counted(
-        domain, [ROWS], [*domain.measures], counts, unit_column=unit_column, max_rows=max_rows
+        domain, domain.names, [*domain.measures], counts, unit_column=unit_column, max_rows=max_rows
     )
+
+
+def lacking_rows(
+    hidden_cells: Sequence[BoolArray], entropy_bytes: Callable[[int], bytes]
+) -> tuple[int, ...]:
+    """Draw one attribute for every row, and count the rows without a value of theirs (E8).
+
+    Args:
+        hidden_cells: for each attribute that only some tables use, whether each used row is in its
+            hidden cell.
+        entropy_bytes: gives that many random bytes.
+
+    Returns:
+        For each attribute, of the rows drawn for it those in the hidden cell less the others.
+
+    >>> lacking_rows([np.array([True, True, False])], bytes)
+    (1,)
+    """
+    if not hidden_cells:
+        return ()
+    drawn = _random_keys(len(hidden_cells[0]), entropy_bytes) % np.uint64(len(hidden_cells))
+    counts = []
+    for attribute, is_hidden in enumerate(hidden_cells):
+        of_attribute = is_hidden[drawn == attribute]
+        counts.append(2 * int(np.count_nonzero(of_attribute)) - len(of_attribute))
+    return tuple(counts)

@@ -1,5 +1,13 @@
 """Encoded private rows, or counts of them, behind an opaque handle."""
 
+from leastnoise._trusted.table._allowance import (
+    DIGEST_BYTES,
+    SALT_BYTES,
+    PeriodUse,
+    RowAllowance,
+    UsedRows,
+    used_rows,
+)
 from leastnoise._trusted.table._share import Group, groups
 from leastnoise._trusted.table._table import (
     Codes,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from leastnoise._trusted.check import Immutable, InputError, InternalError
 from leastnoise._trusted.check.arrays import Array, IntArray
 from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, PerUnit
+from leastnoise._trusted.table._allowance import PeriodUse
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 Values = IntArray
@@ -33,11 +34,14 @@ class Columns:
         values: for each measure that was read, the amount of every row in units; for None, if it is
             there, 1 for each row that counts as a row and 0 for one that counts only for its unit.
         rows: their number.
+        use: the rows that units use in each period of a series that bounds them in all periods;
+            None of other tables.
     """
 
     codes: Mapping[str, Codes]
     values: Mapping[str | None, Values]
     rows: int
+    use: PeriodUse | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, kw_only=True, eq=False, repr=False)
@@ -128,6 +132,8 @@ class Table(Immutable):
             unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, of how many rows of the source are used and how many
             are not; None if nobody requested it.
+        use: the rows that units use in each period of a series that bounds them in all periods;
+            private, and None of other tables.
 
     Attributes:
         domain: the public domain.
@@ -183,6 +189,7 @@ class Table(Immutable):
         rows: int | None = None,
         counting: npt.ArrayLike | None = None,
         usage: "Table | None" = None,
+        use: PeriodUse | None = None,
     ) -> None:
         amounts = {} if values is None else values
         if not (set(codes) <= set(domain.names) and set(amounts) <= set(domain.measures)):
@@ -232,7 +239,8 @@ class Table(Immutable):
         values_of: dict[str | None, Values] = {name: sums[name] for name in measures}
         if counts is not None:
             values_of[None] = counts
-        keep(self, Columns(codes=columns, values=values_of, rows=lengths.pop()))
+        content = Columns(codes=columns, values=values_of, rows=lengths.pop(), use=use)  # T7
+        keep(self, content)
 
     @classmethod
     def counted(

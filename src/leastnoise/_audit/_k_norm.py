@@ -1,0 +1,82 @@
+"""The law of the norm of K-norm noise, and the groups of queries that share such noise."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leastnoise._trusted.check.arrays import FloatArray, IntArray
+from leastnoise._trusted.measurements import Measurements, dimensions, numerators
+
+_RARE = 1e-15  # probability of an offset that is left out
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseGroup:
+    """Tables whose K-norm noise is drawn together.
+
+    Attributes:
+        tables: the positions of each table's cells among some queries.
+        scale: of the noise, in rows.
+    """
+
+    tables: tuple[IntArray, ...]
+    scale: float
+
+    def norm(self, values: FloatArray) -> FloatArray:
+        """Return the largest of the tables' sums of absolute values, for each trial.
+
+        Args:
+            values: of all queries, shape (queries, ...).
+        """
+        sums = [np.abs(values[table]).sum(axis=0) for table in self.tables]
+        return np.asarray(np.max(sums, axis=0), dtype=np.float64)
+
+
+def noise_groups(measured: Measurements) -> tuple[NoiseGroup, ...]:
+    """Return the groups of K-norm noise, by the positions of all measured queries."""
+    ends = np.cumsum([block.rows for block in measured.blocks])
+    groups = []
+    for indices in measured.k_norm_groups().values():
+        tables = [
+            np.arange(ends[index] - measured.blocks[index].rows, ends[index]) for index in indices
+        ]
+        groups.append(NoiseGroup(tuple(tables), float(measured.blocks[indices[0]].scale)))
+    return tuple(groups)
+
+
+class NormLaw:
+    """The distribution of the norm of K-norm noise.
+
+    The points of norm m number sum_j h_j C(m - j + D - 1, D - 1) by J3 of PROOFS-shared-total.md.
+    So the norm is an offset j, in proportion to h_j q^j, plus a sum of D geometric numbers.
+
+    Args:
+        sizes: the number of cells of each table.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._dimensions = dimensions(sizes)
+        self._logarithms = np.array(
+            [
+                math.log(weight) if weight else -math.inf
+                for weight in numerators(tuple(sorted(sizes)))
+            ]
+        )
+
+    def at_most(self, norms: FloatArray, scale: float) -> FloatArray:
+        """Return P(norm <= x) for each of ``norms``, for noise of a scale."""
+        from scipy.stats import nbinom
+
+        offsets = np.arange(len(self._logarithms))
+        logarithms = self._logarithms - offsets / scale
+        chances = np.exp(logarithms - logarithms.max())
+        chances /= chances.sum()
+        likely = chances > _RARE
+        below = nbinom.cdf(
+            np.floor(norms)[:, None] - offsets[likely],
+            self._dimensions,
+            -math.expm1(-1 / scale),
+        )
+        return np.asarray(below @ chances[likely], dtype=np.float64)

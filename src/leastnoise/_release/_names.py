@@ -1,0 +1,273 @@
+"""Display names of attributes, levels, measures, tables and counted rows.
+
+A text is one string for all languages, or a mapping with a string for each language. Names change
+what people read. Columns, ids and codes in files keep their own names.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leastnoise._trusted.check import InputError, one_of, refuse, whole
+
+LANGUAGES = ("en", "de")
+"""The languages that reports are written in."""
+Text = str | Mapping[str, str]
+_MOST_DECIMALS = 12
+_PARTS = ("rows", "units", "attributes", "levels", "measures", "tables")
+_FORMAT_KEYS = ("decimals", "percent", "thousands")
+_TEXT_KEYS: Mapping[str, tuple[str, ...]] = {
+    "attributes": ("name", "unit", "quantiles", "cdf"),
+    "levels": ("name",),
+    "measures": ("name", "unit", "mean", "sum", "count"),
+    "tables": ("name", "unit"),
+}
+"""The texts that an entry of each part may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberFormat:
+    """How the numbers of a quantity are written for readers.
+
+    Attributes:
+        decimals: the number of decimals; None for those that the noise leaves meaningful.
+        percent: whether 0.123 is written as 12.3%.
+        thousands: whether digits are separated in groups of three.
+    """
+
+    decimals: int | None = None
+    percent: bool = False
+    thousands: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantityNames:
+    """The names of one attribute, level, measure or table in one language.
+
+    Attributes:
+        name: its display name; empty without one.
+        unit: the unit of its values, such as ``EUR per year``.
+        mean: the name of its mean, such as ``Mean net income``.
+        sum: the name of its sum.
+        count: the name of the number of rows that have a value of it.
+        quantiles: the name of its quantiles.
+        cdf: the name of its distribution function.
+        number_format: how its values are written.
+    """
+
+    name: str = ""
+    unit: str = ""
+    mean: str = ""
+    sum: str = ""
+    count: str = ""
+    quantiles: str = ""
+    cdf: str = ""
+    number_format: NumberFormat = NumberFormat()
+
+
+_NO_NAMES = QuantityNames()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """All display names of a release in one language.
+
+    Attributes:
+        rows: what a row is, in the plural, such as ``persons``; empty for ``rows``.
+        units: what a privacy unit is, in the plural.
+        attributes: the names of attributes.
+        levels: the names of levels by key, such as ``store:region``.
+        measures: the names of measures.
+        tables: the titles of tables and statistics by their names.
+    """
+
+    rows: str = ""
+    units: str = ""
+    attributes: Mapping[str, QuantityNames] = field(default_factory=dict)
+    levels: Mapping[str, QuantityNames] = field(default_factory=dict)
+    measures: Mapping[str, QuantityNames] = field(default_factory=dict)
+    tables: Mapping[str, QuantityNames] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has a display name."""
+        return not (
+            self.rows
+            or self.units
+            or self.attributes
+            or self.levels
+            or self.measures
+            or self.tables
+        )
+
+    def attribute(self, name: str) -> QuantityNames:
+        """Return the names of an attribute."""
+        return self.attributes.get(name, _NO_NAMES)
+
+    def level(self, key: str) -> QuantityNames:
+        """Return the names of a level, by a key such as ``store:region``."""
+        return self.levels.get(key, _NO_NAMES)
+
+    def measure(self, name: str) -> QuantityNames:
+        """Return the names of a measure."""
+        return self.measures.get(name, _NO_NAMES)
+
+    def table(self, name: str) -> QuantityNames:
+        """Return the names of a table or statistic."""
+        return self.tables.get(name, _NO_NAMES)
+
+
+NO_NAMES = Names()
+PLAIN_NUMBERS = NumberFormat()
+
+
+_MOST_LISTED_KEYS = 8
+
+
+def check_key(what: str, key: str, allowed: Iterable[str]) -> None:
+    """Raise if a key is not one of the allowed ones; the message lists the first of these."""
+    keys = [*allowed]
+    if key in keys:
+        return
+    listed = ", ".join(repr(name) for name in keys[:_MOST_LISTED_KEYS])
+    more = ", ..." if len(keys) > _MOST_LISTED_KEYS else ""
+    raise refuse(what, key, f"one of {listed}{more}" if keys else "left out: there are none")
+
+
+def capitalize(text: str) -> str:
+    """Return a text with a capital first letter; the others stay."""
+    return text[:1].upper() + text[1:]
+
+
+def is_translated(text: object) -> bool:
+    """Return whether a value is a mapping from languages to texts."""
+    return (
+        isinstance(text, Mapping)
+        and bool(text)
+        and set(text) <= set(LANGUAGES)
+        and all(isinstance(line, str) for line in text.values())
+    )
+
+
+def check_text(what: str, text: object) -> Text:
+    """Return a text of one line, or a mapping from languages to such texts.
+
+    Raises:
+        InputError: it is neither, or empty.
+    """
+    if isinstance(text, Mapping):
+        if not text:
+            raise refuse(what, {}, "a text, or one for each language: { en = ..., de = ... }")
+        return {
+            one_of(f"a language of {what}", language, LANGUAGES): _check_line(what, line)
+            for language, line in text.items()
+        }
+    return _check_line(what, text)
+
+
+def _check_line(what: str, line: object) -> str:
+    if not isinstance(line, str) or not line.strip() or len(line.splitlines()) > 1:
+        raise refuse(what, line, "a text of one line, or one for each language")
+    return line
+
+
+def text_in(text: Text, language: str) -> str:
+    """Return a text in a language, or in its first language if it lacks that."""
+    if isinstance(text, str):
+        return text
+    return text.get(language) or next(iter(text.values()), "")
+
+
+def list_texts(value: object, where: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield every translated text inside a value, with its place in messages."""
+    if not isinstance(value, Mapping):
+        return
+    if is_translated(value):
+        yield where, value
+        return
+    for key, entry in value.items():
+        yield from list_texts(entry, f"{where} {key}")
+
+
+def check_names(names: object) -> dict[str, Any]:
+    """Return the part ``[names]`` in its full form: every entry is a table.
+
+    Raises:
+        InputError: an unknown key, or a value that is no text or number format.
+    """
+    if not isinstance(names, Mapping):
+        raise refuse("names", names, f"a table with some of {', '.join(_PARTS)}")
+    checked: dict[str, Any] = {}
+    for part, value in names.items():
+        one_of("a key of names", part, _PARTS)
+        if part in ("rows", "units"):
+            checked[part] = check_text(f"names {part}", value)
+            continue
+        if not isinstance(value, Mapping):
+            raise refuse(f"names {part}", value, "a table with a name for each entry")
+        checked[part] = {
+            str(key): _check_entry(part, str(key), entry) for key, entry in value.items()
+        }
+    return checked
+
+
+def _check_entry(part: str, key: str, entry: object) -> dict[str, Any]:
+    """Return the names and the number format of one entry."""
+    where = f"names {part} {key}"
+    if isinstance(entry, str) or is_translated(entry):
+        return {"name": check_text(where, entry)}
+    allowed = _TEXT_KEYS[part] if part == "levels" else (*_TEXT_KEYS[part], *_FORMAT_KEYS)
+    if not isinstance(entry, Mapping) or not entry:
+        raise refuse(where, entry, f"a text, or a table with some of {', '.join(allowed)}")
+    checked: dict[str, Any] = {}
+    for setting, value in entry.items():
+        one_of(f"a key of {where}", setting, allowed)
+        what = f"{where} {setting}"
+        if setting == "decimals":
+            checked[setting] = whole(what, value, 0, _MOST_DECIMALS)
+        elif setting in _FORMAT_KEYS:
+            if not isinstance(value, bool):
+                raise refuse(what, value, "true or false")
+            checked[setting] = value
+        else:
+            checked[setting] = check_text(what, value)
+    return checked
+
+
+def names_in(names: Mapping[str, Any], language: str) -> Names:
+    """Return checked names in one language."""
+    parts = {
+        part: {key: _entry_in(entry, language) for key, entry in names.get(part, {}).items()}
+        for part in _TEXT_KEYS
+    }
+    return Names(
+        rows=text_in(names.get("rows", ""), language),
+        units=text_in(names.get("units", ""), language),
+        **parts,
+    )
+
+
+def _entry_in(entry: Mapping[str, Any], language: str) -> QuantityNames:
+    texts = {
+        key: text_in(value, language) for key, value in entry.items() if key not in _FORMAT_KEYS
+    }
+    formats = {key: value for key, value in entry.items() if key in _FORMAT_KEYS}
+    return QuantityNames(number_format=NumberFormat(**formats), **texts)
+
+
+def check_languages(texts: Mapping[str, object], languages: tuple[str, ...]) -> None:
+    """Raise for a text that lacks a language of the release.
+
+    Args:
+        texts: values that may contain translated texts, by their place in messages.
+        languages: the languages of the reports.
+    """
+    for where, value in texts.items():
+        for place, translated in list_texts(value, where):
+            missing = [language for language in languages if language not in translated]
+            if missing:
+                raise InputError(
+                    f"The report is written in {' and '.join(languages)}, but {place} has "
+                    f"{' and '.join(translated)} only. Add {' and '.join(missing)}, or give one "
+                    "text for all languages."
+                )

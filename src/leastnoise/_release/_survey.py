@@ -1,0 +1,569 @@
+"""Sampling errors of surveys, as the user states them.
+
+The noise of a release hides people; it says nothing about the people who were not asked. A spec
+states how large the sampling error is, by standard errors, coefficients of variation (CV), a
+variance model or design effects. The release then has intervals for the noise, for the sample and
+for both, and a flag for each number by the CV of both errors.
+
+Everything here is computed from released numbers and from public figures of the spec, so it costs
+no budget and reveals nothing further.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from leastnoise._domain import Domain, Weighted
+from leastnoise._frames import Columns
+from leastnoise._release._names import check_key
+from leastnoise._trusted.check import InputError, exact, number_text, one_of, refuse
+from leastnoise._trusted.check.arrays import BoolArray, FloatArray, IntArray
+from leastnoise._workload import Product, Statistic, Workload
+
+SAMPLING_COLUMNS = (
+    "sampling_std",
+    "sampling_low",
+    "sampling_high",
+    "both_low",
+    "both_high",
+    "cv",
+    "reliability",
+)
+"""The columns that a table or statistic with a stated sampling error has besides its own."""
+RELIABILITY = ("reliable", "caution", "unreliable")
+"""The flags; files have 1, 2 and 3."""
+_METHODS = ("standard_error", "cv", "variance_model", "design_effect")
+_DESIGN_KEYS = ("sample", "population", "deviation")
+_FLAG_KEYS = ("caution", "unreliable", "suppress")
+_RULE_KEYS = (*_METHODS, "deviation")
+_SURVEY_KEYS = (*_METHODS, *_DESIGN_KEYS, *_FLAG_KEYS, "tables")
+_LARGEST = 1e15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """The public figures of a sample.
+
+    Attributes:
+        effect: the design effect: the variance of an estimate over that of a simple random sample.
+        sample: the number of persons in the sample.
+        population: the number of persons in the population.
+        deviation: the standard deviation of a measure in the population; None for counts and
+            shares, whose variance follows from the estimate.
+    """
+
+    effect: float
+    sample: float
+    population: float
+    deviation: float | None = None
+
+    @property
+    def finite_factor(self) -> float:
+        """The share of the variance that is left because the population is finite."""
+        return max(0.0, 1 - self.sample / self.population)
+
+    def errors_of_counts(self, answer: FloatArray, total: float) -> FloatArray:
+        """Return the standard errors of counts that add up to ``total`` in the sample.
+
+        They are total * sqrt(effect * (1 - n/N) * p (1 - p) / n) at the estimated share p.
+        """
+        share = np.clip(answer / total, 0, 1)
+        variance = self.effect * self.finite_factor * share * (1 - share) / self.sample
+        return total * np.sqrt(variance)
+
+    def errors_of_means(self, mean: FloatArray, group_weights: FloatArray) -> FloatArray:
+        """Return the standard errors of means of groups with these sums of weights.
+
+        A group has about ``n * weights / N`` persons of the sample. Without a deviation the mean
+        is a share p with the variance p (1 - p) of a person.
+        """
+        persons = self.sample * np.maximum(group_weights, 0) / self.population
+        if self.deviation is None:
+            share = np.clip(mean, 0, 1)
+            person_variance = share * (1 - share)
+        else:
+            person_variance = np.full(mean.shape, self.deviation**2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = self.effect * self.finite_factor * person_variance / persons
+        return np.where(persons > 0, np.sqrt(variance), np.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingRule:
+    """How the sampling error of one table or statistic follows from its answers.
+
+    Attributes:
+        method: a key of the spec, such as ``cv``.
+        values: for ``standard_error`` and ``cv``: one value, or one for each cell; for
+            ``variance_model``: a and b of the relative variance a + b / answer.
+        design: the design, for ``design_effect``.
+    """
+
+    method: str
+    values: tuple[float, ...] = ()
+    design: Design | None = None
+
+    def standard_errors(
+        self,
+        answer: FloatArray,
+        *,
+        is_weighted: bool,
+        group_weights: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the standard error of each answer; NaN where none follows.
+
+        Args:
+            answer: the released answers.
+            is_weighted: whether rows count with their weights.
+            group_weights: of means, the released sums of weights of their groups.
+        """
+        if self.design is not None:
+            if group_weights is not None:
+                if not is_weighted:
+                    group_weights = group_weights * self.design.population / self.design.sample
+                return self.design.errors_of_means(answer, group_weights)
+            total = self.design.population if is_weighted else self.design.sample
+            return self.design.errors_of_counts(answer, total)
+        if self.method == "variance_model":
+            first, second = self.values
+            # sqrt((a + b / x) x^2), which is 0 and not infinite at x = 0
+            variance = first * answer**2 + second * np.abs(answer)
+            return np.sqrt(np.maximum(variance, 0))
+        stated = np.array(self.values)
+        if stated.size == answer.size:
+            errors = stated.reshape(answer.shape)
+        elif stated.size == 1:
+            errors = np.full(answer.shape, stated)
+        else:  # of a table with other answers, such as one of a series before its end
+            errors = np.full(answer.shape, np.nan)
+        if self.method == "cv":
+            errors = errors * np.abs(answer)
+        return np.where(np.isnan(answer), np.nan, errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagRule:
+    """The CVs above which numbers are flagged, and whether to suppress them."""
+
+    caution: float
+    unreliable: float
+    suppress: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SamplingErrors:
+    """Sampling errors, and intervals and flags from both errors.
+
+    Arrays have the shape of the answers. All but the flags are NaN where an answer is suppressed.
+    """
+
+    std: FloatArray
+    low: FloatArray
+    high: FloatArray
+    both_low: FloatArray
+    both_high: FloatArray
+    cv: FloatArray
+    reliability: IntArray
+    suppressed: bool
+
+    @property
+    def flag_keys(self) -> tuple[str, str, str]:
+        """The keys of the words for the three flags."""
+        last = "flag_suppressed" if self.suppressed else "flag_unreliable"
+        return "flag_reliable", "flag_caution", last
+
+    @property
+    def flag_counts(self) -> tuple[int, ...]:
+        """The number of answers with each flag."""
+        return tuple(int((self.reliability == flag).sum()) for flag in (1, 2, 3))
+
+    @property
+    def margins(self) -> FloatArray:
+        """The half widths of the intervals of the sampling error."""
+        return (self.high - self.low) / 2
+
+    @property
+    def is_suppressed(self) -> BoolArray:
+        """Which numbers are not published."""
+        return (self.reliability == len(RELIABILITY)) & self.suppressed
+
+    def without(self, is_suppressed: BoolArray) -> "SamplingErrors":
+        """Return the errors without those of some answers, which get the last flag."""
+        return SamplingErrors(
+            std=np.where(is_suppressed, np.nan, self.std),
+            low=np.where(is_suppressed, np.nan, self.low),
+            high=np.where(is_suppressed, np.nan, self.high),
+            both_low=np.where(is_suppressed, np.nan, self.both_low),
+            both_high=np.where(is_suppressed, np.nan, self.both_high),
+            cv=np.where(is_suppressed, np.nan, self.cv),
+            reliability=np.where(is_suppressed, len(RELIABILITY), self.reliability),
+            suppressed=self.suppressed,
+        )
+
+    def columns(self) -> Columns:
+        """Return the columns of files, flat."""
+        arrays = (
+            self.std,
+            self.low,
+            self.high,
+            self.both_low,
+            self.both_high,
+            self.cv,
+            self.reliability,
+        )
+        columns: Columns = {}
+        for name, values in zip(SAMPLING_COLUMNS, arrays, strict=True):
+            columns[name] = values.reshape(-1)
+        return columns
+
+
+def combine_errors(
+    answer: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    noise_std: FloatArray,
+    sampling_std: FloatArray,
+    level: float,
+    flags: FlagRule,
+) -> SamplingErrors:
+    """Return sampling errors with the intervals of both errors.
+
+    The reaches of both intervals are added in quadrature: noise and sample are independent, and
+    the reach of the noise is at least that of a normal error of its variance.
+
+    Args:
+        answer: the released answers.
+        low: the lower ends of the intervals of the noise.
+        high: the upper ends.
+        noise_std: the standard errors of the noise.
+        sampling_std: the standard errors of the sample; NaN where none is known.
+        level: the coverage of the intervals.
+        flags: the CVs of the flags.
+    """
+    reach = NormalDist().inv_cdf((1 + level) / 2) * sampling_std
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = np.sqrt(noise_std**2 + sampling_std**2) / np.abs(answer)
+    # A number without a known error, or of size 0, is not reliable.
+    reliability = np.full(answer.shape, len(RELIABILITY), dtype=np.int64)
+    reliability[cv <= flags.unreliable] = 2
+    reliability[cv <= flags.caution] = 1
+    errors = SamplingErrors(
+        std=sampling_std,
+        low=answer - reach,
+        high=answer + reach,
+        both_low=answer - np.hypot(answer - low, reach),
+        both_high=answer + np.hypot(high - answer, reach),
+        cv=cv,
+        reliability=reliability,
+        suppressed=flags.suppress,
+    )
+    return errors.without(errors.is_suppressed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """The part ``[survey]`` of a spec: rules by table, the default rule and the flags.
+
+    Attributes:
+        default: the rule of tables and means that have none of their own; None for none.
+        tables: rules by the names of tables and statistics.
+        flags: the CVs of the flags.
+    """
+
+    default: SamplingRule | None
+    tables: Mapping[str, SamplingRule]
+    flags: FlagRule
+
+    def rule_of_table(self, product: Product) -> SamplingRule | None:
+        """Return the rule of a table; None if its sampling error is not stated.
+
+        A design effect states the error of counts only; sums of amounts need another rule.
+        """
+        if product.name in self.tables:
+            return self.tables[product.name]
+        if self.default is None or self.default.design is None:
+            return self.default
+        return self.default if _counts_persons(product) else None
+
+    def rule_of_statistic(self, statistic: Statistic, domain: Domain) -> SamplingRule | None:
+        """Return the rule of a statistic; None if its sampling error is not stated.
+
+        The default rule is for means. A default design effect is for shares only, which are means
+        of a measure between 0 and 1.
+        """
+        if statistic.name in self.tables:
+            return self.tables[statistic.name]
+        if self.default is None or not statistic.form.of_measure:
+            return None
+        if self.default.design is None or _is_share(domain, statistic.of):
+            return self.default
+        return None
+
+
+def _counts_persons(product: Product) -> bool:
+    """Return whether a table counts persons, weighted or not.
+
+    Sums of a measure between 0 and 1 count the persons for whom it is 1.
+    """
+    if product.measure is None or product.measure in weights_of(product.domain):
+        return True
+    return _is_share(product.domain, product.measure)
+
+
+def _is_share(domain: Domain, measure: str) -> bool:
+    """Return whether the mean of a measure is a share, because its bounds are 0 and 1."""
+    declared = domain.measure(measure)
+    values = declared.of if isinstance(declared, Weighted) else declared
+    return values.low == 0 and values.high == 1
+
+
+def weights_of(domain: Domain) -> set[str]:
+    """Return the measures by which tables are weighted."""
+    weights = [
+        measure.weight for measure in domain.measures.values() if isinstance(measure, Weighted)
+    ]
+    return {name for name, measure in domain.measures.items() if measure in weights}
+
+
+def is_weighted(domain: Domain, measure: str | None) -> bool:
+    """Return whether a table of a measure counts rows with their weights."""
+    if measure is None:
+        return False
+    return isinstance(domain.measure(measure), Weighted) or measure in weights_of(domain)
+
+
+def check_survey(survey: object) -> dict[str, Any]:
+    """Return the part ``[survey]`` with exact numbers as texts.
+
+    Raises:
+        InputError: an unknown key, or a number that is not allowed.
+    """
+    if not isinstance(survey, Mapping):
+        raise refuse("survey", survey, f"a table with some of {', '.join(_SURVEY_KEYS)}")
+    if not survey:
+        return {}
+    for key in survey:
+        one_of("a key of survey", key, _SURVEY_KEYS)
+    checked = _check_rule("survey", survey, (*_RULE_KEYS, *_DESIGN_KEYS))
+    for key in ("caution", "unreliable"):
+        if key in survey:
+            checked[key] = _check_number(f"survey {key}", survey[key])
+    if "suppress" in survey:
+        if not isinstance(survey["suppress"], bool):
+            raise refuse("survey suppress", survey["suppress"], "true or false")
+        checked["suppress"] = survey["suppress"]
+    checked["tables"] = _check_table_rules(survey.get("tables", {}))
+    if not checked["tables"] and not any(method in checked for method in _METHODS):
+        raise refuse(
+            "survey",
+            ", ".join(survey),
+            f"one with {', '.join(_METHODS)}, or with rules for tables",
+            "State how large the sampling error is, or leave the part out.",
+        )
+    _flag_rule(checked)
+    _check_designs(checked)
+    return checked
+
+
+def _check_table_rules(tables: object) -> dict[str, dict[str, Any]]:
+    """Return the rules of single tables with exact numbers as texts."""
+    if not isinstance(tables, Mapping):
+        raise refuse("survey tables", tables, "a table with a rule for each table")
+    checked = {}
+    for name, rule in tables.items():
+        where = f"survey tables {name}"
+        if not isinstance(rule, Mapping) or not any(method in rule for method in _METHODS):
+            raise refuse(where, rule, f"a table with one of {', '.join(_METHODS)}")
+        for key in rule:
+            one_of(f"a key of {where}", key, _RULE_KEYS)
+        checked[str(name)] = _check_rule(where, rule, _RULE_KEYS)
+    return checked
+
+
+def _check_rule(where: str, rule: Mapping[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of a rule with exact numbers as texts."""
+    methods = [method for method in _METHODS if method in rule]
+    if len(methods) > 1:
+        raise refuse(where, " and ".join(methods), "one with a single rule of the error")
+    checked: dict[str, Any] = {}
+    for key, value in rule.items():
+        if key not in allowed:
+            continue
+        what = f"{where} {key}"
+        if key == "variance_model":
+            if not isinstance(value, Mapping) or set(value) != {"a", "b"}:
+                raise refuse(what, value, "a table { a = ..., b = ... }")
+            checked[key] = {
+                name: _check_number(f"{what} {name}", value[name], may_be_zero=True)
+                for name in ("a", "b")
+            }
+            if set(checked[key].values()) == {"0"}:
+                raise refuse(what, "a = 0 and b = 0", "one with a or b above 0")
+        elif isinstance(value, (list, tuple)) and key in ("standard_error", "cv"):
+            checked[key] = [_check_number(what, entry, may_be_zero=True) for entry in value]
+        else:
+            checked[key] = _check_number(what, value)
+    return checked
+
+
+def _check_number(what: str, value: Any, *, may_be_zero: bool = False) -> str:
+    """Return a positive number as a text of its exact value."""
+    number = exact(what, value)
+    if not (0 < number <= _LARGEST or (may_be_zero and number == 0)):
+        lowest = "at least 0" if may_be_zero else "above 0"
+        raise refuse(what, number_text(number), f"a number {lowest}, up to 1e15")
+    return str(number)
+
+
+def _flag_rule(survey: Mapping[str, Any]) -> FlagRule:
+    """Return the CVs of the flags, which are 15% and 30% unless stated."""
+    caution = float(exact("survey caution", survey.get("caution", "0.15")))
+    unreliable = float(exact("survey unreliable", survey.get("unreliable", "0.3")))
+    if not caution <= unreliable:
+        raise refuse(
+            "survey caution", caution, f"a CV of at most unreliable, which is {unreliable}"
+        )
+    return FlagRule(caution=caution, unreliable=unreliable, suppress=survey.get("suppress", False))
+
+
+def _check_designs(survey: Mapping[str, Any]) -> None:
+    """Raise for a design effect without the size of sample and population."""
+    has_design = "design_effect" in survey or any(
+        "design_effect" in rule for rule in survey["tables"].values()
+    )
+    if not has_design:
+        return
+    missing = [key for key in ("sample", "population") if key not in survey]
+    if missing:
+        raise InputError(
+            f"survey has a design_effect and must have {' and '.join(missing)}: the public number "
+            "of persons in the sample and in the population."
+        )
+    sample = exact("survey sample", survey["sample"])
+    population = exact("survey population", survey["population"])
+    if not sample <= population:
+        raise refuse(
+            "survey sample",
+            number_text(sample),
+            f"at most the population, which is {number_text(population)}",
+        )
+
+
+def read_survey(survey: Mapping[str, Any]) -> Survey | None:
+    """Return a checked part ``[survey]`` as a typed value; None if it is empty."""
+    if not survey:
+        return None
+    has_default = any(method in survey for method in _METHODS)
+    return Survey(
+        default=_read_rule(survey, survey) if has_default else None,
+        tables={name: _read_rule(rule, survey) for name, rule in survey["tables"].items()},
+        flags=_flag_rule(survey),
+    )
+
+
+def _read_rule(rule: Mapping[str, Any], survey: Mapping[str, Any]) -> SamplingRule:
+    method = next(method for method in _METHODS if method in rule)
+    stated = rule[method]
+    if method == "variance_model":
+        return SamplingRule(method=method, values=(_number(stated["a"]), _number(stated["b"])))
+    if method != "design_effect":
+        values = stated if isinstance(stated, list) else [stated]
+        return SamplingRule(method=method, values=tuple(map(_number, values)))
+    deviation = rule.get("deviation")
+    design = Design(
+        effect=_number(stated),
+        sample=_number(survey["sample"]),
+        population=_number(survey["population"]),
+        deviation=None if deviation is None else _number(deviation),
+    )
+    return SamplingRule(method=method, design=design)
+
+
+def _number(text: str) -> float:
+    return float(exact("a number of survey", text))
+
+
+def resolve_survey(
+    survey: Mapping[str, Any], workload: Workload, names: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return a part ``[survey]`` with rules by the names of tables.
+
+    Args:
+        survey: the part as the spec has it.
+        workload: the workload of the release.
+        names: the names of tables and statistics by name and id.
+
+    Raises:
+        InputError: a rule of no table, a list of another length than the table, or a design
+            effect for a table whose error it does not give.
+    """
+    checked = check_survey(survey)
+    if not checked:
+        return {}
+    cells = {product.name: product.rows for product in workload.products}
+    products = {product.name: product for product in workload.products}
+    statistics = {statistic.name: statistic for statistic in workload.statistics}
+    tables = {}
+    for key, rule in checked["tables"].items():
+        check_key("a key of survey tables", key, names)
+        name = names[key]
+        tables[name] = rule
+        if name in statistics:
+            statistic = statistics[name]
+            cells[name] = _count_statistic_cells(statistic, workload)
+            if "design_effect" in rule:
+                _check_design_of_mean(key, statistic, rule, workload.domain)
+        elif "design_effect" in rule and not _counts_persons(products[name]):
+            raise refuse(
+                f"survey tables {key}",
+                "a design_effect",
+                "a standard_error, cv or variance_model, because its answers are sums of amounts",
+            )
+        for method in ("standard_error", "cv"):
+            stated = rule.get(method)
+            if isinstance(stated, list) and len(stated) != cells[name]:
+                raise refuse(
+                    f"survey tables {key} {method}",
+                    f"a list of {len(stated)}",
+                    f"one number, or one for each of the {cells[name]} answers in their order",
+                )
+    for method in ("standard_error", "cv"):
+        if isinstance(checked.get(method), list):
+            raise refuse(
+                f"survey {method}",
+                "a list",
+                "one number for all tables",
+                "Give lists to single tables, under [survey.tables].",
+            )
+    return {**checked, "tables": tables}
+
+
+def _count_statistic_cells(statistic: Statistic, workload: Workload) -> int:
+    """Return the number of values of means or quantiles; a CDF has one for each cell."""
+    table = workload.tables_of(statistic)[0]
+    if statistic.form.along:
+        return table.rows
+    sizes = dict(zip(table.attributes, table.shape, strict=True))
+    groups = math.prod(sizes[name] for name in statistic.by)
+    return groups * max(1, len(statistic.at))
+
+
+def _check_design_of_mean(
+    key: str, statistic: Statistic, rule: Mapping[str, Any], domain: Domain
+) -> None:
+    """Raise for a design effect that does not give the error of a statistic."""
+    if not statistic.form.of_measure:
+        raise refuse(
+            f"survey tables {key}",
+            "a design_effect",
+            "a standard_error or cv: a design effect gives the errors of counts and means only",
+        )
+    if "deviation" not in rule and not _is_share(domain, statistic.of):
+        raise InputError(
+            f"survey tables {key} has a design_effect and must have deviation, the public standard "
+            "deviation of the measure in the population, because the mean is not a share."
+        )

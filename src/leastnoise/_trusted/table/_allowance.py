@@ -1,0 +1,176 @@
+"""Remember how many rows each unit has used in the closed periods of a series.
+
+A series may bound the rows of a unit in all its periods together. Then a unit has an allowance:
+the bound less the rows that it has used. Readers keep no more rows of a unit than its allowance.
+The kernel writes what the rows of a closed period have used to its private file, and the next
+reading begins with that: (P2) and (P5) of PROOFS-periods.md.
+"""
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from leastnoise._trusted.check import Immutable, InternalError
+from leastnoise._trusted.check.arrays import IntArray
+
+SALT_BYTES = 16
+# Two of 2^24 units have one digest with a chance of about 2^-80.
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class UsedRows:
+    """The rows that each unit has used in the closed periods; private.
+
+    Attributes:
+        salt: random bytes, with which ids are hashed.
+        periods: the number of closed periods.
+        units: the digest of every unit that has used a row, each once.
+        counts: for each count or total of units, and for rows (None), how many cells or rows each
+            of these units has used: int64 of shape (units,).
+
+    >>> UsedRows.none(bytes(16)).periods
+    0
+    """
+
+    salt: bytes
+    periods: int
+    units: tuple[bytes, ...]
+    counts: Mapping[str | None, IntArray]
+
+    @classmethod
+    def none(cls, salt: bytes) -> "UsedRows":
+        """Return that no unit has used a row, before the first period."""
+        return cls(salt=salt, periods=0, units=(), counts={})
+
+    def digest(self, key: Hashable) -> bytes:
+        """Return the digest of a unit, whose key is a text or bytes.
+
+        >>> record = UsedRows.none(bytes(16))
+        >>> record.digest("17") == record.digest(b"17"), len(record.digest("17"))
+        (False, 16)
+        """
+        if isinstance(key, bytes):
+            content = b"bytes" + key
+        else:
+            content = b"text." + str(key).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, digest_size=DIGEST_BYTES, key=self.salt).digest()
+
+    def of_units(self, digests: Sequence[bytes], name: str | None) -> IntArray:
+        """Return how many rows, or cells of a count, some units have used."""
+        used = np.zeros(len(digests), dtype=np.int64)
+        if name in self.counts:
+            by_unit = dict(zip(self.units, self.counts[name].tolist(), strict=True))
+            used[:] = [by_unit.get(digest, 0) for digest in digests]
+        return used
+
+    def equals(self, other: "UsedRows") -> bool:
+        """Tell whether two records are the same in every number."""
+        return (
+            (self.salt, self.periods, self.units) == (other.salt, other.periods, other.units)
+            and self.counts.keys() == other.counts.keys()
+            and all(
+                np.array_equal(counts, other.counts[name]) for name, counts in self.counts.items()
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PeriodUse:
+    """The rows that units use in each period of a table that was read; private.
+
+    Attributes:
+        before: what they had used before.
+        most: the bound on the rows of a unit in all periods.
+        units: the digests of the units of the table.
+        uses: for each count or total of units, and for rows (None), three int64 arrays of one
+            length: the position of a unit in ``units``, a period that was open, and how many rows of the table
+            it uses there.
+    """
+
+    before: UsedRows
+    most: int
+    units: tuple[bytes, ...]
+    uses: Mapping[str | None, tuple[IntArray, IntArray, IntArray]]
+
+    def through(self, periods: int) -> UsedRows:
+        """Return what units have used once some periods are closed with this table.
+
+        Args:
+            periods: the number of closed periods, not below that before the table was read.
+
+        Raises:
+            InternalError: a unit has used more rows than the bound, or fewer periods are asked for.
+        """
+        if periods < self.before.periods:
+            raise InternalError("A closed period is not read again; please report this.")
+        if periods == self.before.periods:
+            return self.before
+        closed_uses = {
+            name: [column[use[1] < periods] for column in use] for name, use in self.uses.items()
+        }
+        positions = {digest: position for position, digest in enumerate(self.before.units)}
+        for units, _, _ in closed_uses.values():
+            for unit in np.unique(units).tolist():
+                positions.setdefault(self.units[unit], len(positions))
+        counts: dict[str | None, IntArray] = {}
+        for name, (units, _, rows) in closed_uses.items():
+            counts[name] = np.zeros(len(positions), dtype=np.int64)
+            if name in self.before.counts:
+                counts[name][: len(self.before.units)] = self.before.counts[name]
+            of_units = [positions[self.units[unit]] for unit in units.tolist()]
+            np.add.at(counts[name], np.array(of_units, dtype=np.int64), rows)
+            if int(counts[name].max(initial=0)) > self.most:
+                raise InternalError(
+                    "A unit has more rows in a series than its bound; please report this."
+                )
+        return UsedRows(
+            salt=self.before.salt, periods=periods, units=tuple(positions), counts=counts
+        )
+
+
+_USED: "WeakKeyDictionary[RowAllowance, UsedRows]" = WeakKeyDictionary()
+
+
+class RowAllowance(Immutable):
+    """The rows that each unit may still use in a series, as an opaque handle.
+
+    The kernel makes it of its private file, and readers open it. Like a `Table` it shows nothing of
+    a unit, and can be neither changed nor pickled.
+
+    Args:
+        along: the attribute whose cells are the periods.
+        most: the bound on the rows of a unit in all periods.
+        used: what units have used so far; private.
+
+    >>> RowAllowance("month", 12, UsedRows.none(bytes(16)))
+    <RowAllowance of at most 12 rows of a unit along 'month'>
+    """
+
+    __slots__ = ("__weakref__", "along", "most")
+
+    along: str
+    most: int
+
+    def __init__(self, along: str, most: int, used: UsedRows) -> None:
+        object.__setattr__(self, "along", along)
+        object.__setattr__(self, "most", most)
+        _USED[self] = used
+
+    def __repr__(self) -> str:
+        return f"<RowAllowance of at most {self.most} rows of a unit along {self.along!r}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a RowAllowance holds private counts and is not pickled")
+
+
+def used_rows(allowance: RowAllowance) -> UsedRows:
+    """Return what units have used; only for readers and the kernel.
+
+    >>> used_rows(RowAllowance("month", 12, UsedRows.none(bytes(16)))).units
+    ()
+    """
+    return _USED[allowance]

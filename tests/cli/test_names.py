@@ -1,0 +1,66 @@
+"""Display names and surveys from the command line: `show`, `answer` and the pages of a series."""
+
+from pathlib import Path
+
+SPEC = """
+[source]
+path = "visits.csv"
+[privacy]
+rho = "1/2"
+[domain.month]
+dates = { column = "day", from = "2024-01-01", to = "2024-02-29", by = "month" }
+[domain.shop]
+categories = ["A", "B"]
+labels = { A = { en = "Kiel", de = "Kiel" }, B = "Mainz" }
+[[workload]]
+queries = { month = "identity", shop = "identity" }
+[[workload]]
+queries = { month = "prefix" }
+[names]
+rows = { en = "visits", de = "Besuche" }
+attributes.month = { en = "month", de = "Monat" }
+attributes.shop = { en = "branch", de = "Filiale" }
+tables.q2 = { en = "Visits so far", de = "Besuche bisher" }
+[survey]
+cv = "1/10"
+"""
+
+
+def write_visits() -> None:
+    days = ["2024-01-15,A", "2024-01-16,B", "2024-02-01,A", "2024-02-02,B"] * 50
+    Path("visits.csv").write_text("day,shop\n" + "\n".join(days) + "\n", encoding="utf-8")
+
+
+def test_show_and_answer_use_names_and_survey(run, folder):
+    write_visits()
+    Path("spec.toml").write_text(SPEC, encoding="utf-8")
+    run.done("release", "spec.toml", "--out", "out", "--seed", 1)
+    overview = run.done("show", "out").out
+    assert "Visits by month and branch" in overview
+    assert "Visits so far" in overview
+    table = run.done("show", "out", "q1").out
+    assert "Branch=Kiel" in table
+    answers = run.done("answer", "out", "--cells", "shop").out
+    assert "include only the noise, not the sampling error" in " ".join(answers.split())
+
+
+def test_series_has_pages_in_each_language(run, folder):
+    write_visits()
+    Path("spec.toml").write_text(SPEC + '[series]\nalong = "month"\n', encoding="utf-8")
+    run.done("ledger", "set", "visits.ledger", "--rho", 1)
+    run.done("release", "spec.toml", "--out", "out")
+    english = Path("out/index.html").read_text(encoding="utf-8")
+    german = Path("out/index.de.html").read_text(encoding="utf-8")
+    assert "Visits by month and branch" in english
+    assert 'href="index.de.html"' in english
+    assert "Besuche nach Monat und Filiale" in german
+    assert 'href="2024-01/report.de.html"' in german
+    report = Path("out/2024-01/report.de.html").read_text(encoding="utf-8")
+    assert "Besuche bisher" in report
+
+
+def test_series_refuses_a_list_of_sampling_errors(run, folder):
+    write_visits()
+    text = SPEC.replace('cv = "1/10"', "tables.q2.cv = [0.1, 0.2]")
+    Path("spec.toml").write_text(text + '[series]\nalong = "month"\n', encoding="utf-8")
+    run.refused("a list of sampling errors", "plan", "spec.toml")

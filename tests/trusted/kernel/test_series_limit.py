@@ -1,0 +1,446 @@
+"""Rows of a unit in all periods of a series: what readers keep, what the kernel remembers, and what it costs."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import leastnoise as ln
+from behind_the_wall import SAMPLERS, _periods
+from leastnoise._domain import UnitCount
+from leastnoise._trusted.accounting import Noise, Privacy, parameters
+from leastnoise._trusted.check import InputError, InternalError, LedgerError
+from leastnoise._trusted.kernel import (
+    Ledger,
+    ReleaseContract,
+    SeededEntropy,
+    Series,
+    UnpaidSeries,
+    row_allowance,
+)
+from leastnoise._trusted.linop import Dense, Identity
+from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
+from leastnoise._trusted.reading import read
+from leastnoise._trusted.table import Table, UsedRows, columns_of, used_rows
+
+PERIODS, GROUPS = 3, 2
+DOMAIN = ln.Domain(
+    month=list(range(PERIODS)),
+    group=list(range(GROUPS)),
+    measures={"people": UnitCount(["month", "group"])},
+)
+# a unit's rows: its id, their period and their group
+Rows = Sequence[tuple[str, int, int]]
+
+
+def plan_of(most: int, each: int | None, noise: Noise, operator: Any, *more: str) -> Measurements:
+    """Measure an operator along time with the groups and in total; and counts of units."""
+    bound = None if each is None else ln.PerCellBound(each, "month")
+    budget = ln.PureDP(10**6) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(10**6)
+    privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
+    by_group = (Factor(("month",), operator), Factor(("group",), Identity(GROUPS)))
+    blocks = [Block(by_group, Fraction(7, 2)), Block(by_group[:1], Fraction(5))]
+    blocks += [Block(by_group, Fraction(3), name) for name in more]
+    return Measurements(domain=DOMAIN, privacy=privacy, noise=noise, blocks=tuple(blocks))
+
+
+def contract(plan: Measurements) -> ReleaseContract:
+    return ReleaseContract(
+        domain=DOMAIN,
+        privacy=plan.privacy,
+        attributes=DOMAIN.names,
+        measures=("people",),
+        only=plan,
+        text="a plan",
+        along="month",
+    )
+
+
+def read_rows(plan: Measurements, rows: Rows, allowance: Any, source: Any = pa.table) -> Table:
+    columns = [*zip(*rows, strict=True)] or [(), (), ()]
+    arrow = pa.table(
+        {
+            "id": pa.array(columns[0], pa.string()),
+            "month": pa.array(columns[1], pa.int64()),
+            "group": pa.array(columns[2], pa.int64()),
+        }
+    )
+    unit = plan.privacy
+    return read(
+        arrow if source is pa.table else source(arrow),
+        DOMAIN,
+        unit_column="id",
+        max_rows=unit.max_rows,
+        max_per_cell=unit.max_per_cell,
+        allowance=allowance,
+    )
+
+
+def allowance_after(plan: Measurements, closed: _periods.ClosedPeriods) -> Any:
+    """Return what a reading begins with once some periods are closed."""
+    fresh = row_allowance(contract(plan), None, None, None)
+    if fresh is None or closed.used is None:
+        return fresh
+    return type(fresh)("month", plan.privacy.max_rows, closed.used)
+
+
+def tables_of(plan: Measurements, stream: Sequence[Rows]) -> Iterator[Table]:
+    """Give the table of each closing, read as the series reads it."""
+    closed = _periods.ClosedPeriods()
+    for rows in stream:
+        table = read_rows(plan, rows, allowance_after(plan, closed))
+        yield table
+        closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+
+
+def frozen_counts(plan: Measurements, stream: Sequence[Rows]) -> list[list[int]]:
+    """Return the frozen counts by period and group once all periods are closed."""
+    closed = _periods.ClosedPeriods()
+    for table in tables_of(plan, stream):
+        closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+    counts: list[list[int]] = (
+        closed.tables[None, ("month", "group")][0].reshape(PERIODS, GROUPS).tolist()
+    )
+    return counts
+
+
+def totals(plan: Measurements, stream: Sequence[Rows]) -> list[int]:
+    return [sum(groups) for groups in frozen_counts(plan, stream)]
+
+
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no noise, so that what a unit shifts is seen."""
+    for noise in SAMPLERS:
+        monkeypatch.setitem(
+            SAMPLERS, noise, lambda top, _bottom, _count, _entropy: np.zeros_like(top)
+        )
+
+
+def outputs(plan: Measurements, tables: Sequence[Table]) -> list[np.ndarray]:
+    closed, drawn = _periods.ClosedPeriods(), []
+    for table in tables:
+        closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+        drawn += [
+            answers / float(block.scale)
+            for block, answers in zip(
+                plan.blocks, _periods.answers(plan, "month", closed), strict=True
+            )
+        ]
+    return drawn
+
+
+def loss(plan: Measurements, one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    shifts = np.concatenate([a - b for a, b in zip(one, other, strict=True)])
+    if plan.noise is Noise.DISCRETE_LAPLACE:
+        return float(np.abs(shifts).sum())
+    return float((shifts**2).sum() / 2)
+
+
+def paid(plan: Measurements) -> float:
+    (spent,) = parameters(cost(plan)).values()
+    return float(spent)
+
+
+LOWER = Dense(np.array([[4, 0, 0], [2, 3, 0], [1, 0, 5]]))
+# the groups of a unit's rows in one period, as the data holder has them when it is closed
+IN_PERIOD = [(), (0,), (0, 0), (0, 1), (1, 1, 1)]
+LIMITS = [(1, None), (2, None), (2, 1), (3, 2), (4, 2), (6, 2)]
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("most", "each"), LIMITS, ids=str)
+def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None) -> None:
+    """All streams of one unit beside another one; the largest loss is the payment of most plans."""
+    plans = [
+        plan_of(most, each, noise, operator, *more)
+        for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
+        for operator in (Identity(PERIODS), LOWER)
+        for more in ((), ("people",))
+    ]
+    others = [[("other", period, 0)] for period in range(PERIODS)]
+
+    def closings(rows_of_unit: Sequence[tuple[int, ...]]) -> list[Table]:
+        later = [("unit", PERIODS - 1, 1)] * 2  # rows of a later period, which may still change
+        stream = [
+            [*others[period], *[("unit", period, group) for group in groups], *later * (period < 2)]
+            for period, groups in enumerate(rows_of_unit)
+        ]
+        return [*tables_of(plans[0], stream)]
+
+    none = [*tables_of(plans[0], others)]
+    losses = {plan: [0.0] for plan in plans}
+    without = {plan: outputs(plan, none) for plan in plans}
+    for rows_of_unit in itertools.product(IN_PERIOD, repeat=PERIODS):
+        tables = closings(rows_of_unit)
+        for plan in plans:
+            losses[plan].append(loss(plan, outputs(plan, tables), without[plan]))
+    shares = [max(lost) / paid(plan) for plan, lost in losses.items()]
+    assert max(shares) <= 1 + 1e-9
+    assert sum(share > 1 - 1e-9 for share in shares) >= 4
+
+
+@pytest.mark.parametrize(
+    ("most", "each", "counts"),
+    [
+        (2, None, [2, 0, 0]),
+        (4, None, [3, 1, 0]),
+        (4, 2, [2, 2, 0]),
+        (5, 2, [2, 2, 1]),
+        (6, 2, [2, 2, 2]),
+    ],
+)
+def test_rows_are_kept_up_to_the_allowance(most: int, each: int | None, counts: list[int]) -> None:
+    """A unit with three rows a period, closed month by month or all at once, from any source."""
+    plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER)
+    rows = [("ann", period, 0) for period in range(PERIODS) for _ in range(3)]
+    assert totals(plan, [rows] * PERIODS) == counts
+    assert totals(plan, [rows[: 3 * period + 3] for period in range(PERIODS)]) == counts
+    fresh = row_allowance(contract(plan), None, None, None)
+    for source in (pa.table, duckdb.from_arrow):
+        table = read_rows(plan, rows, fresh, source)
+        closed = _periods.ClosedPeriods()
+        for _ in range(PERIODS):
+            closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+        ((frozen, _), *_) = closed.tables.values()
+        assert frozen.reshape(PERIODS, GROUPS).sum(axis=1).tolist() == counts
+
+
+def test_rows_of_later_and_closed_periods_use_nothing() -> None:
+    """Only what is frozen counts: a late row, and a row of a period to come, use no allowance."""
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    early = [("ann", 2, 0)] * 5
+    late = [("ann", 0, 0)] * 5
+    assert totals(plan, [early, late, [("ann", 2, 1)] * 2]) == [0, 0, 2]
+    assert totals(plan, [[("ann", 0, 0)], [*late, ("ann", 1, 0)], early]) == [1, 1, 0]
+
+
+def test_units_have_allowances_of_their_own() -> None:
+    plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    stream = [
+        [("ann", 0, 0), ("bob", 1, 0)],
+        [("bob", 1, 0), ("ann", 1, 1)],
+        [("ann", 2, 0), ("bob", 2, 0), ("eve", 2, 1)],
+    ]
+    assert frozen_counts(plan, stream) == [[1, 0], [1, 0], [0, 1]]
+
+
+def test_counts_of_units_have_an_allowance_in_cells() -> None:
+    """Rows of one cell use one; rows that count as rows have an allowance of their own."""
+    plan = plan_of(3, None, Noise.DISCRETE_GAUSSIAN, LOWER, "people")
+    rows = [("ann", period, group) for period in range(PERIODS) for group in (0, 0, 1)]
+    closed = _periods.ClosedPeriods()
+    for table in tables_of(plan, [rows] * PERIODS):
+        closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+    by_measure = {
+        measure: counts[0].reshape(PERIODS, GROUPS).sum(axis=1).tolist()
+        for (measure, names), counts in closed.tables.items()
+        if "group" in names
+    }
+    assert by_measure == {None: [3, 0, 0], "people": [2, 1, 0]}
+    assert closed.used is not None
+    assert {name: counts.tolist() for name, counts in closed.used.counts.items()} == {
+        None: [3],
+        "people": [3],
+    }
+
+
+def test_unit_ids_are_read_as_one_in_every_period() -> None:
+    plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    stream = [[("17", 0, 0)], [("17.0", 1, 0)], [("17.00", 2, 0)]]
+    assert totals(plan, stream) == [1, 0, 0]
+
+
+def test_closing_needs_the_record_of_used_rows() -> None:
+    """A table that was read without it, or with that of another moment, is refused."""
+    plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
+    rows = [("ann", period, 0) for period in range(PERIODS)]
+    none = _periods.ClosedPeriods()
+    bounds = {"max_rows": 2, "max_per_cell": ln.PerCellBound(1, "month")}
+    columns = {"id": ["ann"], "month": [0], "group": [0]}
+    unread = read(pa.table(columns), DOMAIN, unit_column="id", **bounds)
+    counted = Table.counted(DOMAIN, DOMAIN.names, ["people"], {}, unit_column="id", **bounds)
+    first = read_rows(plan, rows, allowance_after(plan, none))
+    once = _periods.close_period(plan, "month", "drop", first, none, SeededEntropy(1))
+    other = read_rows(plan, rows, allowance_after(plan, none))  # another salt, and nothing used
+    third = read_rows(
+        plan,
+        rows,
+        allowance_after(
+            plan, _periods.close_period(plan, "month", "drop", first, once, SeededEntropy(1))
+        ),
+    )
+    for table, closed in ((unread, none), (counted, none), (other, once), (third, once)):
+        with pytest.raises(InputError, match="without what its units have used"):
+            _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+
+
+def test_reader_refuses_an_allowance_of_another_bound() -> None:
+    plan = plan_of(2, 1, Noise.DISCRETE_GAUSSIAN, LOWER)
+    allowance = row_allowance(contract(plan), None, None, None)
+    frame = pa.table({"id": ["ann"], "month": [0], "group": [0]})
+    for unit in ({"unit_column": "id", "max_rows": 3}, {}):
+        with pytest.raises(InputError, match="the bound of the series, 2"):
+            read(frame, DOMAIN, allowance=allowance, **unit)
+    with pytest.raises(InputError, match="an attribute that is read"):
+        read(
+            frame.select(["id", "group"]),
+            ln.Domain(group=[0, 1]),
+            unit_column="id",
+            max_rows=2,
+            allowance=allowance,
+        )
+
+
+def test_record_beyond_the_bound_is_not_closed() -> None:
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    table = read_rows(plan, [("ann", 0, 0)] * 2, allowance_after(plan, _periods.ClosedPeriods()))
+    use = columns_of(table).use
+    object.__setattr__(use, "most", 1)
+    with pytest.raises(InternalError, match="more rows in a series than its bound"):
+        _periods.close_period(
+            plan, "month", "drop", table, _periods.ClosedPeriods(), SeededEntropy(1)
+        )
+
+
+def test_series_without_total_bound_needs_no_allowance() -> None:
+    for most, each, needs in ((6, 2, False), (7, 2, False), (5, 2, True), (6, None, True)):
+        plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER)
+        assert (row_allowance(contract(plan), None, None, None) is not None) is needs
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Ledger:
+    return Ledger.create(
+        tmp_path / "people.ledger", "people", Privacy(ln.ZCDP(2 * 10**6), unit_column="id")
+    )
+
+
+class Holder:
+    """Runs of a series, each of which begins with its ledger and its private file."""
+
+    def __init__(self, book: Ledger, plan: Measurements, state: Path) -> None:
+        self.book, self.plan, self.state, self.runs = book, plan, state, 0
+        with book.running(1000) as run:
+            Series.paid(contract(plan), None, book, output="out", run=run)
+
+    def run(self, rows: Rows, periods: int) -> None:
+        """Read the rows, and draw up to a number of periods."""
+        self.runs += 1
+        entry = self.book.entries()[-1]
+        allowance = row_allowance(contract(self.plan), self.book, entry, self.state)
+        table = read_rows(self.plan, rows, allowance)
+        receipt = self.book.take_over(entry, f"run {self.runs}")
+        series = Series.resumed(contract(self.plan), table, self.book, receipt)
+        for _ in range(periods):
+            series.period(self.state)
+
+    def frozen(self) -> list[int]:
+        """Return the frozen counts by period, from the private file."""
+        owner = self.state.read_text().split("\n")[1].split('"')[1]
+        closed = _periods.read_closed(self.state, owner, len(self.steps))
+        ((counts, _), *_) = closed.tables.values()
+        return [int(number) for number in counts.reshape(PERIODS, -1).sum(axis=1)]
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        return self.book.pending(self.book.entries()[-1]).steps
+
+
+def rows_in(*periods: int) -> list[tuple[str, int, int]]:
+    return [(unit, period, 0) for period in periods for unit in ("ann", "bob")]
+
+
+@pytest.mark.parametrize("when", ["before the file", "after the file"])
+@pytest.mark.parametrize("period", range(PERIODS))
+def test_killed_run_counts_rows_of_a_unit_once(
+    book: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, period: int
+) -> None:
+    """Killed at any period, the next run has the allowance of the first try, or its counts."""
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    holder = Holder(book, plan, tmp_path / "people.private")
+    for closed in range(1, period + 1):
+        holder.run(rows_in(*range(PERIODS)), closed)
+    writing = _periods.write_closed
+
+    def killed(*parts: Any) -> None:
+        if when == "after the file":
+            writing(*parts)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("leastnoise._trusted.kernel._series.write_closed", killed)
+    with pytest.raises(KeyboardInterrupt):
+        holder.run(rows_in(*range(PERIODS)), period + 1)
+    monkeypatch.undo()
+    assert len(holder.steps) == period
+    # other rows are there since: a period that was not frozen counts them, and one that was does not
+    changed = [*rows_in(*range(PERIODS)), ("eve", period, 1)]
+    for closed in range(period + 1, PERIODS + 1):
+        holder.run(changed, closed)
+    expected = [2, 2, 0]
+    expected[period] += when == "before the file"
+    assert holder.frozen() == expected
+
+
+def test_private_file_names_no_unit(book: Ledger, tmp_path: Path) -> None:
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    holder = Holder(book, plan, tmp_path / "people.private")
+    holder.run(rows_in(0), 1)
+    text = holder.state.read_text()
+    assert holder.state.stat().st_mode & 0o777 == 0o600
+    assert "ann" not in text
+    assert UsedRows.none(bytes(16)).digest("ann") != UsedRows.none(bytes(range(16))).digest("ann")
+    allowance = row_allowance(contract(plan), book, book.entries()[-1], holder.state)
+    assert allowance is not None
+    assert used_rows(allowance).periods == 1
+    assert repr(allowance) == "<RowAllowance of at most 2 rows of a unit along 'month'>"
+    with pytest.raises(TypeError, match="not pickled"):
+        allowance.__reduce__()
+
+
+def test_lost_or_changed_record_ends_the_series(book: Ledger, tmp_path: Path) -> None:
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    holder = Holder(book, plan, tmp_path / "people.private")
+    holder.run(rows_in(0), 1)
+    older = holder.state.read_text()
+    holder.run(rows_in(0, 1), 2)
+    whole = holder.state.read_text()
+    for text in (None, "", older, whole[:-200], whole.replace("A", "B", 1)):
+        holder.state.unlink(missing_ok=True)
+        if text is not None:
+            holder.state.write_text(text)
+        with pytest.raises(LedgerError, match="Restore the file"):
+            holder.run(rows_in(0, 1, 2), 3)
+    holder.state.write_text(whole)
+    holder.run(rows_in(0, 1, 2), 3)
+    assert holder.frozen() == [2, 2, 0]
+
+
+def test_rows_read_before_another_run_are_not_drawn(book: Ledger, tmp_path: Path) -> None:
+    """Two runs read at once; the second finds that the first has closed a period."""
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    holder = Holder(book, plan, tmp_path / "people.private")
+    entry = book.entries()[-1]
+    early = read_rows(plan, rows_in(0, 1), row_allowance(contract(plan), book, entry, holder.state))
+    holder.run(rows_in(0), 1)
+    series = Series.resumed(contract(plan), early, book, book.take_over(entry, "late"))
+    series.period(holder.state)
+    with pytest.raises(InputError, match="Run the series again"):
+        series.period(holder.state)
+    assert len(holder.steps) == 1
+
+
+def test_unpaid_series_keeps_the_total_bound(tmp_path: Path) -> None:
+    plan = plan_of(2, None, Noise.DISCRETE_GAUSSIAN, LOWER)
+    allowance = row_allowance(contract(plan), None, None, None)
+    table = read_rows(plan, rows_in(0, 1, 2), allowance)
+    series = UnpaidSeries(contract(plan), table, SeededEntropy(1))
+    for _ in range(PERIODS):
+        series.period(tmp_path / "state")
+    assert (tmp_path / "state").exists()
