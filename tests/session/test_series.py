@@ -23,7 +23,13 @@ from leastnoise._session import (
 )
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
-from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger
+from leastnoise._trusted.kernel import (
+    SeededEntropy,
+    Series,
+    UnpaidSeries,
+    _ledger,
+    row_allowance,
+)
 from session.releasing import manifest, report, stopped
 from simulated import read_table
 
@@ -631,9 +637,10 @@ def planned(asked: ln.Workload, budget: Any) -> ln.Plan:
 
 def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
     """For each seed the releases up to some periods: how many periods, and the release."""
-    table = read_table(plan, rows)
+    contract = release_contract(plan)
+    table = read_table(plan, rows, allowance=row_allowance(contract, None, None, None))
     for seed in range(seeds):
-        series, values = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed)), []
+        series, values = UnpaidSeries(contract, table, SeededEntropy(seed)), []
         for periods in ends:
             while len(values) < periods:
                 values.append(series.period(folder / f"{seed}.private"))
@@ -985,18 +992,34 @@ def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path) -> None:
         assert table.rmse == pytest.approx(count**0.5, rel=0.01)
 
 
-def test_series_publishes_totals_of_units(tmp_path) -> None:
-    """What each person pays in a day, clipped, for every day that is over."""
-    text = WINDOWS.format(budget='rho = "1000000"')
+@pytest.mark.parametrize(("most", "rho"), [(None, 10**6), (3, 4500)])
+def test_series_publishes_totals_of_units(tmp_path, most: int | None, rho: int) -> None:
+    """What each person pays in a day, clipped, for every day that is over; or in the first three."""
+    text = WINDOWS.format(budget=f"rho = {rho}")
     start, end = text.index("[[workload]]"), text.index("[series]")
     measure = '[measures.paid]\nunit_total = { clip = [0, 9], by = ["day"] }\n'
     asked = '[[workload]]\nqueries = { day = "identity" }\nsum = "paid"\n'
-    (tmp_path / "spec.toml").write_text(text[:start] + measure + asked + text[end:])
+    limit = "" if most is None else f"max_rows = {most}\n"
+    (tmp_path / "spec.toml").write_text(text[:start] + measure + asked + text[end:] + limit)
     plan = plan_spec(read_spec(tmp_path / "spec.toml"))
     rows = visits_of_persons().assign(paid=np.random.default_rng(8).integers(-3, 8, 400))
-    totals = rows.groupby(["day", "person"])["paid"].sum().clip(0, 9).groupby("day").sum()
+    by_person = rows.groupby(["person", "day"])["paid"].sum().clip(0, 9)
+    if most is not None:
+        by_person = by_person.groupby("person").head(most)
+    totals = by_person.groupby("day").sum()
     days = pd.date_range("2024-01-01", periods=40)
     expected = totals.reindex(days, fill_value=0).tolist()
     for periods, release in released_up_to(plan, rows, 1, tmp_path, (3, 40)):
         (table,) = release.tables
         assert np.round(table.answer).tolist() == expected[:periods]
+
+
+def test_series_limit_is_refused_beside_people_in_windows(tmp_path) -> None:
+    """With a limit that is never reached the spec is that without it."""
+    text = WINDOWS.format(budget="rho = 1")
+    for most in (1, 2, 79):
+        (tmp_path / "spec.toml").write_text(f"{text}max_rows = {most}\n")
+        with pytest.raises(ln.InputError, match=r"Leave out \[series\] max_rows"):
+            plan_spec(read_spec(tmp_path / "spec.toml"))
+    (tmp_path / "spec.toml").write_text(f"{text}max_rows = 80\n")
+    assert plan_spec(read_spec(tmp_path / "spec.toml")).privacy.max_rows == 80
