@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import leastnoise as ln
-from leastnoise._session import enter_release
+from leastnoise._session import enter_release, partial_columns
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.measurements import cost
 from leastnoise._trusted.table import Counted, columns_of
@@ -293,8 +293,12 @@ def test_report_describes_totals(tmp_path: Path) -> None:
         assert "1073741823" not in report(out).replace(",", "").replace(".", "")
 
 
-def test_guard_estimates_the_share_that_was_cut(tmp_path: Path) -> None:
-    """Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut."""
+@pytest.mark.parametrize("more", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
+def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> None:
+    """Also beside a column that only some tables use, which the guard looks at too.
+
+    Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
+    """
     rows = pd.DataFrame(
         {
             "customer": np.repeat(np.arange(12_000), 2),
@@ -304,12 +308,14 @@ def test_guard_estimates_the_share_that_was_cut(tmp_path: Path) -> None:
         }
     )
     asked = spec(
-        BY_BOTH + '[plan]\nguard = "1/10"',
+        BY_BOTH + more + '[plan]\nguard = "1/10"',
         ('epsilon = "1000000"', 'epsilon = "40"'),
+        ('null = "cell"\n', ""),
         ('[-50, "70.5"]', "[0, 100]"),
         ("max_rows = 16", "max_rows = 1"),
     )
     plan = ln.plan(asked.workload, asked.planned_privacy)
+    assert partial_columns(plan) == (("region",) if more else ())
     out = tmp_path / "out"
     options = {"options": asked.options, "dataset": "orders", "out": out}
     ln.release(plan, rows, ledger=tmp_path / "orders.ledger", **options)
