@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Measure,
         PerCellBound,
         Reading,
+        UnitTotal,
         Unknown,
     )
     from leastnoise._estimation import (
@@ -92,7 +93,7 @@ _HOMES = {
     "_trusted.reading": ("CSV", "DatabaseTable", "Joined"),
     "_domain": (
         "Bins", "Categories", "Coded", "Dates", "Decimals", "Domain", "Edges", "Integers", "Measure", "PerCellBound", "Reading",
-        "Unknown",
+        "UnitTotal", "Unknown",
     ),
     "_estimation": ("ab_test", "cdf", "changes", "compare_groups", "compare_releases", "means", "quantiles", "shares"),
     "_holder": ("check",),
@@ -115,7 +116,7 @@ __all__ = [
     "Dates", "Decimals", "Domain", "Edges", "GuardError", "InputError", "Integers", "InternalError",
     "Joined", "Least", "LeastNoiseError", "Ledger", "LedgerError", "Measure", "Options",
     "PaidError", "PerCellBound", "Plan", "Privacy", "PureDP", "Reading", "Release", "SpecFile",
-    "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
+    "UnitTotal", "Unknown", "Workload", "ab_power", "ab_test", "all_ranges", "audit", "cdf", "cdf_queries",
     "change", "changes", "check", "compare", "compare_groups", "compare_releases", "export",
     "find_categories", "identity", "level", "marginals", "matrix", "mean_queries", "means", "plan",
     "plan_categories", "predicates", "prefix", "quantile_queries", "quantiles", "queries", "ranges",

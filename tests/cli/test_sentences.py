@@ -181,7 +181,10 @@ def linear(case):
 # Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid
 # releases, of missing values (tests/session/test_missing.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
-NEVER += "joined_public large truncated bucketed grouped left_out_of_some"
+NEVER += "joined_public large truncated bucketed grouped left_out_of_some "
+# totals of units, which tests/session/test_unit_totals.py asks for
+NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
+NEVER += "amount_hidden amount_unpublished amount_cells_one amount_cells_many"
 FACTS = {
     **{f"change_row_{how}": changed("row", how) for how in ("add_remove", "replace")},
     **{

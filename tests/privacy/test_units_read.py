@@ -1,4 +1,4 @@
-"""What the readers let a unit change in rows, sums and counts of units, beside what a plan costs.
+"""What readers let a unit change in rows, sums, and counts and totals of units, and what a plan costs.
 
 Each unit is read by the readers themselves, with rows in every set of cells, so the bounds that the
 cost relies on are those that are kept.
@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from behind_the_wall import exact_answers
-from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount
+from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount, UnitTotal
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.linop import Identity, Operator, Prefix
 from leastnoise._trusted.measurements import Block, Factor, Measurements
@@ -29,9 +29,19 @@ COUNTS = {
     "by a": UnitCount("a"),
     "by t x a": UnitCount(["t", "a"]),
 }
+GROUPS = {
+    "by groups of t": UnitCount(["t"], [[[0, 1], [1, 2], [0, 1, 2]]]),
+    "by groups of t x a": UnitCount(["t", "a"], [[[0, 1], [1, 2]], None]),
+}
+TOTALS = {
+    "total in all": UnitTotal("pay", -3, 2),
+    "total by t": UnitTotal("pay", 0, 5, by=["t"]),
+    "total by t x a": UnitTotal("pay", 1, 3, by=["t", "a"]),
+    "negative total by a": UnitTotal("pay", -4, -1, by=["a"]),
+}
 DOMAIN = Domain(
     {name: Coded(size) for name, size in SIZES.items()},
-    measures={"pay": Measure("pay", 0, 2), **COUNTS},
+    measures={"pay": Measure("pay", 0, 2), **COUNTS, **GROUPS, **TOTALS},
 )
 BOUNDS = [
     (3, None),
@@ -49,10 +59,10 @@ UNITS = [
 TABLES: list[tuple[str, ...]] = [(), ("t",), ("a",), ("t", "a")]
 
 
-def rows_of(cells: tuple[tuple[int, ...], ...]) -> pd.DataFrame:
+def rows_of(cells: tuple[tuple[int, ...], ...], pay: float | None = 2) -> pd.DataFrame:
     """Two rows of one unit in each of some cells."""
     rows = pd.DataFrame([*cells, *cells], columns=list(SIZES))
-    return rows.assign(id="u", pay=2)
+    return rows.assign(id="u", pay=pay)
 
 
 def table_of(source: Any, most: int, bound: PerCellBound | None) -> Table:
@@ -89,7 +99,12 @@ def change(plan: Measurements, table: Table) -> float:
 
 @pytest.mark.parametrize(("most", "bound"), BOUNDS, ids=str)
 def test_no_unit_changes_more_than_its_plan_costs(most: int, bound: PerCellBound | None) -> None:
-    tables = [table_of(rows_of(cells), most, bound) for cells in UNITS]
+    pays = (2, -90, 10**12, None)
+    tables = [
+        table_of(rows_of(cells, pay), most, bound)
+        for cells, pay in itertools.product(UNITS, pays)
+        if pay == 2 or len(cells) in (1, 2, len(CELLS))
+    ]
     tables.append(table_of(duckdb.from_df(rows_of(tuple(CELLS))), most, bound))
     for plan in plans(most, bound):
         spent = claimed(plan) * (1 + 1e-9)

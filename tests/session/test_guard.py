@@ -10,6 +10,7 @@ import pytest
 
 import leastnoise as ln
 from behind_the_wall import count, lacking_rows
+from leastnoise._domain import UnitTotal
 from leastnoise._plan import guard_budget, with_guard, without_guard
 from leastnoise._release import describe_guessing_chance, describe_promise
 from leastnoise._session import (
@@ -35,7 +36,16 @@ from leastnoise._trusted.accounting import (
     is_within_budget,
     parameters,
 )
-from leastnoise._trusted.reading import MOST_CUT, ReadRequest, read
+from leastnoise._trusted.reading import (
+    CUT,
+    LACKING,
+    MOST_CUT,
+    ReadRequest,
+    cut_amount,
+    cut_limit,
+    kept_amount,
+    read,
+)
 from session.releasing import manifest, report
 
 pytestmark = pytest.mark.usefixtures("kept_plans")
@@ -161,20 +171,23 @@ def test_guard_and_plan_are_within_mu_squared(epsilon: str, share: Fraction) -> 
 
 @both_relations
 @pytest.mark.parametrize("budget", BUDGETS[:3], ids=repr)
+@pytest.mark.parametrize("totals", [{}, {"paid": UnitTotal("amount", -1, 2)}], ids=len)
 @pytest.mark.parametrize("columns", [0, 2])
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_guard_loss_of_a_unit_is_exactly_its_share(
-    budget: ln.PureDP, neighbours: str, most: int, columns: int
+    budget: ln.PureDP, neighbours: str, most: int, columns: int, totals: dict[str, UnitTotal]
 ) -> None:
     """Every unit that there can be, against none or against every other.
 
     Of a unit its rows used, not used and cut are counted, and the used rows that lack one of the
     columns less those that have it: all between the number of its used rows and less that number.
+    Of a total its amounts kept and cut are added up, in as many cells as it may have rows.
     """
     privacy = ln.Privacy(budget, neighbours, "id", most)
-    measured = guard_measurements(privacy, Fraction(1, 100), columns)
-    scales = [block.scale for block in measured.blocks]
-    units = {(0, 0, 0, *[0] * columns)}
+    measured = guard_measurements(privacy, Fraction(1, 100), columns, totals)
+    scales = {block.measure: block.scale for block in measured.blocks}
+    nothing = (0,) * (3 + columns)
+    units = {nothing}
     for every in range((MOST_CUT + 1) * most + 3):
         kept = min(every, most)
         cut = min(every - kept, MOST_CUT * kept)
@@ -185,9 +198,13 @@ def test_guard_loss_of_a_unit_is_exactly_its_share(
                 for numbers in lacking
                 if sum(map(abs, numbers)) <= used
             }
-    pairs = itertools.product(units, units if neighbours == "replace" else {(0,) * (3 + columns)})
+    pairs = itertools.product(units, units if neighbours == "replace" else {nothing})
     apart = {tuple(abs(a - b) for a, b in zip(*pair, strict=True)) for pair in pairs}
-    of_number = [scales[0], scales[0], scales[1], *scales[2:] * columns]
+    of_number = [scales[None], scales[None], scales[CUT], *[scales.get(LACKING)] * columns]
+    for name, total in totals.items():  # the largest change of both, whatever its rows are
+        changes_of_amounts = (most * total.largest, most * cut_limit(total.largest))
+        apart = {(*changes, *changes_of_amounts) for changes in apart}
+        of_number += [scales[kept_amount(name)], scales[cut_amount(name)]]
     losses = (
         [Fraction(change) / scale for change, scale in zip(changes, of_number, strict=True)]
         for changes in apart

@@ -23,7 +23,13 @@ from leastnoise._session import (
 )
 from leastnoise._spec import read_spec, spec_warnings
 from leastnoise._trusted.accounting import charge
-from leastnoise._trusted.kernel import SeededEntropy, Series, UnpaidSeries, _ledger
+from leastnoise._trusted.kernel import (
+    SeededEntropy,
+    Series,
+    UnpaidSeries,
+    _ledger,
+    row_allowance,
+)
 from session.releasing import manifest, report, stopped
 from simulated import read_table
 
@@ -631,9 +637,10 @@ def planned(asked: ln.Workload, budget: Any) -> ln.Plan:
 
 def released_up_to(plan: ln.Plan, rows: Any, seeds: int, folder, ends):
     """For each seed the releases up to some periods: how many periods, and the release."""
-    table = read_table(plan, rows)
+    contract = release_contract(plan)
+    table = read_table(plan, rows, allowance=row_allowance(contract, None, None, None))
     for seed in range(seeds):
-        series, values = UnpaidSeries(release_contract(plan), table, SeededEntropy(seed)), []
+        series, values = UnpaidSeries(contract, table, SeededEntropy(seed)), []
         for periods in ends:
             while len(values) < periods:
                 values.append(series.period(folder / f"{seed}.private"))
@@ -911,3 +918,108 @@ def test_series_of_units_beside_contrasts_is_drawable() -> None:
         plan = of_units(asked, budget, rows=4)
         assert plan.measured().blocks[0].factors[0].row_weights is not None
         assert plan.expected_error().times_least >= 1
+
+
+WINDOWS = """
+[source]
+path = "visits.csv"
+[privacy]
+{budget}
+unit = {{ column = "person", max_rows = 2 }}
+[domain.day]
+dates = {{ from = "2024-01-01", to = "2024-02-09", by = "day" }}
+[domain.sex]
+categories = ["F", "M"]
+[[workload]]
+queries = {{ day = "identity" }}
+count = "units"
+[[workload]]
+queries = {{ day = {{ rolling = 7 }}, sex = "identity" }}
+count = "units"
+[[workload]]
+queries = {{ day = {{ rolling = 28 }} }}
+count = "units"
+[series]
+along = "day"
+"""
+
+
+def visits_of_persons(seed: int = 4) -> pd.DataFrame:
+    """Visits of 30 persons in 40 days; some have no person, day or sex."""
+    random = np.random.default_rng(seed)
+    rows = dated(random.integers(0, 40, 400), person=random.integers(0, 31, 400).astype(object))
+    rows["sex"] = np.array(["F", "M", None], dtype=object)[random.integers(0, 3, 400)]
+    rows.loc[rows["person"] == 30, "person"] = None
+    rows.loc[random.random(400) < 0.05, "day"] = pd.NaT
+    return rows
+
+
+def persons_active(rows: pd.DataFrame, last: int, days: int) -> int:
+    """The people in a window of days, by hand."""
+    first = pd.Timestamp("2024-01-01") + pd.Timedelta(last - days + 1, "D")
+    inside = rows[(rows["day"] >= first) & (rows["day"] < first + pd.Timedelta(days, "D"))]
+    return int(inside["person"].nunique())
+
+
+def test_series_counts_active_people_in_rolling_windows(tmp_path) -> None:
+    """A day, or seven or 28 up to it: every person once, whatever the other days say."""
+    (tmp_path / "spec.toml").write_text(WINDOWS.format(budget='rho = "1000000"'))
+    plan = plan_spec(read_spec(tmp_path / "spec.toml"))
+    rows = visits_of_persons()
+    ends = (7, 28, 40)
+    for periods, release in released_up_to(plan, rows, 1, tmp_path, ends):
+        by_name = {table.name: np.round(table.answer).astype(int) for table in release.tables}
+        days, weeks, *months = by_name.values()
+        assert days.tolist() == [persons_active(rows, last, 1) for last in range(periods)]
+        for place, sex in enumerate("FM"):
+            of_sex = rows[rows["sex"] == sex]
+            expected = [persons_active(of_sex, last, 7) for last in range(6, periods)]
+            assert weeks[:, place].tolist() == expected
+        for month in months:
+            assert month.tolist() == [persons_active(rows, last, 28) for last in range(27, periods)]
+    assert len(months) == 1
+
+
+def test_rolling_windows_of_people_cost_one_count_per_period(tmp_path) -> None:
+    """A person may be in all forty windows, once in each: the root of 40, and not of their days."""
+    text = WINDOWS.format(budget='rho = "1/2"')
+    for window, count in ((7, 34), (28, 13)):
+        start = text.index("[[workload]]")
+        asked = f"[[workload]]\nqueries = {{ day = {{ rolling = {window} }} }}\ncount = 'units'\n"
+        (tmp_path / "spec.toml").write_text(text[:start] + asked + text[text.index("[series]") :])
+        (table,) = plan_spec(read_spec(tmp_path / "spec.toml")).expected_error().tables
+        assert table.queries == count
+        assert table.rmse == pytest.approx(count**0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(("most", "rho"), [(None, 10**6), (3, 4500)])
+def test_series_publishes_totals_of_units(tmp_path, most: int | None, rho: int) -> None:
+    """What each person pays in a day, clipped, for every day that is over; or in the first three."""
+    text = WINDOWS.format(budget=f"rho = {rho}")
+    start, end = text.index("[[workload]]"), text.index("[series]")
+    measure = '[measures.paid]\nunit_total = { clip = [0, 9], by = ["day"] }\n'
+    asked = '[[workload]]\nqueries = { day = "identity" }\nsum = "paid"\n'
+    limit = "" if most is None else f"max_rows = {most}\n"
+    (tmp_path / "spec.toml").write_text(text[:start] + measure + asked + text[end:] + limit)
+    plan = plan_spec(read_spec(tmp_path / "spec.toml"))
+    rows = visits_of_persons().assign(paid=np.random.default_rng(8).integers(-3, 8, 400))
+    by_person = rows.groupby(["person", "day"])["paid"].sum().clip(0, 9)
+    if most is not None:
+        by_person = by_person.groupby("person").head(most)
+    totals = by_person.groupby("day").sum()
+    days = pd.date_range("2024-01-01", periods=40)
+    expected = totals.reindex(days, fill_value=0).tolist()
+    for periods, release in released_up_to(plan, rows, 1, tmp_path, (3, 40)):
+        (table,) = release.tables
+        assert np.round(table.answer).tolist() == expected[:periods]
+
+
+def test_series_limit_is_refused_beside_people_in_windows(tmp_path) -> None:
+    """With a limit that is never reached the spec is that without it."""
+    text = WINDOWS.format(budget="rho = 1")
+    for most in (1, 2, 79):
+        (tmp_path / "spec.toml").write_text(f"{text}max_rows = {most}\n")
+        with pytest.raises(ln.InputError, match=r"Leave out \[series\] max_rows"):
+            plan_spec(read_spec(tmp_path / "spec.toml"))
+    (tmp_path / "spec.toml").write_text(f"{text}max_rows = 80\n")
+    assert plan_spec(read_spec(tmp_path / "spec.toml")).privacy.max_rows == 80

@@ -623,9 +623,9 @@ def audit_plan(
         whole("trials", trials, LEAST_TRIALS)
     if not 0.5 <= confidence < 1:
         raise InputError(f"confidence must be from 0.5 to below 1; got {confidence}.")
-    if isinstance(plan, Plan) and any(product.of_units for product in plan.workload):
+    if isinstance(plan, Plan) and any(product.is_per_unit for product in plan.workload):
         raise InputError(
-            "A plan that counts units cannot be audited yet: the synthetic rows of an audit have no "
+            "A plan that counts or adds up units cannot be audited yet: the synthetic rows of an audit have no "
             "units. Audit one of rows."
         )
     tests = [*_plan_tests(plan, entropy)]

@@ -72,6 +72,7 @@ from leastnoise._session import (
     partial_columns,
     plan_spec,
     read_spec,
+    totals_read,
     warnings_of_plan,
     warnings_of_spec,
 )
@@ -250,7 +251,9 @@ def _forecast_guard(spec: Spec, plan: Plan) -> GuardForecast | None:
     share = guard_share(spec.options.guard)
     if share is None:
         return None
-    return forecast_guard(plan.privacy, share, spec.options.rows, partial_columns(plan))
+    return forecast_guard(
+        plan.privacy, share, spec.options.rows, partial_columns(plan), totals_read(plan)
+    )
 
 
 def _preview_json(preview: _Preview) -> dict[str, Any]:
@@ -780,7 +783,7 @@ def _cost_shares(plan: Plan) -> list[tuple[str, str]]:
 
     Empty if the workload counts no units.
     """
-    unit_measures = {product.measure for product in plan.workload if product.of_units}
+    unit_measures = {product.measure for product in plan.workload if product.is_per_unit}
     if not unit_measures:
         return []
     costs = {

@@ -73,6 +73,7 @@ from leastnoise._trusted.domain import (
     Measure,
     Reading,
     UnitCount,
+    UnitTotal,
     ValueCount,
     Weighted,
     attribute_name,
@@ -710,12 +711,18 @@ def kind_from_json(value: Mapping[str, Any]) -> tuple[str, Kind]:
 def measure_to_json(measure: Measure) -> dict[str, Any]:
     """Write a measure."""
     if isinstance(measure, UnitCount):
-        return {"units_of": list(measure.attributes)}
+        written_groups = [
+            None if along is None else [list(group) for group in along] for along in measure.groups
+        ]
+        groups = {"groups": written_groups} if measure.has_groups else {}
+        return {"units_of": list(measure.attributes), **groups}
     if isinstance(measure, Weighted):
         return {"of": measure_to_json(measure.of), "weighted_by": measure_to_json(measure.weight)}
-    written = {"column": measure.column}
+    written: dict[str, Any] = {"column": measure.column}
     if not isinstance(measure, ValueCount):
         written |= {"low": str(measure.low), "high": str(measure.high), "unit": str(measure.unit)}
+    if isinstance(measure, UnitTotal):
+        written["total_by"] = list(measure.attributes)
     return written | {
         name: value for name, value in {"reading": measure.reading.to_json()}.items() if value
     }
@@ -728,11 +735,10 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     """Read a measure with its name."""
     if "units_of" in value:
         counted: dict[str, Any] = known_keys(
-            "a count of units in JSON", value, ["name", "units_of"]
+            "a count of units in JSON", value, ["name", "units_of", "groups"]
         )
-        return attribute_name("'name' of a count of units in JSON", counted.get("name")), UnitCount(
-            counted["units_of"]
-        )
+        name = attribute_name("'name' of a count of units in JSON", counted.get("name"))
+        return name, UnitCount(counted["units_of"], counted.get("groups"))
     if "weighted_by" in value:
         product: dict[str, Any] = known_keys(
             "a weighted measure in JSON", value, ["name", "of", "weighted_by"]
@@ -745,7 +751,10 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
             for key in ("of", "weighted_by")
         )
         return name, Weighted(measured, weight)
-    if {*value} - {"name", "column", "reading"}:
+    is_total = "total_by" in value
+    if is_total:
+        keys = ["name", "column", "low", "high", "unit", "total_by"]
+    elif {*value} - {"name", "column", "reading"}:
         keys = ["name", "column", "low", "high", "unit"]
     else:
         keys = ["name", "column"]
@@ -757,6 +766,9 @@ def measure_from_json(value: Mapping[str, Any]) -> tuple[str, Measure]:
     )
     name = attribute_name("'name' of a measure in JSON", arguments.pop("name"))
     reading = Reading(**marks)
+    if is_total:
+        attributes = arguments.pop("total_by")
+        return name, UnitTotal(**arguments, by=attributes, reading=reading)
     measure = Measure(**{"low": 0, "high": 1} | arguments, reading=reading)
     return name, measure if "low" in arguments else ValueCount(measure)
 

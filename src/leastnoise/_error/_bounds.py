@@ -515,7 +515,7 @@ def lower_bound(
     # It holds for every strategy of integer queries with least squares, also if counts and sums are
     # measured together; loose for Laplace.
     if workload.domain.measures:
-        units = {product.measure for product in workload if product.of_units}
+        units = {product.measure for product in workload if product.is_per_unit}
     else:
         units = set()
     if units and (
@@ -551,7 +551,7 @@ def pure_lower_bound(workload: Workload, privacy: Privacy) -> float:
     # epsilon, the ratio of the probabilities is within exp(-+epsilon) and has the mean 1, hence a
     # variance of at most (exp(epsilon) - 1) (1 - exp(-epsilon)) = 4 sinh(epsilon / 2)^2 (Bhatia,
     # Davis). It takes the place of the squared length of a column in the bound for Gaussian noise.
-    if privacy.max_per_cell is not None or any(product.of_units for product in workload):
+    if privacy.max_per_cell is not None or any(product.is_per_unit for product in workload):
         return 0.0
     epsilon = allowed_epsilon(privacy.budget)
     if epsilon > _LARGE_EPSILON:

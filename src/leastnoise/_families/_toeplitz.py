@@ -304,7 +304,8 @@ def weighted_cells(name: str, squares: FloatArray, norm: int) -> Factor:
         norm: 1 for Laplace noise, 2 for Gaussian noise.
     """
     weights = np.maximum(squares, squares.max() * _LEAST_SQUARE) ** (1 / (norm + 2))
-    rounded = np.rint(weights / weights.max() * _FINEST).astype(np.int64)
+    # a cell that no query counts keeps the least weight, as rows of strategies have no weight 0
+    rounded = np.maximum(np.rint(weights / weights.max() * _FINEST), 1).astype(np.int64)
     even = rounded.min() == rounded.max()
     return Factor((name,), Identity(len(squares)), None if even else rounded)
 

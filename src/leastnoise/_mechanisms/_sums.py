@@ -222,6 +222,7 @@ def plan_sums(workload: Workload, privacy: Privacy) -> SumsSetting:
         len(workload.measures) != 1
         or workload.measures[0] is None
         or not workload.products[0].of_values
+        or workload.products[0].is_per_unit
     ):
         asked = {
             product.measure: f"sums of {product.measure}"

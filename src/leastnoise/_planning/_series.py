@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._domain import FOLDED, Dates, Domain, PerCellBound, UnitCount
+from leastnoise._domain import (
+    FOLDED,
+    Dates,
+    Domain,
+    Measure,
+    PerCellBound,
+    PerUnit,
+    UnitCount,
+)
 from leastnoise._error import evaluate_plan
 from leastnoise._families import (
     causal_hierarchy,
@@ -137,6 +145,7 @@ def series_plan(
     """
     series.dates(workload.domain)
     _check_workload(workload, series)
+    _check_groups_of_units(workload, privacy, series)
     workload = with_hidden_cells(workload)
     domain, along = workload.domain, series.along
     operators = [product.operators[product.attributes.index(along)] for product in workload]
@@ -245,7 +254,7 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
                 f"with {along} in by: one for each period",
             )
     if any(
-        isinstance(measure, UnitCount) and along not in measure.attributes
+        isinstance(measure, PerUnit) and along not in measure.attributes
         for measure in workload.domain.measures.values()
     ):
         raise refuse(
@@ -255,6 +264,14 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             "A unit counts once in each period, and not once in all.",
         )
     for product in workload:
+        places = product.unit_groups(along) if along in product.attributes else None
+        if any(place != cells[-1] for cells, place in (places or {}).items()):
+            raise refuse(
+                f"the queries of units along {along}",
+                product.name,
+                "windows of which no two end in the same period, in a series",
+                "Ask for the others in an entry of their own.",
+            )
         if along in product.attributes:
             kind = dict(zip(product.attributes, product.query_sets, strict=True))[along].kind
         else:
@@ -267,6 +284,25 @@ def _check_workload(workload: Workload, series: SeriesOptions) -> None:
             )
         if kind not in _ASKED:
             raise refuse(f"what a series asks along {along}", kind, "one of " + ", ".join(_ASKED))
+
+
+def _check_groups_of_units(workload: Workload, privacy: Privacy, series: SeriesOptions) -> None:
+    """Refuse counts of units in groups of cells beside a bound on all periods together.
+
+    Then a unit's rows of closed periods are left out, which a window of periods may need.
+    """
+    bound = privacy.max_per_cell
+    periods = workload.domain.cells(series.along)
+    if privacy.unit_column is None or (bound and bound.rows * periods <= privacy.max_rows):
+        return
+    for name, measure in workload.domain.measures.items():
+        if isinstance(measure, UnitCount) and measure.has_groups:
+            raise refuse(
+                f"[series] max_rows beside {name}",
+                privacy.max_rows,
+                "left out where units are counted by levels, ranges or windows",
+                "Leave out [series] max_rows, or count the units of each cell.",
+            )
 
 
 def _other_queries(product: Product, along: str) -> _Others:
@@ -302,9 +338,26 @@ def _of_one_period(workload: Workload, along: str, errors: list[float]) -> Workl
 
 
 def _with_dates(domain: Domain, along: str, periods: int) -> Domain:
-    """Return the domain with the first periods alone."""
+    """Return the domain with the first periods alone, and the groups of units that end there."""
     kinds: dict[str, Any] = {name: domain.kind(name) for name in domain.names}
-    return Domain({**kinds, along: kinds[along].until(periods)}, measures=domain.measures)
+    measures = {
+        name: _ending_groups(measure, along, periods) for name, measure in domain.measures.items()
+    }
+    return Domain({**kinds, along: kinds[along].until(periods)}, measures=measures)
+
+
+def _ending_groups(measure: Measure, along: str, periods: int) -> Measure:
+    """Return a count of units with the groups of periods that end within the first ones.
+
+    Without any, and for a single period, its periods are counted. Other measures stay as they are.
+    """
+    if not isinstance(measure, UnitCount) or along not in measure.attributes:
+        return measure
+    groups = [*measure.groups]
+    at = measure.attributes.index(along)
+    ending = [group for group in groups[at] or () if group[-1] < periods]
+    groups[at] = tuple(ending) if ending and periods > 1 else None
+    return UnitCount(measure.attributes, groups)
 
 
 def _extend_block(block: Block, timed: Factor, domain: Domain) -> Block:

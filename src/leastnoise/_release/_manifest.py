@@ -143,6 +143,21 @@ class Payment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AmountsOfTotal:
+    """Noisy amounts of a total of units that were kept and cut, with their standard errors."""
+
+    measure: str
+    kept: float
+    cut: float
+    kept_std: float
+    cut_std: float
+
+    def __post_init__(self) -> None:
+        if not (self.kept_std > 0 and self.cut_std > 0):
+            raise InputError("A guard must have a standard error above 0 for each of its amounts.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardCounts:
     """The payment and noisy counts of a guard; ``cut`` with a row limit."""
 
@@ -154,6 +169,7 @@ class GuardCounts:
     noise_std: float
     cut: int | None = None
     cut_std: float | None = None
+    amounts: tuple[AmountsOfTotal, ...] = ()
 
     def __post_init__(self) -> None:
         guard_share(self.share)

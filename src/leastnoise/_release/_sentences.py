@@ -18,6 +18,7 @@ from leastnoise._domain import (
     Kind,
     Measure,
     UnitCount,
+    UnitTotal,
     ValueCount,
     Weighted,
     factor_measures,
@@ -38,6 +39,7 @@ from leastnoise._release._texts import (
     ENGLISH,
     MANY_ROWS_SHARE,
     Catalogue,
+    estimate_cut_amount,
     estimate_cut_share,
     format_row_limit,
     name_attribute,
@@ -262,6 +264,16 @@ def describe_measure(name: str, measure: Measure, catalogue: Catalogue = ENGLISH
                 [name_attribute(attribute, catalogue) for attribute in measure.attributes]
             ),
         )
+    if isinstance(measure, UnitTotal):
+        return catalogue.say(
+            "measure_total_of" if measure.attributes else "measure_total",
+            name=name,
+            column=repr(measure.column),
+            names=catalogue.join_names([*measure.attributes]),
+            low=catalogue.format_exact(measure.low),
+            high=catalogue.format_exact(measure.high),
+            unit=catalogue.format_exact(measure.unit),
+        )
     if isinstance(measure, Weighted):
         if isinstance(measure.of, ValueCount):
             factor = "1"
@@ -332,7 +344,7 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
         factor: name
         for name in summed
         for factor in factor_measures(measures[name])
-        if type(factor) is Measure
+        if type(factor) is Measure and not isinstance(measures[name], UnitTotal)
     }
     averaged = {
         factor
@@ -355,6 +367,18 @@ def list_measure_values(workload: Workload, catalogue: Catalogue = ENGLISH) -> l
                 high=high,
             )
         )
+    for name in summed:
+        total = measures[name]
+        if isinstance(total, UnitTotal):
+            sentences.append(
+                catalogue.say(
+                    "clipped_totals_of" if total.attributes else "clipped_totals",
+                    name=name,
+                    names=catalogue.join_names([*total.attributes]),
+                    low=catalogue.format_exact(total.low),
+                    high=catalogue.format_exact(total.high),
+                )
+            )
     return sentences
 
 
@@ -373,7 +397,9 @@ def list_sum_contributions(workload: Workload, catalogue: Catalogue = ENGLISH) -
         *list_measure_values(workload, catalogue),
         *(
             catalogue.say(
-                "row_adds", name=name_measure(workload.domain, name, catalogue), most=text
+                "unit_adds" if isinstance(measures[name], UnitTotal) else "row_adds",
+                name=name_measure(workload.domain, name, catalogue),
+                most=text,
             )
             for name, text in contributions.items()
         ),
@@ -392,7 +418,10 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
     """
     privacy = release.privacy
     cut_share = estimate_cut_share(release.receipt, release.level)
-    if privacy.unit_column is None:
+    has_other_tables = any(
+        not (product.of_values and product.is_per_unit) for product in release.workload
+    )
+    if privacy.unit_column is None or not has_other_tables:
         return None
     parts = [catalogue.say_count("cut", privacy.max_rows, column=repr(privacy.unit_column))]
     if cut_share is not None:
@@ -414,6 +443,48 @@ def describe_cut_rows(release: Release, catalogue: Catalogue = ENGLISH) -> str |
         if release.measurements.noise.norm == 2:
             parts.append(catalogue.say("cut_cell_saves"))
     return " ".join(parts)
+
+
+def list_cut_amounts(
+    release: Release, catalogue: Catalogue = ENGLISH, over: float | None = None
+) -> list[str]:
+    """Say for each total of units how much of it clipping and the limit of cells cut.
+
+    Args:
+        release: whose receipt may have the amounts that a guard counted.
+        catalogue: the catalogue of the language.
+        over: leave out totals of which surely no more than this share was cut.
+    """
+    domain = release.plan.domain
+    names = dict.fromkeys(
+        str(product.measure)
+        for product in release.workload
+        if product.of_values and product.is_per_unit
+    )
+    sentences = []
+    for name in names:
+        total = domain.measure(name)
+        values = {
+            "name": name,
+            "low": catalogue.format_exact(total.low),
+            "high": catalogue.format_exact(total.high),
+        }
+        limit = catalogue.say_count("amount_cells", release.privacy.max_rows, **values)
+        cut = estimate_cut_amount(release.receipt, name, release.level)
+        if over is not None and cut is not None and cut.share <= over:
+            continue
+        if cut is not None:
+            share, low_share, high_share = (
+                catalogue.format_percent(round(value, 2)) for value in cut
+            )
+            shares = {"share": share, "low_share": low_share, "high_share": high_share}
+            found = catalogue.say("amount_cut", name=name, **shares)
+        elif "guard_amounts" in release.receipt:
+            found = catalogue.say("amount_hidden", name=name)
+        else:
+            found = catalogue.say("amount_unpublished", name=name)
+        sentences.append(f"{limit} {found}")
+    return sentences
 
 
 def has_series_limit(plan: Plan) -> bool:
@@ -570,9 +641,19 @@ def list_first_warnings(release: Release, catalogue: Catalogue = ENGLISH) -> lis
         cut = describe_cut_rows(release, catalogue)
     else:
         cut = None
+    unused = describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)
     return [
-        *filter(None, [cut, describe_guard_counts(release, catalogue, unused_over=MANY_ROWS_SHARE)])
+        *filter(None, [cut]),
+        *list_cut_amounts(release, catalogue, over=MANY_ROWS_SHARE),
+        *filter(None, [unused]),
     ]
+
+
+def describe_cuts(release: Release, catalogue: Catalogue = ENGLISH) -> str | None:
+    """Describe what row limits, and clipping of totals, cut; None without either."""
+    cut_rows = describe_cut_rows(release, catalogue)
+    sentences = [*filter(None, [cut_rows]), *list_cut_amounts(release, catalogue)]
+    return " ".join(sentences) or None
 
 
 def describe_intervals(release: Release, catalogue: Catalogue = ENGLISH) -> str:
@@ -755,6 +836,7 @@ def list_answer_notices(release: Release, catalogue: Catalogue = ENGLISH) -> lis
             unit_sentences.append(catalogue.say(key, names=catalogue.join_names(names)))
     notices = [
         describe_cut_rows(release, catalogue),
+        *list_cut_amounts(release, catalogue),
         " ".join(unit_sentences),
         describe_second_table(release, catalogue),
     ]

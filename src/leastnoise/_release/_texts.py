@@ -859,12 +859,44 @@ def estimate_cut_share(receipt: Mapping[str, Any], level: float) -> ShareInterva
     cut, kept, cut_error, kept_error = (
         float(receipt[f"guard_{name}"]) for name in ("cut", "kept", "cut_std", "noise_std")
     )
+    return _estimate_share(cut, kept, cut_error, math.sqrt(2) * kept_error, level)
+
+
+def estimate_cut_amount(
+    receipt: Mapping[str, Any], measure: str, level: float
+) -> ShareInterval | None:
+    """Estimate the share of a total of units that clipping and the limit of cells cut.
+
+    It follows from the guard's noisy amounts as for rows; None without them, or if the noise hides
+    it.
+    """
+    for amounts in receipt.get("guard_amounts", ()):
+        if amounts["measure"] == measure:
+            cut, kept, cut_error, kept_error = (
+                float(amounts[name]) for name in ("cut", "kept", "cut_std", "kept_std")
+            )
+            return _estimate_share(cut, kept, cut_error, kept_error, level)
+    return None
+
+
+def _estimate_share(
+    cut: float, kept: float, cut_error: float, kept_error: float, level: float
+) -> ShareInterval | None:
+    """Return the share that is cut of two independent noisy amounts; None if it is too uncertain.
+
+    Args:
+        cut: the noisy amount that is cut.
+        kept: the noisy amount that is kept.
+        cut_error: the standard error of ``cut``.
+        kept_error: the standard error of ``kept``.
+        level: of the interval.
+    """
     # An interval around 0 has all non-negative numbers of an interval around a negative number, and
     # never ends at 0.
     cut = max(0.0, cut)
     multiplier = interval_multiplier(Noise.DISCRETE_LAPLACE, level)
     cut_error = multiplier * cut_error
-    kept_error = multiplier * math.sqrt(2) * kept_error
+    kept_error = multiplier * kept_error
     square = kept**2 - kept_error**2
     if kept <= 0 or square <= 0:
         return None

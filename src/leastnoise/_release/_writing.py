@@ -578,7 +578,7 @@ def write_rounded(release: Release, directory: Path, to: Exact, below: Exact | N
     lines = [title, ""]
     if not release.private:
         lines += ["**NOT PRIVATE**: the noise of this release came from a seed.", ""]
-    if cut_note := sentences.describe_cut_rows(release):
+    if cut_note := sentences.describe_cuts(release):
         lines += [escape_markdown(cut_note), ""]
     for table in release.tables:
         rounded = table.rounded(to, below)
@@ -727,7 +727,7 @@ def build_manifest(
             "half_width_added": release.interval.half_step
             + float(rounding_rule(release.options)[0]) / 2,
             "method": sentences.describe_intervals(release),
-            **({"notice": cut} if (cut := sentences.describe_cut_rows(release)) else {}),
+            **({"notice": cut} if (cut := sentences.describe_cuts(release)) else {}),
             "does_not_cover": sentences.list_uncovered_errors(release),
         },
         "post_processing": _post_processing_facts(release),

@@ -17,6 +17,7 @@ from leastnoise._session._guard import (
     partial_columns,
     rows_to_see_columns,
     single_draw_bound,
+    totals_read,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,

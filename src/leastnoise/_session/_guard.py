@@ -41,17 +41,18 @@ Of the tails of one draw, and of the difference of two:
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
+from leastnoise._domain import UnitTotal
 from leastnoise._fitting import fit_noise_scales
 from leastnoise._frames import pluralize
 from leastnoise._log import LOGGER
-from leastnoise._plan import Plan, guard_budget, guard_share, with_guard
+from leastnoise._plan import CategoryPlan, Plan, guard_budget, guard_share, with_guard
 from leastnoise._planning import without_cell_bound
 from leastnoise._release import Options
 from leastnoise._session._payments import GUARD, payment_run, require_receipt
@@ -67,7 +68,17 @@ from leastnoise._trusted.check import GuardError, LedgerError, readable
 from leastnoise._trusted.kernel import Entry, Ledger, Receipt, ReleaseContract, Series, left_text
 from leastnoise._trusted.linop import Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, Observation
-from leastnoise._trusted.reading import ATTRIBUTE, CUT, LACKING, MOST_CUT, ROWS, usage_domain
+from leastnoise._trusted.reading import (
+    ATTRIBUTE,
+    CUT,
+    LACKING,
+    MOST_CUT,
+    ROWS,
+    cut_amount,
+    cut_limit,
+    kept_amount,
+    usage_domain,
+)
 
 WRONG = 1 / 2000
 """Largest chance of a wrong stop for one reason, with room for errors of rounding in doubles."""
@@ -80,6 +91,14 @@ NEARLY_NONE = 1 / 10
 _LEDGER_BYTES = 2**16  # for the few numbers of a guard
 
 
+def totals_read(plan: Plan | CategoryPlan) -> dict[str, UnitTotal]:
+    """Return the totals of units that a plan reads, by name; a search reads none."""
+    if isinstance(plan, CategoryPlan):
+        return {}
+    measures = {name: plan.domain.measure(name) for name in plan.used()[1]}
+    return {name: total for name, total in measures.items() if isinstance(total, UnitTotal)}
+
+
 def partial_columns(plan: Plan) -> tuple[str, ...]:
     """Return the attributes that only some tables use, and that rows may lack.
 
@@ -90,20 +109,28 @@ def partial_columns(plan: Plan) -> tuple[str, ...]:
     return tuple(name for name in plan.used()[0] if plan.domain.kind(name).hidden)
 
 
-def guard_measurements(privacy: Privacy, share: Fraction, columns: int = 0) -> Measurements:
+def guard_measurements(
+    privacy: Privacy,
+    share: Fraction,
+    columns: int = 0,
+    totals: Mapping[str, UnitTotal] | None = None,
+) -> Measurements:
     """Return a guard's measurements: rows used, rows not used, and rows cut.
 
     Rows cut are measured only with a unit, and rows that lack a column only if there are columns
-    that only some tables use. Each of these costs as much as the rows used and not used.
+    that only some tables use. With totals of units their amounts kept and cut are measured, too.
+    Each of these costs as much as the rows used and not used.
 
     Args:
         privacy: of the plan.
         share: of the budget of guard and plan together.
         columns: the number of `partial_columns` of the plan.
+        totals: the totals of units that the plan reads.
 
     Guarantees: all rows of a unit may be in one of the two cells, and be drawn for one column; a
-        bound on its rows in cells of the plan's domain says nothing of these. A kept row stands for at most ``MOST_CUT`` that
-        were cut, so that the cost is that of a sum.
+        bound on its rows in cells of the plan's domain says nothing of these. A kept row stands
+        for at most ``MOST_CUT`` that were cut, and a cell with a total of a unit for at most
+        `cut_limit`, so that the cost is that of sums.
     """
     budget = guard_budget(with_guard(privacy, share).budget, share)
     noise = Noise.DISCRETE_LAPLACE
@@ -114,8 +141,11 @@ def guard_measurements(privacy: Privacy, share: Fraction, columns: int = 0) -> M
     if columns:
         by_column = Factor((ATTRIBUTE,), Identity(columns))
         blocks.append((Block((by_column,), Fraction(1), LACKING), 1.0))
+    for name, total in (totals or {}).items():
+        amounts = ((kept_amount(name), total.largest), (cut_amount(name), cut_limit(total.largest)))
+        blocks += [(Block((), Fraction(1), measure), 1 / largest) for measure, largest in amounts]
     return fit_noise_scales(
-        usage_domain(columns), without_cell_bound(privacy).within(budget), noise, blocks
+        usage_domain(columns, totals), without_cell_bound(privacy).within(budget), noise, blocks
     )
 
 
@@ -200,7 +230,8 @@ def find_waiting_guard(ledger: Ledger, plan: Plan, share: Fraction | None) -> En
     """
     if share is None:
         return None
-    measured = guard_measurements(plan.privacy, share, len(partial_columns(plan)))
+    columns = partial_columns(plan)
+    measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
     digest = guard_terms(measured, _guard_text(plan, share)).digest()
     for entry in ledger.entries():
         same = entry.output == GUARD and entry.plan_digest == digest
@@ -234,7 +265,8 @@ def pay_for_guard(
         GuardError: the release is stopped, for a reason of `judge_counts`.
     """
     columns = partial_columns(plan)
-    measured = guard_measurements(plan.privacy, share, len(columns))
+    totals = totals_read(plan)
+    measured = guard_measurements(plan.privacy, share, len(columns), totals)
     terms = guard_terms(measured, _guard_text(plan, share))
     waiting_entry = find_waiting_guard(ledger, plan, share)
     with payment_run(ledger, _LEDGER_BYTES) as run:
@@ -254,7 +286,7 @@ def pay_for_guard(
         left_text(ledger.privacy.budget, ledger.left()),
     )
     try:
-        facts = judge_counts(measured, observation, payment, public_rows, columns)
+        facts = judge_counts(measured, observation, payment, public_rows, columns, totals)
     except GuardError:
         ledger.seal(receipt)
         LOGGER.warning("guard stopped the release; paid %s", receipt.charge)
@@ -292,6 +324,7 @@ def judge_counts(
     payment: GuardPayment,
     public_rows: int | None = None,
     columns: Sequence[str] = (),
+    totals: Mapping[str, UnitTotal] | None = None,
 ) -> dict[str, Any]:
     """Return a guard's counts for the manifest, or stop the release.
 
@@ -303,10 +336,11 @@ def judge_counts(
         payment: what it cost.
         public_rows: the number of rows of the source, if it is public.
         columns: the `partial_columns` of the plan.
+        totals: the totals of units whose amounts were measured.
 
     Returns:
         Plain JSON values: share, charge and number, about how many rows are used, kept and, with a
-        unit, cut, and their standard errors.
+        unit, cut, the amounts of totals kept and cut, and their standard errors.
 
     Raises:
         GuardError: with confidence fewer than half of the rows are used, none is, the source has
@@ -337,6 +371,19 @@ def judge_counts(
     }
     if CUT in counts:
         facts |= {"cut": counts[CUT][0], "cut_std": stds[CUT]}
+    amounts = []
+    for name, total in (totals or {}).items():
+        kept, cut = kept_amount(name), cut_amount(name)
+        numbers = {
+            "kept": counts[kept][0],
+            "cut": counts[cut][0],
+            "kept_std": stds[kept],
+            "cut_std": stds[cut],
+        }
+        unit = float(total.unit)
+        amounts.append({"measure": name, **{key: value * unit for key, value in numbers.items()}})
+    if amounts:
+        facts["amounts"] = amounts
     return facts
 
 
@@ -508,6 +555,7 @@ def forecast_guard(
     share: Fraction,
     public_rows: int | None = None,
     columns: tuple[str, ...] = (),
+    totals: Mapping[str, UnitTotal] | None = None,
 ) -> GuardForecast:
     """Return the cost and the accuracy of a guard.
 
@@ -516,12 +564,13 @@ def forecast_guard(
         share: of the budget of guard and plan together.
         public_rows: the number of rows of the source, if it is public.
         columns: the `partial_columns` of the plan.
+        totals: the totals of units that the plan reads.
 
     >>> forecast = forecast_guard(Privacy(PureDP("0.99")), Fraction(1, 100))
     >>> forecast.charge, forecast.left, forecast.most_by_chance
     ('epsilon = 0.01', 'epsilon = 0.99', 461)
     """
-    measured = guard_measurements(privacy, share, len(columns))
+    measured = guard_measurements(privacy, share, len(columns), totals)
     scale = float(measured.blocks[0].scale)
     laplace = measured.noise is Noise.DISCRETE_LAPLACE
     if privacy.unit_column is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leastnoise._charts import missing_charts_notice
+from leastnoise._domain import UnitTotal
 from leastnoise._estimation import Outcome
 from leastnoise._frames import pluralize
 from leastnoise._interruption import note_run
@@ -50,7 +51,7 @@ from leastnoise._release import (
     sha256,
     write_categories,
 )
-from leastnoise._session._guard import guard_measurements
+from leastnoise._session._guard import guard_measurements, partial_columns, totals_read
 from leastnoise._session._payments import IN_MEMORY, is_too_late, locate_data, payment_run
 from leastnoise._trusted import reading
 from leastnoise._trusted.accounting import Cost, Privacy, SeriesCost
@@ -525,6 +526,8 @@ class _Spent:
     plan_digest: str
     written: date
     receipt: Mapping[str, Any]
+    columns: int = 0
+    totals: Mapping[str, UnitTotal] = field(default_factory=dict)
 
 
 def _cost_of_series(series: SeriesDetails, directory: Path) -> Cost:
@@ -558,7 +561,7 @@ def enter_release(ledger: Ledger, release: str | Path, note: str = "") -> Entry:
     guard_id = f"{receipt['id']}-guard"
     has_own_payment = not known_ids & {receipt["id"], guard_id}
     if share is not None and has_own_payment:
-        guard = guard_measurements(spent.privacy, share)
+        guard = guard_measurements(spent.privacy, share, spent.columns, spent.totals)
         ledger.add_spent(
             guard.privacy,
             guard_cost(guard),
@@ -604,4 +607,6 @@ def _spent_on_release(directory: Path) -> _Spent:
         plan_digest=release.plan_digest,
         written=manifest.written,
         receipt=manifest.receipt or {},
+        columns=len(partial_columns(plan)),
+        totals=totals_read(plan),
     )

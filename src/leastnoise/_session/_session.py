@@ -30,6 +30,7 @@ from leastnoise._session._guard import (
     judge_counts,
     partial_columns,
     pay_for_guard,
+    totals_read,
 )
 from leastnoise._session._payments import (
     IN_MEMORY,
@@ -304,10 +305,12 @@ def _simulate_release(
         table = read_table(plan, source, progress, usage=share is not None)
         if share is not None and table.usage is not None:
             columns = partial_columns(cast(Plan, plan))
-            measured = guard_measurements(plan.privacy, share, len(columns))
+            totals = totals_read(plan)
+            measured = guard_measurements(plan.privacy, share, len(columns), totals)
             series: Series = UnpaidSeries(guard_terms(measured), table.usage, entropy)
             payment = GuardPayment(share, "nothing")
-            guard = judge_counts(measured, series.measure(measured), payment, options.rows, columns)
+            observation = series.measure(measured)
+            guard = judge_counts(measured, observation, payment, options.rows, columns, totals)
         request = ReleaseRequest(
             options, None, guard, reading.join_facts(source), find_library(type(source))
         )
@@ -629,7 +632,8 @@ def audit(
     if share is None:
         measured = None
     else:
-        measured = guard_measurements(plan.privacy, share, len(partial_columns(cast(Plan, plan))))
+        columns = partial_columns(cast(Plan, plan))
+        measured = guard_measurements(plan.privacy, share, len(columns), totals_read(plan))
     return audit_plan(
         plan, measured, trials=trials, seconds=seconds, confidence=confidence, entropy=entropy
     )

@@ -27,6 +27,7 @@ from leastnoise._domain import (
     Kind,
     Measure,
     Reading,
+    UnitTotal,
     Unknown,
     attribute_name,
     group_pairs,
@@ -641,24 +642,35 @@ def measure_from_spec(
     """Read one table ``[measures.NAME]``."""
     attribute_name("the name of a measure", name)
     where = f"[measures.{name}]"
-    settings: dict[str, Any] = known_keys(where, table, ["column", "clip", "unit", *READING_KEYS])
-    if "clip" not in settings:
+    settings: dict[str, Any] = known_keys(
+        where, table, ["column", "clip", "unit_total", "unit", *READING_KEYS]
+    )
+    if ("clip" in settings) == ("unit_total" in settings):
         raise InputError(
-            f"{where} must have 'clip', the public bounds of a value; write for example clip = "
-            "[0, 200000]."
+            f"{where} must have either 'clip', the public bounds of a value, or 'unit_total', those "
+            "of what one unit adds to a cell; write for example clip = [0, 200000] or "
+            'unit_total = { clip = [0, 200000], by = ["month"] }.'
         )
     with within(message("[measures.{name}]: ", name=name)):
-        low, high = _bounds("clip", settings["clip"])
         reading_settings = {
             **(reading or {}),
             **{key: settings[key] for key in READING_KEYS if key in settings},
         }
-        return Measure(
-            settings.get("column", name),
-            low,
-            high,
-            settings.get("unit", "1"),
-            reading=Reading(**reading_settings),
+        column = settings.get("column", name)
+        unit = settings.get("unit", "1")
+        reading_of_measure = Reading(**reading_settings)
+        if "clip" in settings:
+            low, high = _bounds("clip", settings["clip"])
+            return Measure(column, low, high, unit, reading=reading_of_measure)
+        total: dict[str, Any] = known_keys("unit_total", settings["unit_total"], ["clip", "by"])
+        if "clip" not in total:
+            raise InputError(
+                "unit_total must have 'clip', the public bounds of what one unit adds to a cell; "
+                'write for example unit_total = { clip = [0, 2000], by = ["month"] }.'
+            )
+        low, high = _bounds("clip", total["clip"])
+        return UnitTotal(
+            column, low, high, unit, by=total.get("by", []), reading=reading_of_measure
         )
 
 

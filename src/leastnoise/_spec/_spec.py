@@ -970,6 +970,14 @@ def _read_part(
             workload = marginals(domain, **common, **tables)
         if "weighted_by" in table:
             workload = workload.weighted_by(table["weighted_by"])
+        totals = [product.measure for product in workload if product.is_per_unit]
+        if unit is None and totals:
+            raise refuse(
+                "sum",
+                totals[0],
+                "a measure with clip where every row is a unit",
+                "Name the column of the unit in [privacy] unit.",
+            )
         if targets:
             return workload.within(**targets)
         return workload

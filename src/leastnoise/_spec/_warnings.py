@@ -20,7 +20,7 @@ from leastnoise._domain import (
     Kind,
     Measure,
     PerCellBound,
-    UnitCount,
+    PerUnit,
     Unknown,
     factor_measures,
 )
@@ -266,10 +266,10 @@ def _limits_rows_by_cell(plan: Plan) -> bool:
 
 def _is_cut(product: Product, bound: PerCellBound) -> bool:
     """Return whether a bound on rows per cell can cut rows from a table."""
-    if not product.of_units or product.measure is None:
+    if not product.is_per_unit or product.measure is None:
         return True
     counted = product.domain.measure(product.measure)
-    if isinstance(counted, UnitCount):
+    if isinstance(counted, PerUnit):
         attributes = counted.attributes
     else:
         attributes = ()

@@ -241,7 +241,7 @@ def split_units_budget(
     task: PlanningProblem, blocks: tuple[tuple[Block, float], ...]
 ) -> tuple[tuple[Block, float], ...]:
     """Return the blocks with the best split between counts of units and rows."""
-    if not any(product.of_units for product in task.workload):
+    if not any(product.is_per_unit for product in task.workload):
         return blocks
     # At a small budget discrete noise is as continuous noise, for which the split is the same at
     # every budget.

@@ -166,7 +166,8 @@ def _weighted_queries(
 
     Each weight is the variance that the strategies along the other attributes have for the query.
     """
-    merged: dict[QuerySet, float] = {}
+    merged: dict[tuple[QuerySet, str | None], float] = {}
+    operators: dict[tuple[QuerySet, str | None], Operator] = {}
     for product in workload:
         if attribute not in product.attributes:
             continue
@@ -180,8 +181,11 @@ def _weighted_queries(
                     invert_gram(factor).total_variance(operator)
                     * block_norm(workload.domain, Block((factor,), Fraction(1)), norm) ** 2
                 )
-        query_set = product.query_sets[product.attributes.index(attribute)]
-        merged[query_set] = merged.get(query_set, 0.0) + importance
+        position = product.attributes.index(attribute)
+        # the same words count units in other cells than rows
+        key = product.query_sets[position], product.measure if product.counts_groups else None
+        merged[key] = merged.get(key, 0.0) + importance
+        operators[key] = product.operators[position]
     if (
         len(merged) == 1
         and len(workload.products) == 1
@@ -190,8 +194,7 @@ def _weighted_queries(
         merged = dict.fromkeys(
             merged, 1.0
         )  # the weight of a single product would only scale the bound
-    kind = workload.domain.kind(attribute)
-    return [(weight, query_set.operator(attribute, kind)) for query_set, weight in merged.items()]
+    return [(weight, operators[key]) for key, weight in merged.items()]
 
 
 def _certificate(workload: Workload, bounds: Mapping[str, float]) -> float:

@@ -390,7 +390,7 @@ def measured_workload(task: PlanningProblem, *, even: bool = False) -> Strategy:
             kind = workload.domain.kind(name)
             factors.append(
                 Factor((name,), with_hidden_group(query_set, kind).operator(name, kind))
-                if kind.hidden
+                if kind.hidden and not product.counts_groups
                 else Factor((name,), product.operators[product.attributes.index(name)])
             )
         blocks.append(Block(tuple(factors), Fraction(1), product.measure))

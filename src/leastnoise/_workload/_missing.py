@@ -99,13 +99,15 @@ def over(workload: Workload, domain: Domain) -> Workload:
             operators[key] = query_set.operator(name, domain.kind(name))
         return operators[key]
 
-    products = tuple(
-        replace(product, domain=domain).with_operators(
+    def moved(product: Product) -> Product:
+        of_domain = replace(product, domain=domain)
+        if product.counts_groups:
+            return of_domain
+        return of_domain.with_operators(
             tuple(operator(name, query_set) for name, query_set in product.along.items())
         )
-        for product in workload
-    )
-    return replace(workload, domain=domain, products=products)
+
+    return replace(workload, domain=domain, products=tuple(map(moved, workload)))
 
 
 def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None = None) -> Product:
@@ -126,7 +128,7 @@ def table_of_all_cells(domain: Domain, names: Sequence[str], measure: str | None
 
 def with_hidden_groups(product: Product) -> Product:
     """Return a table of cells or levels with its hidden cells as further groups."""
-    if not product.has_hidden:
+    if not product.has_hidden or product.counts_groups:
         return product
     query_sets = tuple(
         with_hidden_group(query_set, product.domain.kind(name))

@@ -14,9 +14,12 @@ from leastnoise._domain import (
     Domain,
     Edges,
     Integers,
+    Kind,
     Label,
     Measure,
+    PerUnit,
     UnitCount,
+    UnitTotal,
     Weighted,
 )
 from leastnoise._trusted.check import (
@@ -30,8 +33,11 @@ from leastnoise._trusted.check import (
     refuse,
 )
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.linop import Operator
+from leastnoise._trusted.linop import Operator, Ranges, dense
 from leastnoise._workload._query_sets import By, QuerySet, groups_of, identity, prefix
+
+MOST_GROUP_ENTRIES = 2**22
+"""Queries times cells that are looked at to count units in groups of cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +110,52 @@ class Product:
 
     def __post_init__(self) -> None:
         if self.measure is None:
-            counted = None
-        else:
-            counted = self.domain.measure(self.measure)
-        if isinstance(counted, UnitCount):
-            cell = counted.attributes
-        else:
-            cell = ()
-        if cell and not (cell == self.attributes and self.asks_single_cells):
+            return
+        summed = self.domain.measure(self.measure)
+        if isinstance(summed, UnitCount):
+            self._check_unit_count(summed)
+        elif isinstance(summed, UnitTotal):
+            self._check_unit_total(summed)
+
+    def _check_unit_count(self, counted: UnitCount) -> None:
+        """Refuse queries that would count a unit more than once."""
+        cell = counted.attributes
+        if counted.has_groups:
+            self._check_groups(counted)
+        elif cell and not (cell == self.attributes and self.asks_single_cells):
             advice = "A unit may be in several cells. If its rows agree in these attributes, name them in of_unit."
             raise refuse(
                 f"the queries of {self.measure}",
                 replace(self, measure=None).name,
                 f"the cells of {' x '.join(cell)}",
                 advice,
+            )
+
+    def _check_groups(self, counted: UnitCount) -> None:
+        """Refuse queries that are not of the groups in which units were counted."""
+        if counted.attributes == self.attributes and all(
+            set(cell_sets(name, query_set, self.domain.kind(name))) <= set(groups)
+            if groups is not None
+            else _is_of_single_cells(query_set)
+            for (name, query_set), groups in zip(self.along.items(), counted.groups, strict=True)
+        ):
+            return
+        raise refuse(
+            f"the queries of {self.measure}",
+            replace(self, measure=None).name,
+            f"groups of {' x '.join(counted.attributes)} that it counts",
+            "Ask for them in the workload of a release.",
+        )
+
+    def _check_unit_total(self, summed: UnitTotal) -> None:
+        """Refuse a table that divides the cells in which a unit has one total."""
+        others = [name for name in self.attributes if name not in summed.attributes]
+        if others:
+            raise refuse(
+                f"the attributes of a table of {self.measure}",
+                " x ".join(self.attributes),
+                f"among those of its unit_total, by = {list(summed.attributes)}",
+                f"The values of a unit are added up in each cell of by: add {others[0]} to by.",
             )
 
     @property
@@ -129,10 +167,37 @@ class Product:
     def operators(self) -> tuple[Operator, ...]:
         """The operator of each attribute; made at the first call."""
         if not self._operators:
-            self._operators.append(
-                tuple(q.operator(name, self.domain.kind(name)) for name, q in self.along.items())
-            )
+            self._operators.append(tuple(map(self._operator_along, self.attributes)))
         return self._operators[0]
+
+    def _operator_along(self, attribute: str) -> Operator:
+        """Return the operator of an attribute.
+
+        The count of units in a group of cells stands in one cell, the place of the group.
+        """
+        kind = self.domain.kind(attribute)
+        queries = self.along[attribute]
+        groups = self.unit_groups(attribute)
+        if groups is None:
+            return queries.operator(attribute, kind)
+        places = np.array([groups[cells] for cells in cell_sets(attribute, queries, kind)])
+        return Ranges(kind.size, places, places)
+
+    def unit_groups(self, attribute: str) -> dict[tuple[int, ...], int] | None:
+        """Return the places of the groups in which units are counted along an attribute.
+
+        None if its cells are counted, or anything but units.
+        """
+        if not self.counts_groups:
+            return None
+        counted = self.domain.measure(str(self.measure))
+        if not isinstance(counted, UnitCount):
+            return None
+        at = counted.attributes.index(attribute)
+        groups, places = counted.groups[at], counted.places[at]
+        if groups is None or places is None:
+            return None
+        return dict(zip(groups, places, strict=True))
 
     def with_operators(self, operators: tuple[Operator, ...]) -> "Product":
         """Return this product with these operators, computed elsewhere."""
@@ -188,10 +253,24 @@ class Product:
         return self.measure is not None and isinstance(self.domain.measure(self.measure), UnitCount)
 
     @property
+    def is_per_unit(self) -> bool:
+        """Whether it adds up amounts of units, not of rows: a count or clipped totals."""
+        return self.measure is not None and isinstance(self.domain.measure(self.measure), PerUnit)
+
+    @property
+    def counts_groups(self) -> bool:
+        """Whether it counts privacy units in groups of cells."""
+        if self.measure is None:
+            return False
+        counted = self.domain.measure(self.measure)
+        return isinstance(counted, UnitCount) and counted.has_groups
+
+    @property
     def of_values(self) -> bool:
         """Whether it sums the values of a measure."""
         return self.measure is not None and type(self.domain.measure(self.measure)) in (
             Measure,
+            UnitTotal,
             Weighted,
         )
 
@@ -253,6 +332,31 @@ class Product:
         if names:
             return f"{sum_name} by {table}"
         return sum_name
+
+
+def cell_sets(attribute: str, query_set: QuerySet, kind: Kind) -> list[tuple[int, ...]]:
+    """Return the cells that each query counts; refuse queries that are no sets of cells.
+
+    >>> cell_sets("age", prefix(), ln.Integers(0, 2))
+    [(0,), (0, 1), (0, 1, 2)]
+    """
+    operator = query_set.operator(attribute, kind)
+    if operator.rows * operator.size > MOST_GROUP_ENTRIES:
+        raise refuse(
+            f"the queries of units along {attribute}",
+            f"{operator.rows} of {operator.size} cells",
+            f"at most {MOST_GROUP_ENTRIES} together",
+            "Ask for fewer ranges or sets.",
+        )
+    matrix = dense(operator)
+    if not ((matrix == 0) | (matrix == 1)).all():
+        raise refuse(
+            f"the queries of units along {attribute}",
+            query_set.word,
+            "cells, levels, ranges, predicates or prefix sums",
+            "Compute differences from the published counts.",
+        )
+    return [tuple(np.flatnonzero(row).tolist()) for row in matrix]
 
 
 def _is_of_single_cells(query_set: QuerySet) -> bool:
@@ -454,6 +558,13 @@ def checked_statistic(
             of,
             f"a measure of the domain ({', '.join(domain.measures) or 'none is declared'})",
             MEASURES_ARE_DECLARED,
+        )
+    if of_measure and isinstance(domain.measure(str(of)), PerUnit):
+        raise refuse(
+            "of",
+            of,
+            "a measure of values of rows, with clip",
+            "A total of units has no mean of rows: declare another measure of the same column.",
         )
     if not of_measure and is_measure and of not in domain.names:
         advice = (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from leastnoise._domain import Domain, Measure
+from leastnoise._domain import Domain, Measure, UnitTotal
 from leastnoise._trusted.check import InputError, did_you_mean
 from leastnoise._workload._product import MEASURES_ARE_DECLARED
 from leastnoise._workload._query_sets import level_names
@@ -51,10 +51,11 @@ class ColumnReader:
                 f"{clause} of an expression",
                 "Declare a measure of a column that holds it: [measures.NAME] with column and clip",
             )
-        fitting = self.fitting_measures(node)
+        kinds = (Measure, UnitTotal) if clause.startswith("SUM") else (Measure,)
+        fitting = self.fitting_measures(node, kinds)
         if len(fitting) != 1:
             measures = self.domain.measures.items()
-            names = [name for name, measure in measures if type(measure) is Measure]
+            names = [name for name, measure in measures if type(measure) in kinds]
             is_count = clause == "COUNT"
             if is_count:
                 instead = "COUNT(*) counts rows"
@@ -67,13 +68,18 @@ class ColumnReader:
             )
         return fitting[0]
 
-    def fitting_measures(self, column: Node) -> list[str]:
-        """Return the measures with a name, or else the measures of that column."""
+    def fitting_measures(
+        self, column: Node, kinds: tuple[type, ...] = (Measure, UnitTotal)
+    ) -> list[str]:
+        """Return the measures with a name, or else the measures of that column.
+
+        Of these classes only.
+        """
         name = column.name.lower()
         measures = {
             measure_name: measure
             for measure_name, measure in self.domain.measures.items()
-            if type(measure) is Measure
+            if type(measure) in kinds
         }
         same_name = [measure_name for measure_name in measures if measure_name.lower() == name]
         return same_name or [

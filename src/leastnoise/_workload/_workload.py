@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain, combinations
 from typing import Any
 
@@ -23,6 +24,7 @@ from leastnoise._workload._product import (
     MEASURES_ARE_DECLARED,
     Product,
     Statistic,
+    cell_sets,
     checked_statistic,
     index_queries,
     target,
@@ -369,19 +371,50 @@ def _of_counts(count: str, of_unit: Sequence[str], workload: Workload) -> Worklo
             ),
         )
     of_units = {*groups_of(workload.domain, list(of_unit), "of_unit")}
-    counts = [
-        UnitCount(() if {*product.attributes} <= of_units else product.attributes)
-        for product in workload
-    ]
+    counts = [_unit_count(product, of_units) for product in workload]
     names = [
-        " by ".join(["units", *([" x ".join(count.attributes)] if count.attributes else [])])
-        for count in counts
+        _unit_count_name(product, counted)
+        for product, counted in zip(workload, counts, strict=True)
     ]
     counting = _with_measures(workload, dict(zip(names, counts, strict=True)))
     products = tuple(
         replace(product, measure=name) for product, name in zip(counting, names, strict=True)
     )
     return replace(counting, products=products)
+
+
+def _unit_count(product: Product, of_units: set[str]) -> UnitCount:
+    """Return the measure that counts units in the cells or groups of a table."""
+    if {*product.attributes} <= of_units:
+        return UnitCount()
+    if product.asks_single_cells:
+        return UnitCount(product.attributes)
+    groups = [
+        None if query_set == identity() else cell_sets(name, query_set, product.domain.kind(name))
+        for name, query_set in product.along.items()
+    ]
+    empty = [
+        name
+        for name, along in zip(product.attributes, groups, strict=True)
+        if along and () in along
+    ]
+    if empty:
+        raise refuse(
+            f"the queries of units along {empty[0]}",
+            "one of no cell",
+            "sets with at least one cell",
+        )
+    return UnitCount(product.attributes, groups)
+
+
+def _unit_count_name(product: Product, counted: UnitCount) -> str:
+    """Return the name of a count of units, different for different groups."""
+    if not counted.attributes:
+        return "units"
+    if not counted.has_groups:
+        return f"units by {' x '.join(counted.attributes)}"
+    digest = sha256(repr((counted.attributes, counted.groups)).encode()).hexdigest()
+    return f"units by {product.name} ({digest[:8]})"
 
 
 def _clipped_domain(domain: Domain, names: Iterable[str]) -> Domain:

@@ -13,7 +13,7 @@ import pytest
 
 import leastnoise as ln
 from behind_the_wall import SAMPLERS, _periods
-from leastnoise._domain import UnitCount
+from leastnoise._domain import UnitCount, UnitTotal
 from leastnoise._trusted.accounting import Noise, Privacy, parameters
 from leastnoise._trusted.check import InputError, InternalError, LedgerError
 from leastnoise._trusted.kernel import (
@@ -27,20 +27,25 @@ from leastnoise._trusted.kernel import (
 from leastnoise._trusted.linop import Dense, Identity
 from leastnoise._trusted.measurements import Block, Factor, Measurements, cost
 from leastnoise._trusted.reading import read
-from leastnoise._trusted.table import Table, UsedRows, columns_of, used_rows
+from leastnoise._trusted.table import RowAllowance, Table, UsedRows, columns_of, used_rows
 
 PERIODS, GROUPS = 3, 2
 DOMAIN = ln.Domain(
     month=list(range(PERIODS)),
     group=list(range(GROUPS)),
-    measures={"people": UnitCount(["month", "group"])},
+    measures={
+        "people": UnitCount(["month", "group"]),
+        "paid": UnitTotal("amount", 0, 3, by=["month", "group"]),
+    },
 )
+# of a row by its group: two rows of the first are clipped, and totals of the second become 0
+AMOUNTS = (2, -1)
 # a unit's rows: its id, their period and their group
 Rows = Sequence[tuple[str, int, int]]
 
 
 def plan_of(most: int, each: int | None, noise: Noise, operator: Any, *more: str) -> Measurements:
-    """Measure an operator along time with the groups and in total; and counts of units."""
+    """Measure an operator along time with the groups and in total; and amounts of units."""
     bound = None if each is None else ln.PerCellBound(each, "month")
     budget = ln.PureDP(10**6) if noise is Noise.DISCRETE_LAPLACE else ln.ZCDP(10**6)
     privacy = Privacy(budget, unit_column="id", max_rows=most, max_per_cell=bound)
@@ -55,7 +60,7 @@ def contract(plan: Measurements) -> ReleaseContract:
         domain=DOMAIN,
         privacy=plan.privacy,
         attributes=DOMAIN.names,
-        measures=("people",),
+        measures=tuple(DOMAIN.measures),
         only=plan,
         text="a plan",
         along="month",
@@ -69,6 +74,7 @@ def read_rows(plan: Measurements, rows: Rows, allowance: Any, source: Any = pa.t
             "id": pa.array(columns[0], pa.string()),
             "month": pa.array(columns[1], pa.int64()),
             "group": pa.array(columns[2], pa.int64()),
+            "amount": pa.array([AMOUNTS[group] for group in columns[2]], pa.int64()),
         }
     )
     unit = plan.privacy
@@ -162,7 +168,7 @@ def test_unit_in_a_series_loses_at_most_the_payment(most: int, each: int | None)
         plan_of(most, each, noise, operator, *more)
         for noise in (Noise.DISCRETE_LAPLACE, Noise.DISCRETE_GAUSSIAN)
         for operator in (Identity(PERIODS), LOWER)
-        for more in ((), ("people",))
+        for more in ((), ("people",), ("people", "paid"))
     ]
     others = [[("other", period, 0)] for period in range(PERIODS)]
 
@@ -231,9 +237,9 @@ def test_units_have_allowances_of_their_own() -> None:
     assert frozen_counts(plan, stream) == [[1, 0], [1, 0], [0, 1]]
 
 
-def test_counts_of_units_have_an_allowance_in_cells() -> None:
-    """Rows of one cell use one; rows that count as rows have an allowance of their own."""
-    plan = plan_of(3, None, Noise.DISCRETE_GAUSSIAN, LOWER, "people")
+def test_amounts_of_units_have_an_allowance_in_cells() -> None:
+    """Rows of one cell use one; rows, counts and totals have allowances of their own."""
+    plan = plan_of(3, None, Noise.DISCRETE_GAUSSIAN, LOWER, "people", "paid")
     rows = [("ann", period, group) for period in range(PERIODS) for group in (0, 0, 1)]
     closed = _periods.ClosedPeriods()
     for table in tables_of(plan, [rows] * PERIODS):
@@ -243,12 +249,58 @@ def test_counts_of_units_have_an_allowance_in_cells() -> None:
         for (measure, names), counts in closed.tables.items()
         if "group" in names
     }
+    first, second, third = by_measure.pop("paid")
+    assert (first, third) == (3, 0)
+    assert second in {0, 3}  # that of the one cell which a random key chose
     assert by_measure == {None: [3, 0, 0], "people": [2, 1, 0]}
     assert closed.used is not None
     assert {name: counts.tolist() for name, counts in closed.used.counts.items()} == {
         None: [3],
         "people": [3],
+        "paid": [3],
     }
+
+
+def test_total_of_zero_uses_a_cell_of_the_allowance() -> None:
+    """Otherwise what a unit may add later would depend on the sizes of its amounts."""
+    plan = plan_of(1, None, Noise.DISCRETE_GAUSSIAN, LOWER, "paid")
+    stream = [[("ann", 0, 1), ("bob", 1, 0)], [("ann", 1, 0), ("bob", 1, 0)], []]
+    closed = _periods.ClosedPeriods()
+    for table in tables_of(plan, stream):
+        closed = _periods.close_period(plan, "month", "drop", table, closed, SeededEntropy(1))
+    frozen = closed.tables["paid", ("month", "group")][0].reshape(PERIODS, GROUPS)
+    assert frozen.tolist() == [[0, 0], [2, 0], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "groups", [[[[0], [0, 1], [1, 2]], None], [None, [[0, 1]]]], ids=["windows", "levels"]
+)
+def test_units_in_groups_need_no_bound_on_all_periods(groups: Any) -> None:
+    """A window may need rows of closed periods, which an allowance leaves out."""
+    people = UnitCount(["month", "group"], groups)
+    domain = ln.Domain(
+        month=list(range(PERIODS)), group=list(range(GROUPS)), measures={"people": people}
+    )
+    for most, each, refused in ((6, 2, False), (5, 2, True), (2, None, True)):
+        plan = plan_of(most, each, Noise.DISCRETE_GAUSSIAN, LOWER, "people")
+        plan = Measurements(
+            domain=domain, privacy=plan.privacy, noise=plan.noise, blocks=plan.blocks
+        )
+        if not refused:
+            _periods.check_along(plan, "month", "drop")
+            continue
+        with pytest.raises(InputError, match="in groups of cells"):
+            _periods.check_along(plan, "month", "drop")
+        bounds = {"max_rows": most, "max_per_cell": plan.privacy.max_per_cell}
+        allowance = RowAllowance("month", most, UsedRows.none(bytes(16)))
+        with pytest.raises(InputError, match="in groups of cells"):
+            read(
+                pa.table({"id": ["ann"], "month": [0], "group": [0]}),
+                domain,
+                unit_column="id",
+                allowance=allowance,
+                **bounds,
+            )
 
 
 def test_unit_ids_are_read_as_one_in_every_period() -> None:
@@ -263,7 +315,7 @@ def test_closing_needs_the_record_of_used_rows() -> None:
     rows = [("ann", period, 0) for period in range(PERIODS)]
     none = _periods.ClosedPeriods()
     bounds = {"max_rows": 2, "max_per_cell": ln.PerCellBound(1, "month")}
-    columns = {"id": ["ann"], "month": [0], "group": [0]}
+    columns = {"id": ["ann"], "month": [0], "group": [0], "amount": [1]}
     unread = read(pa.table(columns), DOMAIN, unit_column="id", **bounds)
     counted = Table.counted(DOMAIN, DOMAIN.names, ["people"], {}, unit_column="id", **bounds)
     first = read_rows(plan, rows, allowance_after(plan, none))

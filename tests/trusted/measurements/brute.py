@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leastnoise._domain import Measure, UnitCount
+from leastnoise._domain import Measure, PerUnit, UnitCount
 from leastnoise._trusted.accounting import ConcentratedCost, PureCost
 from leastnoise._trusted.linop import dense
 from leastnoise._trusted.measurements import Block, Measurements, cost
@@ -49,6 +49,8 @@ def rows_of(
         at = dict(zip(sizes, cells, strict=True))
         for chosen in itertools.product(*options.values()):
             given = dict(zip(options, chosen, strict=True))
+            if not _are_at_places(plan, given, at):
+                continue
             columns = []
             for block in plan.blocks:
                 column = _added(plan, block, given, at) / float(block.scale)
@@ -61,6 +63,17 @@ def rows_of(
                 columns.append(column)
             found.append(Row(at, given, np.concatenate(columns)))
     return found
+
+
+def _are_at_places(plan: Measurements, values: Mapping[str, Value], at: Mapping[str, int]) -> bool:
+    """Whether a row counts units in groups of cells at the places of the groups only."""
+    for name, value in values.items():
+        counted = plan.domain.measure(name)
+        if value and isinstance(counted, UnitCount):
+            for attribute, places in zip(counted.attributes, counted.places, strict=True):
+                if places is not None and at[attribute] not in places:
+                    return False
+    return True
 
 
 def counted_by(plan: Measurements, measure: str) -> str | None:
@@ -99,13 +112,13 @@ def units_of(plan: Measurements) -> np.ndarray:
 
 
 def _held(plan: Measurements, rows: list[Row]) -> Iterator[tuple[Row, ...]]:
-    """The rows of every unit: at most so many in a cell, and in a count of units one that is worth 1 in each of its cells."""
+    """The rows of every unit: at most so many in a cell, and one with an amount of the unit in each of its cells."""
     bound = plan.privacy.max_per_cell
     most = [(bound.attributes, bound.rows, None)] if bound else []
     most += [
         (one.attributes, 1, name)
         for name, one in plan.domain.measures.items()
-        if isinstance(one, UnitCount)
+        if isinstance(one, PerUnit)
     ]
     for number in range(1, plan.privacy.max_rows + 1):
         for chosen in itertools.combinations_with_replacement(rows, number):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount
+from leastnoise._domain import Coded, Domain, Measure, PerCellBound, UnitCount, UnitTotal
 from leastnoise._trusted.accounting import ZCDP, Noise, Privacy, PureDP
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.linop import Contrasts, Dense, Identity, Prefix
@@ -18,11 +18,22 @@ from trusted.measurements.brute import claimed, rows_of, worst
 
 SIZES = {"a": 2, "b": 2}
 UNITS = {"units": (), "units by a": ("a",), "units by a x b": ("a", "b")}
+TOTALS = {
+    "total": UnitTotal("pay", -1, 2),
+    "total by a": UnitTotal("pay", 1, 3, by=["a"]),
+    "total by a x b": UnitTotal("pay", -3, -1, by=["a", "b"]),
+}
+GROUPS = {
+    "units in a group of a": UnitCount(["a"], [[[0, 1]]]),
+    "units in groups of a x b": UnitCount(["a", "b"], [[[0], [0, 1]], [[0, 1]]]),
+}
 DOMAIN = Domain(
     {name: Coded(size) for name, size in SIZES.items()},
     measures={
         "pay": Measure("pay", -1, 2),
         **{name: UnitCount(own) for name, own in UNITS.items()},
+        **TOTALS,
+        **GROUPS,
     },
 )
 ALONG = {
@@ -47,7 +58,7 @@ def plan_of(
 def measured(draw: st.DrawFn, noise: Noise) -> list[Block]:
     found = []
     for of in draw(
-        st.lists(st.sampled_from([None, "pay", *UNITS, *UNITS]), min_size=1, max_size=3)
+        st.lists(st.sampled_from([None, "pay", *UNITS, *TOTALS, *GROUPS]), min_size=1, max_size=3)
     ):
         factors = []
         for name, some in ALONG.items():
@@ -110,13 +121,36 @@ def test_separate_rows_may_share_a_coarser_cell() -> None:
 
 
 @pytest.mark.parametrize(
+    ("measure", "names", "laplace", "gaussian"),
+    [
+        ("total by a", ("a",), 6, 18),  # 3 in each of two cells
+        ("total by a x b", ("a", "b"), 6, 18),  # two rows of -3
+        ("total by a x b", ("a",), 6, 36),  # which may be in one cell of a
+        ("total", (), 2, 4),
+        ("units in a group of a", ("a",), 1, 1),
+        ("units in groups of a x b", ("a", "b"), 2, 2),
+    ],
+)
+def test_amounts_of_units_cost_the_largest(
+    measure: str, names: tuple[str, ...], laplace: int, gaussian: int
+) -> None:
+    """Of two cells at most, and of no more than there are groups."""
+    for noise, largest in (
+        (Noise.DISCRETE_LAPLACE, laplace),
+        (Noise.DISCRETE_GAUSSIAN, gaussian),
+    ):
+        plan = plan_of([Block(CELLS[names], Fraction(1), measure)], noise, "add_remove", 2)
+        assert claimed(plan) == worst(plan) == largest
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"ends": True}, "those of a measure without limits; got 'of counts or limited sums'"),
         (
             {"limits": Limits([1])},
             (
-                "a count of units must be a plain sum, where a column names the units; got 'one of "
+                "a sum of amounts of units must be a plain sum, where a column names the units; got 'one of "
                 "limits'"
             ),
         ),

@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import itertools
+import math
 import sys
 from collections import Counter
 from contextlib import contextmanager
@@ -20,12 +21,12 @@ import leastnoise as ln
 from behind_the_wall import CountRequest, amount_encoder, count, to_column
 from behind_the_wall import text as text_of
 from leastnoise._cli import main
-from leastnoise._domain import UnitCount, ValueCount, Weighted, rule_of
+from leastnoise._domain import UnitCount, UnitTotal, ValueCount, Weighted, rule_of
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.reading import ReadRequest, _postgres, _read, read, read_keys
 from leastnoise._trusted.reading._sql import Value, amount_of, cell_of, prepared
-from leastnoise._trusted.table import columns_of
+from leastnoise._trusted.table import Counted, columns_of
 from trusted.reading.encoders import cell_encoder, columns_of_chunks, refused, units_of
 from trusted.reading.engine_rows import ARROW, COLUMNS, ROWS, counted, counts, literal
 from trusted.reading.postgres import fill, table
@@ -1001,3 +1002,64 @@ def test_all_queries_see_one_snapshot(url, postgres, monkeypatch):
         opened.engine.session(opened.what) as run,
     ):
         run("CREATE TABLE written AS SELECT 1")
+
+
+def test_totals_of_units_are_those_of_read_rows(engine):
+    """Also of doubles beyond all bounds, nulls and infinities, in cells with hidden ones, under every limit."""
+    totals = {
+        "in all": UnitTotal("x", -5, 9, "0.5"),
+        "by b": UnitTotal("x", -5, 9, by=["b"]),
+        "by b x n": UnitTotal("n", 2, 30, by=["n", "b"]),
+    }
+    kinds = {
+        "n": ln.Coded(4, outside="other"),
+        "b": ln.Categories(["true", "false"]).with_hidden(True),
+    }
+    domain = ln.Domain(kinds, measures={**totals, "units": UnitCount(["b"])})
+    tables = {"in all": [()], "by b": [("b",)], "by b x n": [("n", "b")], "units": [("b",)]}
+    for unit in ("u", "w"):
+        bounds = {"unit_column": unit, "max_rows": ROWS}
+        (here, _), (there, counted_there) = (
+            counts(source, domain, tables, **bounds) for source in (ARROW, engine)
+        )
+        assert counted_there
+        assert here == there
+        assert there["by b", ("b",)] == totals_by_b(unit)
+    bound = ln.PerCellBound(1, "b")
+    for source in (ARROW, engine):
+        found, _ = counts(source, domain, tables, unit_column="u", max_rows=1, max_per_cell=bound)
+        few = np.abs(found["by b x n", ("n", "b")]).sum()
+        assert 2 <= few <= 30 * len({*COLUMNS["u"]})
+
+
+def totals_by_b(unit):
+    """The clipped totals of x of every unit, by hand; a value beyond 2^30 - 1 counts as that."""
+    most = 2**30 - 1
+    total_of = {}
+    for key, n, b, x in zip(*(COLUMNS[name] for name in (unit, "n", "b", "x")), strict=True):
+        if key in (None, "") or None in (n, b, x) or not math.isfinite(x):
+            continue
+        amount = round(min(max(x, -most), most))
+        total_of[key, b] = total_of.get((key, b), 0) + amount
+    clipped = {key: min(max(total, -5), 9) for key, total in total_of.items()}
+    by_b = [sum(total for (_, b), total in clipped.items() if b is own) for own in (True, False)]
+    return [*by_b, 0]
+
+
+def test_amounts_kept_and_cut_are_those_of_read_rows(engine):
+    """Where every cell counts no random choice has a say; a limit of cells cuts at most what it may."""
+    total = UnitTotal("x", -5, 9, by=["b"])
+    domain = ln.Domain(n=ln.Coded(4, outside="other"), b=[True, False], measures={"paid": total})
+    wanted = ReadRequest(tables={"paid": [("b",)]}, usage=True)
+
+    def amounts(source, most):
+        table = read(source, domain, wanted=wanted, unit_column="u", max_rows=most)
+        numbers = columns_of(table.usage, Counted).tables
+        return [int(numbers[f"{part} of paid", ()][0]) for part in ("kept", "cut")]
+
+    kept, cut = amounts(engine, ROWS)
+    assert [kept, cut] == amounts(ARROW, ROWS)
+    assert 0 < cut <= 27 * 2 * len({*COLUMNS["u"]})
+    fewer, more = amounts(engine, 1)
+    assert fewer < kept
+    assert 0 < more <= 27 * len({*COLUMNS["u"]})

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from behind_the_wall import Column
-from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount
+from leastnoise._domain import Coded, Domain, PerCellBound, Reading, UnitCount, UnitTotal
 from leastnoise._trusted.check import InputError
-from leastnoise._trusted.reading import ReadRequest, _read, read
+from leastnoise._trusted.reading import ReadRequest, _column, _read, read
 from leastnoise._trusted.reading._units import Units
 from leastnoise._trusted.table import Counted, columns_of
 from trusted.reading.neighbours import entropy_of as entropy
@@ -256,9 +256,7 @@ def test_dropped_rows_have_a_cell_of_their_own():
         assert columns_of(table.usage, Counted).tables[None, ("rows",)].tolist() == [1, 1]
 
 
-OF_UNITS = (
-    "a count of units must be in a table whose rows have units, and of attributes that are read"
-)
+OF_UNITS = "a count or total of units must be in a table whose rows have units, and of attributes that are read"
 
 
 @pytest.mark.parametrize(
@@ -305,3 +303,37 @@ def test_units_follow_the_reading_of_the_source(tmp_path):
     reading = Reading(trim=True, ignore_case=True, nulls=["na"])
     table = read(file, Domain(dx=["A", "B"]), unit_column="id", max_rows=1, unit_reading=reading)
     assert np.bincount(columns_of(table).codes["dx"]).tolist() == [1, 1]
+
+
+def test_order_of_rows_changes_no_total(monkeypatch):
+    """Thirds of cents and large amounts, which floating-point sums would round, in chunks of 100 rows."""
+    monkeypatch.setattr(_column, "CHUNK", 100)
+    generator = np.random.default_rng(2)
+    large = [1e7, -1e7, 1e7, -1e7, 123456789.01]
+    amounts = np.concatenate([np.full(999, 1 / 3), large, generator.normal(0, 1e6, 400)])
+    total = UnitTotal("amount", -(10**7), 10**7, "0.01", by=["v"])
+    domain = Domain(v=Coded(2), measures={"total": total})
+    most = (2**30 - 1) / 100
+    expected = int(np.rint(np.clip(amounts, -most, most) * 100).sum())
+    assert abs(expected) < 10**9
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(amounts))
+        rows = pa.table(
+            {"id": ["a"] * len(amounts), "v": [1] * len(amounts), "amount": amounts[order]}
+        )
+        values = columns_of(read(rows, domain, unit_column="id", max_rows=2)).values["total"]
+        assert values[values != 0].tolist() == [expected]
+
+
+def test_unit_without_a_value_adds_nothing_to_totals():
+    """Not even the lower bound; and such cells take no place among the cells of a unit."""
+    rows = pa.table(
+        {
+            "id": ["a", "a", "b", "b", "b", None],
+            "v": [0, 0, 0, 1, 1, 1],
+            "amount": pa.array([None, None, None, 1, 1, 9], pa.int64()),
+        }
+    )
+    domain = Domain(v=Coded(2), measures={"total": UnitTotal("amount", 5, 7, by=["v"])})
+    table = columns_of(read(rows, domain, unit_column="id", max_rows=1))
+    assert np.bincount(table.codes["v"], table.values["total"], minlength=2).tolist() == [0, 5]

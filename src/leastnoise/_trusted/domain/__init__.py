@@ -43,9 +43,12 @@ from leastnoise._trusted.domain._levels import (
     one_value_each,
 )
 from leastnoise._trusted.domain._measure import (
+    MOST_UNITS,
     Measure,
     PerCellBound,
+    PerUnit,
     UnitCount,
+    UnitTotal,
     ValueCount,
     Weighted,
     factor_measures,

@@ -16,7 +16,14 @@ from leastnoise._trusted.domain._cells import (
     rule_of,
 )
 from leastnoise._trusted.domain._kind import Kind, attribute_pairs, domain_text
-from leastnoise._trusted.domain._measure import Measure, UnitCount, ValueCount, Weighted
+from leastnoise._trusted.domain._measure import (
+    Measure,
+    PerUnit,
+    UnitCount,
+    UnitTotal,
+    ValueCount,
+    Weighted,
+)
 from leastnoise._trusted.domain._reading import attribute_name
 
 
@@ -99,19 +106,21 @@ class Domain(Immutable):
             for name, measure in (measures or {}).items()
         )
         for name, measure in sums:
-            if type(measure) not in (Measure, UnitCount, ValueCount, Weighted):
+            if type(measure) not in (Measure, UnitCount, UnitTotal, ValueCount, Weighted):
                 raise refuse(
                     f"the measure {name!r}",
                     measure,
                     "a Measure",
                     "Write for example Measure('income', 0, 200000).",
                 )
-            if isinstance(measure, UnitCount) and not {*measure.attributes} <= {*checked}:
+            if isinstance(measure, PerUnit) and not {*measure.attributes} <= {*checked}:
                 raise refuse(
                     f"the attributes of {name!r}",
                     list(measure.attributes),
                     "attributes of the domain",
                 )
+            if isinstance(measure, UnitCount):
+                _check_groups(name, measure, checked)
         entries = tuple(checked.items())
         # asked once, and never again: what was checked here is what is encoded, counted and paid
         # for
@@ -258,13 +267,15 @@ class Domain(Immutable):
     def count_of(self, measure: str) -> str | None:
         """Return the measure that counts the values of another measure.
 
-        None if there is none, so that rows are counted.
+        None if there is none, so that rows are counted, and for amounts of units.
 
         >>> pay = ln.Measure("income", 0, 10)
         >>> ln.Domain(sex=["F", "M"], measures={"pay": pay, "count of pay": ValueCount(pay)}).count_of("pay")
         'count of pay'
         """
         summed = self.measure(measure)
+        if isinstance(summed, PerUnit):
+            return None
         counted = (
             Weighted(ValueCount(summed.of), summed.weight)
             if isinstance(summed, Weighted)
@@ -354,6 +365,16 @@ class Domain(Immutable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Domain.from_json, (self.to_json(),)
+
+
+def _check_groups(name: str, counted: UnitCount, kinds: Mapping[str, Kind]) -> None:
+    """Refuse a count of units by groups of cells that an attribute does not have."""
+    for attribute, groups in zip(counted.attributes, counted.groups, strict=True):
+        last = max((group[-1] for group in groups or ()), default=0)
+        if not last < kinds[attribute].size:
+            raise refuse(
+                f"a group of {name!r}", f"the cell {last} of {attribute}", "cells of the attribute"
+            )
 
 
 def _kind_advice(value: object) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TypeAlias
 
 from leastnoise._trusted.check import (
     Exact,
@@ -15,13 +16,14 @@ from leastnoise._trusted.check import (
     short,
     whole,
 )
-from leastnoise._trusted.domain._cells import READ_AS_IT_IS
+from leastnoise._trusted.domain._cells import MOST_CELLS, READ_AS_IT_IS
 from leastnoise._trusted.domain._reading import Reading, attribute_name
 
 # Numerator and denominator of a unit stay within the doubles.
 LEAST_UNIT = Fraction(1, 10**100)
 MOST_UNITS = 2**30 - 1
 """The largest bound of a measure in units: sums of 2^32 such rows stay below 2^62."""
+Groups: TypeAlias = tuple[tuple[int, ...], ...]
 _MOST_NAMES = 8  # blocks of contrasts are split along each of them
 
 
@@ -212,36 +214,175 @@ class ValueCount(Measure):
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class UnitCount(Measure):
-    """The number of privacy units, as a measure.
+class PerUnit(Measure):
+    """What one privacy unit adds to each cell of some attributes.
 
-    One row of a unit in each cell of some attributes is worth 1, its others 0.
+    One row of the unit in each of these cells has the amount, its other rows have 0. A unit
+    has an amount in at most ``max_rows`` cells, however many rows it has in them.
 
-    A unit counts in at most ``max_rows`` cells, however many rows it has in them.
+    Attributes:
+        attributes: whose values together are a cell, at most 8 of them; none: all rows of a unit
+            are in one cell.
 
-    Args:
-        attributes: whose values together are a cell, at most 8 of them; none: one row of a unit is
-            worth 1, so that it counts once in all.
-
-    Raises:
-        InputError: an attribute twice, or more than 8.
-
-    Guarantees: which rows are worth 1 follows from the rows of the unit.
-
-    >>> UnitCount(["region"]).attributes, UnitCount().largest
-    (('region',), 1)
+    Guarantees: which rows have which amounts follows from the rows of the unit.
     """
 
     attributes: tuple[str, ...] = ()
 
-    def __init__(self, attributes: Sequence[str] = ()) -> None:
+    def _set_attributes(self, attributes: Sequence[str]) -> None:
+        """Check the attributes, and set them."""
+        names = PerCellBound(1, attributes).attributes if attributes else ()
+        object.__setattr__(self, "attributes", names)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class UnitCount(PerUnit):
+    """The number of privacy units in each cell or group of cells, as a measure.
+
+    The amount of a unit is 1 in each of its cells. Along an attribute with groups the count of a
+    group stands in one cell, which no other group has (`places`), whatever the other cells are.
+
+    Args:
+        attributes: whose values together are a cell, at most 8 of them; none: a unit counts once
+            in all.
+        groups: for each attribute None, if its cells are counted, or lists of cells, in each of
+            which a unit counts once. Groups may overlap. None at all: all attributes have cells.
+
+    Raises:
+        InputError: an attribute twice, or more than 8; a group without a cell, or more groups than
+            cells that could hold their counts.
+
+    >>> UnitCount(["region"]).attributes, UnitCount().largest
+    (('region',), 1)
+    >>> UnitCount(["month"], [[[0, 1, 2], [3, 4, 5]]]).places
+    ((2, 5),)
+    """
+
+    groups: tuple[Groups | None, ...] = ()
+    places: tuple[tuple[int, ...] | None, ...] = field(default=(), compare=False)
+
+    def __init__(
+        self,
+        attributes: Sequence[str] = (),
+        groups: Sequence[Sequence[Sequence[int]] | None] | None = None,
+    ) -> None:
         super().__init__("units", 0, 1)
-        object.__setattr__(
-            self, "attributes", PerCellBound(1, attributes).attributes if attributes else ()
-        )
+        self._set_attributes(attributes)
+        if groups is None or all(groups_along is None for groups_along in groups):
+            listed: tuple[Groups | None, ...] = (None,) * len(self.attributes)
+        else:
+            listed = tuple(map(_checked_groups, groups))
+        if len(listed) != len(self.attributes):
+            raise refuse(
+                "groups", len(listed), f"one for each of {len(self.attributes)} attributes"
+            )
+        places = tuple(None if along is None else _places(along) for along in listed)
+        object.__setattr__(self, "groups", listed)
+        object.__setattr__(self, "places", places)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether groups of cells are counted along some attribute."""
+        return any(along is not None for along in self.groups)
 
     def __repr__(self) -> str:
+        if self.has_groups:
+            return f"UnitCount({list(self.attributes)}, groups={self.groups!r})"
         return f"UnitCount({list(self.attributes)})"
+
+
+def _checked_groups(groups: Sequence[Sequence[int]] | None) -> Groups | None:
+    """Return the groups of cells along an attribute, in order and without repetitions."""
+    if groups is None:
+        return None
+    listed = tuple(
+        tuple(sorted({whole("a cell of a group", cell, 0, MOST_CELLS) for cell in group}))
+        for group in groups
+    )
+    if not listed or not all(listed):
+        raise refuse("the groups of a count of units", "one without cells", "groups of cells")
+    return listed
+
+
+def _places(groups: Groups) -> tuple[int, ...]:
+    """Return the cell in which the count of each group stands.
+
+    It is the last cell of a group, or the last one before it that no earlier group has taken.
+    """
+    taken: set[int] = set()
+    places = []
+    for group in groups:
+        place = group[-1]
+        while place in taken:
+            place -= 1
+        if place < 0:
+            raise InputError(
+                "Units are counted once in each of some groups of cells, and there must be as many "
+                "cells up to the last one of a group as there are groups; got too many groups. Ask "
+                "for fewer at once."
+            )
+        taken.add(place)
+        places.append(place)
+    return tuple(places)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class UnitTotal(PerUnit):
+    """A numeric column, added up for each privacy unit and then clipped.
+
+    The values of a unit are added up in each cell of some attributes, and each total is clipped.
+    For heavy tails this keeps far more of the sum than a bound on rows does.
+
+    Args:
+        column: the name of the column.
+        low: the least total of a unit in a cell, exact, a multiple of ``unit``.
+        high: the greatest total of a unit in a cell, above ``low``, a multiple of ``unit``.
+        unit: what one counts, as of a `Measure`.
+        by: the attributes whose values together are a cell, at most 8; none: all rows of a unit
+            have one total.
+        reading: how its numbers are read where they are text.
+
+    Raises:
+        InputError: bounds or a unit that `Measure` refuses, an attribute twice, or more than 8.
+
+    Guarantees: values are rounded to whole units before they are added up, so that totals are
+        exact and do not depend on the order of rows. A unit without a value in a cell adds 0.
+
+    >>> revenue = ln.UnitTotal("amount", -500, 2000, by=["month", "region"])
+    >>> revenue.attributes, revenue.largest
+    (('month', 'region'), 2000)
+    """
+
+    def __init__(
+        self,
+        column: str,
+        low: Exact,
+        high: Exact,
+        unit: Exact = "1",
+        *,
+        by: Sequence[str] = (),
+        reading: Reading = READ_AS_IT_IS,
+    ) -> None:
+        super().__init__(column, low, high, unit, reading=reading)
+        if isinstance(by, str) or not isinstance(by, Sequence):
+            raise refuse("by", by, "a list of attributes, such as ['month', 'region']")
+        self._set_attributes(by)
+
+    @property
+    def row_amount(self) -> Measure:
+        """The measure of single rows, before they are added up.
+
+        Its bounds are the widest whose sums over 2^32 rows are exact.
+
+        >>> ln.UnitTotal("amount", 0, 5, "0.01").row_amount
+        Measure('amount', '-10737418.23', '10737418.23', unit='0.01')
+        """
+        most = MOST_UNITS * self.unit
+        return Measure(self.column, -most, most, self.unit, reading=self.reading)
+
+    def __repr__(self) -> str:
+        measure = super().__repr__()
+        return f"{measure[:-1]}, by={list(self.attributes)})"
 
 
 @dataclass(frozen=True, init=False, repr=False, kw_only=True)
@@ -290,13 +431,15 @@ class Weighted(Measure):
 def factor_measures(measure: Measure) -> tuple[Measure, ...]:
     """Return the measures whose amounts are multiplied in a measure.
 
-    None for a count of units.
+    None for a count of units; for a total of units, the amounts of their rows.
 
     >>> factor_measures(Measure("income", 0, 10)), factor_measures(UnitCount())
     ((Measure('income', 0, 10),), ())
     """
     if isinstance(measure, Weighted):
         return (measure.of, measure.weight)
+    if isinstance(measure, UnitTotal):
+        return (measure.row_amount,)
     if isinstance(measure, UnitCount):
         return ()
     return (measure,)

@@ -19,7 +19,7 @@ import numpy as np
 
 from leastnoise._trusted.check import InputError, InternalError, LedgerError, one_of
 from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.domain import UnitCount
+from leastnoise._trusted.domain import PerUnit, UnitCount
 from leastnoise._trusted.kernel._count import count
 from leastnoise._trusted.kernel._entropy import Entropy
 from leastnoise._trusted.kernel._ledger_file import flush_folder
@@ -97,7 +97,8 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
         InputError: a block has no factor on that attribute alone, or is a sum with limits, a sum
             where late rows count on arrival, or a count of units in all periods together; or a
             column names the units, and their rows count on arrival, or are bounded in cells that
-            are not the periods.
+            are not the periods; or units are counted in groups of cells, and their rows are bounded
+            in all periods together.
 
     >>> domain = ln.Domain(month=[1, 2])
     >>> made = ln.plan(ln.marginals(domain, ways=1), ln.ZCDP(1)).measured()
@@ -119,10 +120,19 @@ def check_along(measurements: Measurements, along: str, late: str) -> None:
             "arrival, let each row be a unit."
         )
     # (P2)
+    if has_total_bound(measurements, along) and any(
+        isinstance(measure, UnitCount) and measure.has_groups
+        for measure in domain.measures.values()
+    ):
+        raise InputError(
+            "A series that counts units in groups of cells (levels, ranges or windows) must bound "
+            f"a unit's rows in each of the periods of {along!r} alone (max_per_cell), and not by "
+            "fewer in all of them (max_rows)."
+        )
     refused_measures = {
         name
         for name, measure in domain.measures.items()
-        if late != "drop" or (isinstance(measure, UnitCount) and along not in measure.attributes)
+        if late != "drop" or (isinstance(measure, PerUnit) and along not in measure.attributes)
     }
     for block in measurements.blocks:
         if (

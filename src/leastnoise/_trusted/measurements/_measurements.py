@@ -16,7 +16,7 @@ import numpy as np
 from leastnoise._trusted.accounting import Noise, Privacy
 from leastnoise._trusted.check import InputError, exact_positive, plain, refuse, whole
 from leastnoise._trusted.check.arrays import FloatArray, IntArray
-from leastnoise._trusted.domain import Domain, Measure, UnitCount
+from leastnoise._trusted.domain import Domain, Measure, PerUnit
 from leastnoise._trusted.linop import Contrasts, Operator, is_partition, operators, sealed
 from leastnoise._trusted.measurements._headroom import check_headroom
 
@@ -481,7 +481,7 @@ class Measurements:
                 f"those of {summed!r}",
                 "of a measure whose values are counted, or may be 0",
             )
-        if isinstance(summed, UnitCount):
+        if isinstance(summed, PerUnit):
             excluded = (
                 "rows"
                 if self.privacy.unit_column is None
@@ -491,7 +491,7 @@ class Measurements:
             )
             if excluded:
                 raise refuse(
-                    "a count of units",
+                    "a sum of amounts of units",
                     f"one of {excluded}",
                     "a plain sum, where a column names the units",
                     "Count rows instead.",

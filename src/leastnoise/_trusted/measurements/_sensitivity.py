@@ -21,7 +21,7 @@ import numpy.typing as npt
 from leastnoise._trusted.accounting import Cost, Privacy
 from leastnoise._trusted.check import InputError, InternalError
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.domain import Domain, PerCellBound, UnitCount
+from leastnoise._trusted.domain import Domain, PerCellBound, PerUnit, UnitCount
 from leastnoise._trusted.linop import (
     Coarse,
     Contrasts,
@@ -137,9 +137,9 @@ def cost(plan: Measurements) -> Cost:
 
 
 def views(plan: Measurements) -> Iterator[Measurements]:
-    """Split a plan into blocks of rows or sums, and counts of units (M8).
+    """Split a plan into blocks of rows or sums, and amounts of units (M8).
 
-    There is one plan for each count of units, about the rows worth 1.
+    There is one plan for each measure of units, about the rows that have an amount of it.
 
     >>> domain = Domain(a=["x"], measures={"units": UnitCount()})
     >>> blocks, privacy = (Block((), 1), Block((), 1, "units")), Privacy(PureDP(1), unit_column="id", max_rows=5)
@@ -147,9 +147,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
     >>> [cost(view).epsilon for view in views(plan)], cost(plan).epsilon
     ([Fraction(5, 1), Fraction(1, 1)], Fraction(6, 1))
     """
-    units = {
-        name for name, measure in plan.domain.measures.items() if isinstance(measure, UnitCount)
-    }
+    units = {name for name, measure in plan.domain.measures.items() if isinstance(measure, PerUnit)}
     viewed: dict[str | None, list[Block]] = {}
     for group in plan.alike:
         viewed.setdefault(group[0].measure if group[0].measure in units else None, []).extend(group)
@@ -165,7 +163,7 @@ def views(plan: Measurements) -> Iterator[Measurements]:
 def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Privacy:
     """Return the bounds on the rows of a unit that count (M8).
 
-    On all rows, or in a count of units on the rows that are worth 1.
+    On all rows, or for a measure of units on the rows that have an amount of it.
 
     Args:
         domain: the domain of a plan.
@@ -180,14 +178,30 @@ def rows_in_view(domain: Domain, privacy: Privacy, measure: str | None) -> Priva
         counted = None
     else:
         counted = domain.measure(measure)
-    if not isinstance(counted, UnitCount):
+    if not isinstance(counted, PerUnit):
         return privacy
-    rows = min(privacy.max_rows, math.prod(map(domain.cells, counted.attributes)))
+    rows = min(privacy.max_rows, cells_of_unit(domain, counted))
     if counted.attributes:
         bound = PerCellBound(1, counted.attributes)
     else:
         bound = None
     return replace(privacy, max_rows=rows, max_per_cell=bound)
+
+
+def cells_of_unit(domain: Domain, measure: PerUnit) -> int:
+    """Return the number of cells in which a measure of units can have an amount (M8).
+
+    >>> domain = Domain(month=Coded(12))
+    >>> cells_of_unit(domain, UnitCount(["month"])), cells_of_unit(domain, UnitCount(["month"], [[[0, 1], [5]]]))
+    (12, 2)
+    """
+    sizes = [domain.cells(name) for name in measure.attributes]
+    if isinstance(measure, UnitCount):
+        sizes = [
+            size if places is None else len(places)
+            for size, places in zip(sizes, measure.places, strict=True)
+        ]
+    return math.prod(sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +228,7 @@ def _bounds_in_cells(plan: Measurements, view: Measurements) -> list[_RowsInCell
         counted = None
     else:
         counted = plan.domain.measure(measure)
-    if not isinstance(counted, UnitCount):
+    if not isinstance(counted, PerUnit):
         return bounds
     if bound is not None:
         other = tuple(name for name in counted.attributes if name not in bound.attributes)

@@ -25,5 +25,8 @@ from leastnoise._trusted.reading._units import (
     LACKING,
     MOST_CUT,
     ROWS,
+    cut_amount,
+    cut_limit,
+    kept_amount,
     usage_domain,
 )

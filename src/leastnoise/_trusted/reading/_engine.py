@@ -18,7 +18,16 @@ from sqlglot import exp
 
 from leastnoise._trusted.check import InternalError
 from leastnoise._trusted.check.arrays import IntArray
-from leastnoise._trusted.domain import READ_AS_IT_IS, Keys, Reading, UnitCount, factor_measures
+from leastnoise._trusted.domain import (
+    READ_AS_IT_IS,
+    Keys,
+    PerUnit,
+    Reading,
+    UnitCount,
+    UnitTotal,
+    ValueCount,
+    factor_measures,
+)
 from leastnoise._trusted.reading._column import (
     Chunks,
     Column,
@@ -36,11 +45,12 @@ from leastnoise._trusted.reading._sql import (
     Value,
     amount_of,
     cell_of,
+    clipped,
     prepared,
     sql,
     unit_of,
 )
-from leastnoise._trusted.reading._units import MOST_CUT, RowUsage
+from leastnoise._trusted.reading._units import MOST_CUT, RowUsage, cut_limit
 from leastnoise._trusted.table import TableKey, groups
 
 # More cells than this are not sent for: then the rows are read, and counted here. 512 MiB of
@@ -102,6 +112,8 @@ class Engine:
         Guarantees: as `leastnoise._trusted.reading.read`. Which rows of a unit count depends on that
             unit's rows and the key alone (E7).
         """
+        if any(isinstance(m, UnitCount) and m.has_groups for m in wish.sums.values()):
+            return None  # a row may be in several groups
         order = list(wish.rules)
         sizes = [rule.size for rule in wish.rules.values()]
         sets = sorted({names for wanted in wish.tables.values() for names in wanted})
@@ -109,7 +121,7 @@ class Engine:
             [tuple(sorted(order.index(name) for name in names)) for names in sets], sizes, _ROWS
         )
         covers = [tuple(order[position] for position in group.attributes) for group in proposed]
-        counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+        counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
         rows = self._bounded_rows(wish, entropy_bytes, flagged=counts_units)
         if rows is not None and wish.rules:
             rows = exp.select("*").from_(self._once(rows).subquery("encoded")).where(*_kept(wish))
@@ -130,7 +142,10 @@ class Engine:
                 answer = run(_grouped(rows, some, wish)).read_all()
                 for cover in some:
                     tables.update(_tables(answer, cover, wish))
-        return tables, self._usage(wish, entropy_bytes) if wish.usage else None
+        if not wish.usage:
+            return tables, None
+        usage = self._usage(wish, entropy_bytes)
+        return tables, replace(usage, amounts=self._kept_and_cut(rows, wish))
 
     def keys(self, wish: CountRequest, entropy_bytes: Entropy) -> dict[str, int] | None:
         """Count the units that have each key of the requested attribute.
@@ -227,6 +242,33 @@ class Engine:
             home=None,
         )
 
+    def _kept_and_cut(self, rows: exp.Select, wish: CountRequest) -> dict[str, tuple[int, int]]:
+        """Return for each total of units the amounts kept and cut (E8).
+
+        The rows have the columns of `_with_worth`.
+        """
+        amounts: dict[str, tuple[int, int]] = {}
+        for number, (name, measure) in enumerate(wish.sums.items()):
+            if not isinstance(measure, UnitTotal):
+                continue
+            in_cell = f"CASE WHEN eligible{number} = :one AND in_cell{number} = :one"
+            beyond = sql(f"{in_cell} THEN ABS(total{number} - w{number}) ELSE :no END", one=1, no=0)
+            chosen = sql(f"SUM(stands{number}) * :most", most=cut_limit(measure.largest))
+            sums = {
+                "kept": sql(f"SUM(ABS(w{number}))"),
+                "gone": sql("LEAST(SUM(:beyond), :chosen)", beyond=beyond, chosen=chosen),
+            }
+            by_unit = _selected(sums, rows.subquery("with_totals")).group_by("u0")
+            added = {
+                column: sql(f"CAST(COALESCE(SUM({column}), :no) AS BIGINT)", no=0)
+                for column in sums
+            }
+            with self.session(self.what) as run:
+                answer = run(_selected(added, by_unit.subquery("by_unit"))).read_all()
+            kept, cut = (int(answer.column(column)[0].as_py()) for column in added)
+            amounts[name] = kept, cut
+        return amounts
+
     def _usage(self, wish: CountRequest, entropy_bytes: Entropy) -> RowUsage:
         """Return how many rows are used, not used and cut (E8)."""
         rows = self._bounded_rows(wish, entropy_bytes)
@@ -321,6 +363,10 @@ class Engine:
                     lambda value, other: sql(":one * :other", one=value, other=other), amounts
                 )
             )
+        for number, measure in enumerate(wish.sums.values()):
+            if isinstance(measure, UnitTotal):
+                part = measure.row_amount
+                columns[f"g{number}"] = amount_of(ValueCount(part), values[part.column])
         if wish.usage:
             columns["unreadable"] = _unreadable(wish, values)
         columns |= (
@@ -405,23 +451,28 @@ class Engine:
 
 
 def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
-    """Add a column ``wi`` for each count of units i (E12).
+    """Add a column ``wi`` for each measure of units i (E12).
 
-    It is 1 for a row that stands for its unit in a cell, else 0.
+    It is the amount of a unit for the row that stands for it in a cell, and 0 for its others.
 
     The rows are flagged ones inside the domain. Of the rows of a unit in a cell the one of the
-    first turn stands for it. Of these rows as many stay in each cell of ``max_per_cell`` as it
-    allows, and of those ``max_rows`` in all, chosen by their turns.
+    first turn stands for it, among those that have a value where values are added up. Of these
+    rows as many stay in each cell of ``max_per_cell`` as it allows, and of those ``max_rows`` in
+    all, chosen by their turns.
     """
     turns: list[str | Expression] = [*_missing(wish), "hashed", "place"]
     for number, measure in enumerate(wish.sums.values()):
-        if not isinstance(measure, UnitCount):
+        if not isinstance(measure, PerUnit):
             continue
         most = wish.max_rows if measure.attributes else 1
         cell = ["u0", *_cell(wish, measure.attributes)]
-        rows = _numbered(rows, cell, turns, f"in_cell{number}")
         published = {name: wish.hidden[name] for name in measure.attributes if name in wish.hidden}
-        first = exp.and_(sql(f"in_cell{number} = :one", one=1), _filled(wish, published))
+        eligible = _filled(wish, published)
+        if isinstance(measure, UnitTotal):
+            eligible = exp.and_(eligible, sql(f"g{number} = :one", one=1))
+        rows = _flagged(rows, f"eligible{number}", eligible)
+        rows = _numbered(rows, [f"eligible{number}", *cell], turns, f"in_cell{number}")
+        first = sql(f"eligible{number} = :one AND in_cell{number} = :one", one=1)
         if wish.max_per_cell is not None:
             rows = _flagged(rows, f"alone{number}", first)
             alike = ["u0", f"alone{number}", *_cell(wish, wish.max_per_cell.attributes)]
@@ -433,13 +484,33 @@ def _with_worth(rows: exp.Select, wish: CountRequest) -> exp.Select:
         stands = exp.and_(
             sql(f"first{number} = :one", one=1), sql(f"cell{number} <= :most", most=most)
         )
-        rows = _flagged(rows, f"w{number}", stands)
+        amount = sql(":one", one=1)
+        if isinstance(measure, UnitTotal):
+            rows = _with_total(_flagged(rows, f"stands{number}", stands), cell, number)
+            stands = sql(f"stands{number} = :one", one=1)
+            amount = clipped(exp.column(f"total{number}"), measure.low_units, measure.high_units)
+        rows = _flagged(rows, f"w{number}", stands, amount)
     return rows
 
 
-def _flagged(rows: exp.Select, name: str, condition: Expression) -> exp.Select:
-    """Add a column that is 1 where a condition holds, else 0."""
-    flag = sql("CASE WHEN :condition THEN :one ELSE :no END", condition=condition, one=1, no=0)
+def _with_total(rows: exp.Select, cell: Sequence[str], number: int) -> exp.Select:
+    """Add the total of the amounts ``vi`` of the rows that agree in some columns."""
+    total = exp.Window(
+        this=exp.Sum(this=exp.column(f"v{number}")),
+        partition_by=[exp.column(column) for column in cell],
+    )
+    named = exp.alias_(exp.cast(total, "BIGINT"), f"total{number}")
+    return exp.select("*", named).from_(rows.subquery(f"before_total{number}"))
+
+
+def _flagged(
+    rows: exp.Select, name: str, condition: Expression, amount: Expression | None = None
+) -> exp.Select:
+    """Add a column that is an amount where a condition holds, else 0; usually the amount is 1."""
+    amount = sql(":one", one=1) if amount is None else amount
+    flag = sql(
+        "CASE WHEN :condition THEN :amount ELSE :no END", condition=condition, amount=amount, no=0
+    )
     return exp.select("*", exp.alias_(flag, name)).from_(rows.subquery(f"before_{name}"))
 
 
@@ -569,7 +640,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
 
     In a row of one marginal, cells of others are null.
     """
-    counts_units = any(isinstance(measure, UnitCount) for measure in wish.sums.values())
+    counts_units = any(isinstance(measure, PerUnit) for measure in wish.sums.values())
     if counts_units:
         rows_that_count = "CAST(COALESCE(SUM(counts), 0) AS BIGINT)"
     else:
@@ -580,7 +651,7 @@ def _grouped(rows: exp.Select, covers: Sequence[tuple[str, ...]], wish: CountReq
             amount = f"v{number} * counts"
         else:
             amount = f"v{number}"
-        if isinstance(measure, UnitCount):
+        if isinstance(measure, PerUnit):
             amount = f"w{number}"
         numbers.append(f"CAST(COALESCE(SUM({amount}), 0) AS BIGINT) AS s{number}")
     sets = [_cell(wish, cover) for cover in covers]

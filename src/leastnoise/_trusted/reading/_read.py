@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from leastnoise._trusted.check import InputError, LeastNoiseError, message, refuse, whole
+from leastnoise._trusted.check import (
+    InputError,
+    InternalError,
+    LeastNoiseError,
+    message,
+    refuse,
+    whole,
+)
 from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
 from leastnoise._trusted.check.progress import RowProgress, row_progress
 from leastnoise._trusted.domain import (
@@ -26,9 +33,12 @@ from leastnoise._trusted.domain import (
     Kind,
     Measure,
     PerCellBound,
+    PerUnit,
     Reading,
     Rule,
     UnitCount,
+    UnitTotal,
+    ValueCount,
     factor_measures,
     type_fault,
 )
@@ -56,6 +66,7 @@ from leastnoise._trusted.reading._units import (
     MOST_CUT,
     RowUsage,
     Units,
+    cut_limit,
     key_reader,
     lacking_rows,
     numbering,
@@ -138,8 +149,9 @@ def read(
         ``unit_column``, adding or removing all rows of one unit changes at most ``max_rows`` rows
         of the table that count as rows, rows that are dropped as outside the domain included, and
         no more in one cell than ``max_per_cell`` allows: the proof is at `Units.keep`. It changes
-        each count of units by 1 in at most ``max_rows`` cells, and no more of these in one cell
-        than ``max_per_cell`` allows. A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
+        each count of units by 1, and each total of units by an amount within its bounds, in at most
+        ``max_rows`` cells, and no more of these in one cell than ``max_per_cell`` allows.
+        A row of a CSV file is a line, whatever it holds (see `leastnoise._trusted.reading._files`).
 
     Edge cases: rows whose unit is null are dropped; a source without rows gives an empty table; a
     malformed line of a CSV file is dropped
@@ -169,7 +181,7 @@ def read(
         units = None
     else:
         units = Units(max_per_cell, sizes, unit_reading, allowance)
-    _check_counts(_unit_counts(sums), sizes, units)
+    _check_amounts_of_units(_measures_of_units(sums), sizes, units)
     opened, names = opened_for(source, domain, list(sizes), list(sums), unit_column, unit_reading)
     request = CountRequest(
         rules={name: domain.rule(name) for name in sizes},
@@ -209,63 +221,57 @@ def _read_rows(
         units: numbers the units of the rows; None if every row is a unit.
         shown: shows how far reading is.
     """
-    counts = _unit_counts(request.sums)
-    factors = [
-        factor_measures(measure) for measure in request.sums.values() if factor_measures(measure)
-    ]
-    encoders = [
-        *map(cell_encoder, request.rules.values()),
-        *map(amount_encoder, chain.from_iterable(factors)),
-        *([] if units is None else [units.number]),
-    ]
-    requests = [*zip(names, encoders, strict=True), *_unreadable(factors, usage=request.usage)]
-    # small codes of the rows that are kept so far, and which rows of the source they were
-    types = [
-        *(np.min_scalar_type(rule.size - 1) for rule in request.rules.values()),
-        *(np.dtype(np.int64) for _ in factors),
-    ]
-    columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
-    inside = [np.zeros(0, dtype=np.bool_)]
-    readable = [np.zeros(0, dtype=np.bool_)]
-    malformed_lines = 0
-    for rows, encoded, malformed in opened.encoded(requests):
-        codes = encoded[: len(request.rules)]
-        numbers = iter(encoded[len(request.rules) :])
-        malformed_lines += malformed
-        amounts = [reduce(np.multiply, [next(numbers) for _ in factor]) for factor in factors]
-        inside.append(
-            np.logical_and.reduce(
-                [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
-            )
-        )  # E4
-        for chunks, column, kind in zip(columns, [*codes, *amounts], types, strict=True):
-            chunks.append(column[inside[-1]].astype(kind))
-        if units is not None:
-            units.add(next(numbers), codes)
-        readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
-        if shown is not None:
-            shown.show(sum(map(len, inside)), opened.total)
-    kept_here = np.concatenate(inside)
+    of_units = _measures_of_units(request.sums)
+    totals = _unit_totals(request.sums)
+    encoded = _encode_rows(opened, names, request, units, shown)
     if units is None:
-        keep = np.ones(len(kept_here), dtype=np.bool_)
+        keep = np.ones(encoded.source_rows, dtype=np.bool_)
     else:
         keep = units.keep(request.max_rows, urandom)
-    counting = keep[kept_here]
-    coded = dict(zip(request.rules, columns, strict=False))
-    worth = _worth(units, kept_here, coded, counts, request)
-    filled_rows = _is_filled(coded, request.filled)
-    used = keep & np.concatenate(readable) & _in_tables(kept_here, filled_rows)
+    counting = keep[encoded.inside]
+    unit_rows = UnitRows(units, encoded.inside, encoded.cells, request.hidden, request.max_rows)
+    of_groups = {
+        name: unit_rows.group_rows(measure)
+        for name, measure in of_units.items()
+        if isinstance(measure, UnitCount) and measure.has_groups
+    }
+    chosen = {
+        name: unit_rows.counts(name, measure)
+        for name, measure in of_units.items()
+        if isinstance(measure, UnitCount) and name not in of_groups
+    }
+    values = {name: rows.astype(np.int64) for name, rows in chosen.items()}
+    amounts_kept_and_cut: dict[str, tuple[int, int]] = {}
+    for name, measure in totals.items():
+        chosen[name], values[name], cut = unit_rows.totals(
+            name, measure, encoded.amounts[name], encoded.has_value[name]
+        )
+        amounts_kept_and_cut[name] = int(np.abs(values[name]).sum()), cut
     usage = None
     if request.usage:
-        hidden_cells = _in_hidden_cells(coded, request.hidden, used[kept_here])
-        usage = _row_usage(used, keep, units, malformed_lines, hidden_cells)
-    stay = np.logical_or.reduce([counting, *(value == 1 for value in worth.values())])
-    whole_columns = (_whole_column(parts, stay) for parts in columns)
-    cells = {name: next(whole_columns) for name in request.rules}
-    values = {name: next(whole_columns) for name in request.sums if name not in counts}
-    if counts:  # a row that only stands for its unit adds nothing to sums (T6)
-        values = {name: amounts * counting[stay] for name, amounts in values.items()}
-        values |= {name: value[stay] for name, value in worth.items()}
+        filled_rows = _is_filled(encoded.cells, request.filled)
+        used = keep & encoded.readable & _in_tables(encoded.inside, filled_rows)
+        hidden_cells = _in_hidden_cells(encoded.cells, request.hidden, used[encoded.inside])
+        usage = replace(
+            _row_usage(used, keep, units, encoded.malformed_lines, hidden_cells),
+            amounts=amounts_kept_and_cut,
+        )
+    use = None
+    if units is not None:
+        use = units.use(_counted_rows(keep, encoded.inside, chosen))
+    stay = np.logical_or.reduce([counting, *(amounts != 0 for amounts in values.values())])
+    for name, amounts in encoded.amounts.items():
+        if name not in of_units:  # a row that does not count as a row adds nothing to sums (T6)
+            values[name] = amounts * counting if of_units else amounts
+    rows_counting: IntArray = counting[stay].astype(np.int64)
+    cells = _chosen_rows(encoded.cells, stay)
+    values = _chosen_rows(values, stay)
+    for name, group_rows in of_groups.items():
+        number = len(next(iter(group_rows.values())))
+        cells = {other: np.append(column, group_rows[other]) for other, column in cells.items()}
+        values = {other: _with_zeros(column, number) for other, column in values.items()}
+        values[name] = np.append(np.zeros_like(rows_counting), np.ones(number, dtype=np.int64))
+        rows_counting = _with_zeros(rows_counting, number)
     return Table(
         domain,
         cells,
@@ -273,28 +279,143 @@ def _read_rows(
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        rows=int(np.count_nonzero(stay)),
-        counting=counting[stay].astype(np.int64) if counts else None,
-        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
-        use=None if units is None else units.use(_counted_rows(keep, kept_here, worth)),
+        rows=len(rows_counting),
+        counting=rows_counting if of_units else None,
+        usage=None
+        if usage is None
+        else usage_table(usage, request.unit_column, request.max_rows, totals),
+        use=use,
     )
 
 
-def _unit_counts(sums: Mapping[str, Measure]) -> dict[str, tuple[str, ...]]:
-    """Return the attributes of every count of units."""
-    return {
-        name: measure.attributes for name, measure in sums.items() if isinstance(measure, UnitCount)
+def _measures_of_units(sums: Mapping[str, Measure]) -> dict[str, PerUnit]:
+    """Return the counts and totals of units among measures."""
+    return {name: measure for name, measure in sums.items() if isinstance(measure, PerUnit)}
+
+
+def _unit_totals(sums: Mapping[str, Measure]) -> dict[str, UnitTotal]:
+    """Return the totals of units among measures."""
+    return {name: measure for name, measure in sums.items() if isinstance(measure, UnitTotal)}
+
+
+def _with_zeros(column: IntArray, number: int) -> IntArray:
+    """Return a column with so many zeros behind its values."""
+    return np.append(column, np.zeros(number, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """The rows of a source, encoded chunk by chunk.
+
+    Attributes:
+        inside: which rows of the source are inside the domain.
+        readable: which rows of the source have a number or a null in every measure.
+        malformed_lines: how many lines are no record.
+        cells: of each attribute the cells of the rows inside, in a small type.
+        amounts: of each measure of rows, and of each total of units, the amounts of these rows.
+        has_value: of each total of units which of these rows have a value.
+    """
+
+    inside: BoolArray
+    readable: BoolArray
+    malformed_lines: int
+    cells: dict[str, Array]
+    amounts: dict[str, IntArray]
+    has_value: dict[str, BoolArray]
+
+    @property
+    def source_rows(self) -> int:
+        """The number of rows of the source."""
+        return len(self.inside)
+
+
+def _encode_rows(
+    opened: Source,
+    names: Sequence[str],
+    request: CountRequest,
+    units: Units | None,
+    shown: RowProgress | None,
+) -> EncodedRows:
+    """Encode all rows of a source, and number their units.
+
+    Args:
+        opened: the source.
+        names: its columns of the attributes, of the measures and of the unit.
+        request: what is wanted of each row.
+        units: takes the units of the rows; None where every row is one.
+        shown: shows how far reading is.
+    """
+    rules = request.rules
+    sums = request.sums
+    factors = {
+        name: factor_measures(measure) for name, measure in sums.items() if factor_measures(measure)
     }
+    totals = {name: sums[name] for name in factors if isinstance(sums[name], UnitTotal)}
+    encoders = [
+        *map(cell_encoder, rules.values()),
+        *map(amount_encoder, chain.from_iterable(factors.values())),
+        *([] if units is None else [units.number]),
+    ]
+    value_encoders = [
+        (measure.column, amount_encoder(ValueCount(measure))) for measure in totals.values()
+    ]
+    unreadable = _unreadable([*factors.values()]) if request.usage else []
+    requests = [*zip(names, encoders, strict=True), *value_encoders, *unreadable]
+    # small codes of the rows that are inside so far, and which rows of the source they were
+    types = [
+        *(np.min_scalar_type(rule.size - 1) for rule in rules.values()),
+        *(np.dtype(np.int64) for _ in factors),
+        *(np.dtype(np.bool_) for _ in totals),
+    ]
+    columns: list[list[Array]] = [[np.zeros(0, dtype=kind)] for kind in types]
+    inside = [np.zeros(0, dtype=np.bool_)]
+    readable = [np.zeros(0, dtype=np.bool_)]
+    malformed_lines = 0
+    for rows, encoded, malformed in opened.encoded(requests):
+        codes, numbers = encoded[: len(rules)], iter(encoded[len(rules) :])
+        malformed_lines += malformed
+        amounts = [
+            reduce(np.multiply, [next(numbers) for _ in parts]) for parts in factors.values()
+        ]
+        inside.append(
+            np.logical_and.reduce(
+                [np.ones(rows, dtype=np.bool_), *(column != DROP for column in codes)]
+            )
+        )  # E4
+        if units is not None:
+            units.add(next(numbers), codes)
+        values = [next(numbers) for _ in totals]
+        for chunks, column, kind in zip(columns, [*codes, *amounts, *values], types, strict=True):
+            chunks.append(column[inside[-1]].astype(kind))
+        readable.append(sum(numbers, np.zeros(rows, dtype=np.int64)) == 0)
+        if shown is not None:
+            shown.show(sum(map(len, inside)), opened.total)
+    whole_columns = map(_whole_column, columns)
+    return EncodedRows(
+        inside=np.concatenate(inside),
+        readable=np.concatenate(readable),
+        malformed_lines=malformed_lines,
+        cells={name: next(whole_columns) for name in rules},
+        amounts={name: next(whole_columns) for name in factors},
+        has_value={name: next(whole_columns) for name in totals},
+    )
 
 
 def _counted_rows(
-    keep: BoolArray, inside: BoolArray, worth: Mapping[str, IntArray]
+    keep: BoolArray, inside: BoolArray, chosen: Mapping[str, BoolArray]
 ) -> dict[str | None, BoolArray]:
-    """Return which rows of the source count as rows, and in each count of units."""
+    """Return which rows of the source count as rows, and in each count or total of units.
+
+    Args:
+        keep: which rows of the source count as rows.
+        inside: which rows of the source are inside the domain.
+        chosen: for each count or total of units which of the rows inside have the amounts of their
+            units.
+    """
     masks: dict[str | None, BoolArray] = {None: keep}
-    for name, values in worth.items():
+    for name, rows in chosen.items():
         masks[name] = np.zeros(len(inside), dtype=np.bool_)
-        masks[name][inside] = values == 1
+        masks[name][inside] = rows
     return masks
 
 
@@ -310,14 +431,15 @@ def _filled_tables(domain: Domain, wanted: ReadRequest) -> tuple[dict[str, int],
     return () if {} in tables else tuple(tables)
 
 
-def _check_counts(
-    counts: Mapping[str, Sequence[str]], sizes: Mapping[str, int], units: Units | None
+def _check_amounts_of_units(
+    of_units: Mapping[str, PerUnit], sizes: Mapping[str, int], units: Units | None
 ) -> None:
-    """Refuse counts of units without units, or of attributes that are not read."""
-    if counts and not (units and {*chain.from_iterable(counts.values())} <= {*sizes}):
+    """Refuse amounts of units without units, or of attributes that are not read."""
+    attributes = chain.from_iterable(measure.attributes for measure in of_units.values())
+    if of_units and not (units and {*attributes} <= {*sizes}):
         raise refuse(
-            "a count of units",
-            ", ".join(counts),
+            "a count or total of units",
+            ", ".join(of_units),
             "in a table whose rows have units, and of attributes that are read",
         )
 
@@ -327,17 +449,13 @@ def _hidden_cells(domain: Domain, names: Sequence[str]) -> dict[str, int]:
     return {name: domain.kind(name).published for name in names if domain.kind(name).hidden}
 
 
-def _is_filled(
-    coded: Mapping[str, Sequence[Array]], tables: Sequence[Mapping[str, int]]
-) -> BoolArray | None:
+def _is_filled(cells: Mapping[str, Array], tables: Sequence[Mapping[str, int]]) -> BoolArray | None:
     """Return for each row inside the domain whether it is in a published table.
 
     None where all are.
     """
     if not tables:
         return None
-    names = {name for table in tables for name in table}
-    cells = {name: np.concatenate(coded[name]) for name in names}
     in_table = [
         np.logical_and.reduce([cells[name] < hidden for name, hidden in table.items()])
         for table in tables
@@ -347,16 +465,16 @@ def _is_filled(
 
 
 def _in_hidden_cells(
-    coded: Mapping[str, Sequence[Array]], hidden: Mapping[str, int], used: BoolArray
+    cells: Mapping[str, Array], hidden: Mapping[str, int], used: BoolArray
 ) -> list[BoolArray]:
     """Return for each hidden cell whether each used row is in it.
 
     Args:
-        coded: the chunks of the cells of the rows inside the domain, by attribute.
+        cells: of the rows inside the domain, by attribute.
         hidden: the number of the hidden cell of each attribute that has one.
         used: which of these rows are used.
     """
-    return [np.concatenate(coded[name])[used] == cell for name, cell in hidden.items()]
+    return [cells[name][used] == cell for name, cell in hidden.items()]
 
 
 def _in_tables(inside: BoolArray, filled: BoolArray | None) -> BoolArray:
@@ -376,6 +494,7 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
     if counted is None:
         return None
     tables, usage = counted
+    totals = _unit_totals(request.sums)
     return Table.counted(
         domain,
         list(request.rules),
@@ -384,17 +503,19 @@ def _counted_in_engine(engine: Any, domain: Domain, request: CountRequest) -> Ta
         unit_column=request.unit_column,
         max_rows=request.max_rows,
         max_per_cell=request.max_per_cell,
-        usage=None if usage is None else usage_table(usage, request.unit_column, request.max_rows),
+        usage=None
+        if usage is None
+        else usage_table(usage, request.unit_column, request.max_rows, totals),
     )
 
 
-def _unreadable(factors: Sequence[Sequence[Measure]], *, usage: bool) -> Encoders:
+def _unreadable(factors: Sequence[Sequence[Measure]]) -> Encoders:
     """Return the encoders that find values of measures that are no number.
 
     They are for the table of usage.
     """
     summed = {part.column: part.reading for factor in factors for part in factor}
-    return [(name, unreadable_encoder(reading)) for name, reading in summed.items() if usage]
+    return [(name, unreadable_encoder(reading)) for name, reading in summed.items()]
 
 
 def _row_usage(
@@ -440,52 +561,121 @@ def _check_bounds(
         raise refuse("max_per_cell", max_per_cell, "None where each row is a unit", advice)
 
 
-def _worth(
-    units: Units | None,
-    inside: BoolArray,
-    coded: Mapping[str, Sequence[Array]],
-    counts: Mapping[str, Sequence[str]],
-    request: CountRequest,
-) -> dict[str, IntArray]:
-    """Return the rows that stand for their unit in a cell (E12).
+@dataclass(frozen=True, slots=True)
+class UnitRows:
+    """Rows inside the domain, from which the amounts of their units are computed (E12).
 
-    For each count of units, of the rows inside the domain.
-
-    Args:
-        units: the units of all rows.
-        inside: which rows are inside the domain.
-        coded: the chunks of the cells of these rows, by attribute.
-        counts: of each count of units the attributes whose values together are a cell; without
-            attributes there is one cell.
-        request: has the bound on the cells of a unit, and the hidden cells.
+    Attributes:
+        units: the units of all rows of the source.
+        inside: which rows of the source are inside the domain.
+        cells: the cells of these rows, by attribute.
+        hidden: the number of the hidden cell of each attribute that has one.
+        most: cells in which a unit has an amount.
     """
-    worth: dict[str, IntArray] = {}
-    if units is not None:
-        rows = int(np.count_nonzero(inside))
-        hidden = request.hidden
-        in_hidden = {name: np.concatenate(coded[name]) == cell for name, cell in hidden.items()}
-        missing = sum(in_hidden.values(), np.zeros(rows, dtype=np.int64))
-        for name, attributes in counts.items():
-            cells = [np.concatenate(coded[attribute]) for attribute in attributes]
-            published = np.ones(rows, dtype=np.bool_)
-            for attribute in {*attributes} & {*hidden}:
-                published &= ~in_hidden[attribute]
-            worth[name] = units.worth(
-                inside,
-                cells,
-                request.max_rows if attributes else 1,
-                urandom,
-                name=name,
-                missing=missing,
-                published=published,
-            )
-    return worth
+
+    units: Units | None
+    inside: BoolArray
+    cells: Mapping[str, Array]
+    hidden: Mapping[str, int]
+    most: int
+
+    def counts(self, name: str, counted: UnitCount) -> BoolArray:
+        """Choose one row of each unit in each of its cells.
+
+        Args:
+            name: of the count, of whose cells a unit may have an allowance (E14).
+            counted: the count of units.
+        """
+        is_eligible, missing = self._eligible(counted)
+        return self._chosen(name, counted, is_eligible, missing)
+
+    def totals(
+        self, name: str, measure: UnitTotal, row_amounts: IntArray, has_value: BoolArray
+    ) -> tuple[BoolArray, IntArray, int]:
+        """Return which rows are chosen, what each has of the totals, and the amounts cut.
+
+        One row of a unit in each of its cells has the clipped total of the unit there.
+
+        Args:
+            name: of the totals, of whose cells a unit may have an allowance (E14).
+            measure: the totals.
+            row_amounts: the amount of each row.
+            has_value: whether each row has a value.
+        """
+        is_eligible, missing = self._eligible(measure)
+        is_eligible &= has_value
+        chosen = self._chosen(name, measure, is_eligible, missing)
+        cells = [self.cells[name] for name in measure.attributes]
+        units = self._units_of_rows()
+        totals = units.totals(self.inside, cells, row_amounts)
+        clipped = np.clip(totals, measure.low_units, measure.high_units)
+        amounts: IntArray = np.where(chosen, clipped, 0)
+        cut = units.cut_amount(
+            self.inside,
+            cells,
+            totals,
+            amounts,
+            chosen=chosen,
+            published=is_eligible,
+            most=cut_limit(measure.largest),
+        )
+        return chosen, amounts, cut
+
+    def _chosen(
+        self, name: str, measure: PerUnit, is_eligible: BoolArray, missing: IntArray
+    ) -> BoolArray:
+        """Choose the rows that have the amounts of their units."""
+        worth = self._units_of_rows().worth(
+            self.inside,
+            [self.cells[attribute] for attribute in measure.attributes],
+            self.most if measure.attributes else 1,
+            urandom,
+            name=name,
+            missing=missing,
+            published=is_eligible,
+        )
+        return worth == 1
+
+    def group_rows(self, counted: UnitCount) -> dict[str, Array]:
+        """Return the rows that stand for units in groups of cells, by attribute."""
+        is_eligible, missing = self._eligible(counted)
+        return self._units_of_rows().group_rows(
+            self.inside,
+            self.cells,
+            counted,
+            self.most,
+            urandom,
+            missing=missing,
+            published=is_eligible,
+        )
+
+    def _eligible(self, measure: PerUnit) -> tuple[BoolArray, IntArray]:
+        """Return which rows are in no hidden cell of a measure, and in how many of all."""
+        rows = int(np.count_nonzero(self.inside))
+        is_eligible = np.ones(rows, dtype=np.bool_)
+        missing = np.zeros(rows, dtype=np.int64)
+        for name, hidden_cell in self.hidden.items():
+            is_hidden = self.cells[name] == hidden_cell
+            missing += is_hidden
+            if name in measure.attributes:
+                is_eligible &= ~is_hidden
+        return is_eligible, missing
+
+    def _units_of_rows(self) -> Units:
+        if self.units is None:
+            raise InternalError("Rows without units have no amounts of units; please report this.")
+        return self.units
 
 
-def _whole_column(parts: list[Array], chosen: BoolArray) -> Array:
-    column: Array = np.concatenate(parts)[chosen]
+def _whole_column(parts: list[Array]) -> Array:
+    column: Array = np.concatenate(parts)
     parts.clear()  # the chunks are not needed again, and a large table must not be held twice
     return column
+
+
+def _chosen_rows(columns: dict[str, Array], chosen: BoolArray) -> dict[str, Array]:
+    """Take the chosen rows of columns, which are given up one by one."""
+    return {name: columns.pop(name)[chosen] for name in [*columns]}
 
 
 def check_source(

@@ -4,18 +4,27 @@ The labels (E6, E8, E12, E14) refer to PROOFS-reading.md.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from leastnoise._trusted.check import refuse
-from leastnoise._trusted.check.arrays import BoolArray, IntArray
-from leastnoise._trusted.domain import READ_AS_IT_IS, Domain, Measure, PerCellBound, Reading
+from leastnoise._trusted.check.arrays import Array, BoolArray, IntArray
+from leastnoise._trusted.domain import (
+    MOST_UNITS,
+    READ_AS_IT_IS,
+    Domain,
+    Measure,
+    PerCellBound,
+    Reading,
+    UnitCount,
+    UnitTotal,
+)
 from leastnoise._trusted.reading._column import Column, Encoder, by_value
 from leastnoise._trusted.reading._values import is_null, text, without_zeros
-from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, used_rows
+from leastnoise._trusted.table import PeriodUse, RowAllowance, Table, TableKey, used_rows
 
 # Random bytes asked for at a time.
 _BLOCK = 2**20
@@ -61,6 +70,7 @@ class Units:
             else []
         )
         self._cells: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+        self._names = names
         self._series = None if allowance is None else _SeriesRows(allowance, sizes or {})
 
     def add(self, units: IntArray, codes: Sequence[IntArray] = ()) -> None:
@@ -74,12 +84,16 @@ class Units:
         self._chunks.append(units)
         if self._series is not None:
             self._series.add(codes)
-        cell = np.zeros(len(units), dtype=np.int64)
+        self._cells.append(self._bounded_cells(len(units), codes))
+
+    def _bounded_cells(self, rows: int, codes: Sequence[IntArray]) -> IntArray:
+        """Return the numbers of the cells in which the rows of a unit are bounded."""
+        cell = np.zeros(rows, dtype=np.int64)
         for attribute, size in self._within:
             cell = cell * (size + 1) + (
-                codes[attribute] + 1
+                codes[attribute].astype(np.int64) + 1
             )  # beyond int64 two cells may have one number, and share their bound
-        self._cells.append(cell)
+        return cell
 
     def keep(
         self, max_rows: int, entropy_bytes: Callable[[int], bytes], among: BoolArray | None = None
@@ -153,7 +167,7 @@ class Units:
             keys: of each row; the least are preferred.
             most: the bound on the rows of a unit.
             units: of each row.
-            name: the count of units that these rows are for; None for rows that count as rows.
+            name: the measure of units that these rows are for; None for rows that count as rows.
             rows: which of all rows these are.
         """
         if self._series is None:
@@ -167,8 +181,8 @@ class Units:
         """Return the rows that units use in each open period; None without an allowance.
 
         Args:
-            counted: the rows that count as rows (None), and for each count of units those that are
-                worth 1 in it: masks over all rows added.
+            counted: the rows that count as rows (None), and for each count or total of units those
+                that were chosen for it: masks over all rows added.
         """
         if self._series is None:
             return None
@@ -206,9 +220,9 @@ class Units:
         missing: IntArray | None = None,
         published: BoolArray | None = None,
     ) -> IntArray:
-        """Return what each row is worth in a count of units (E12).
+        """Choose the rows that have the amounts of their units (E12).
 
-        It is 1 for one row of a unit in each of its cells, else 0.
+        They are 1: one row of a unit in each of its cells. All others are 0.
 
         Rows of a unit in one cell count once towards ``most``, and towards a bound on the rows in
         cells of other attributes. Of the cells of a unit with more cells, as many as ``most`` are
@@ -220,11 +234,11 @@ class Units:
                 none: all rows of a unit are in one cell.
             most: cells in which a unit counts.
             entropy_bytes: as for `keep`.
-            name: of the count of units, of whose cells each unit has an allowance (E14).
+            name: of the measure of units, of whose cells each unit has an allowance (E14).
             missing: in how many hidden cells each of these rows is; a row in fewer is chosen first,
                 so that a unit counts by its rows that have a value.
-            published: whether each of these rows is in none of the hidden cells of these
-                attributes; others count for nothing. None: all are.
+            published: whether each of these rows may be chosen: it is in none of the hidden cells
+                of these attributes, and has a value to be added up. None: all may.
 
         >>> units = Units()
         >>> units.add(units.number(Column(["a", "a", "a", "b", None])))
@@ -237,15 +251,166 @@ class Units:
         if published is not None:
             units = np.where(published, units, -1)
         if missing is not None:
-            order = np.lexsort((keys, missing))
-            keys = np.empty_like(keys)
-            keys[order] = np.arange(len(order), dtype=np.uint64)
-        once = _first(keys, 1, units, *map(np.asarray, cells)) & (units >= 0)
+            keys = _ranked(keys, missing)
+        bounded = np.concatenate(self._cells)[rows]
+        chosen = self._chosen(
+            keys, most, units, [*map(np.asarray, cells)], bounded, name=name, rows=rows
+        )
+        return chosen.astype(np.int64)
+
+    def _chosen(
+        self,
+        keys: npt.NDArray[np.uint64],
+        most: int,
+        units: IntArray,
+        cells: Sequence[IntArray],
+        bounded: IntArray,
+        *,
+        name: str | None = None,
+        rows: BoolArray | slice = slice(None),
+    ) -> BoolArray:
+        """Choose one row of a unit in each cell, and of these as many as the bounds allow."""
+        once = _first(keys, 1, units, *cells) & (units >= 0)
         if self._bound is not None:
-            bounded = np.concatenate(self._cells)[rows]
             once &= _first(keys, self._bound.rows, np.where(once, units, -1), bounded)
-        chosen = self._fits(keys, most, np.where(once, units, -1), name, rows)
-        return (chosen & once).astype(np.int64)
+        return self._fits(keys, most, np.where(once, units, -1), name, rows) & once
+
+    def group_rows(
+        self,
+        rows: BoolArray,
+        codes: Mapping[str, Array],
+        counted: UnitCount,
+        most: int,
+        entropy_bytes: Callable[[int], bytes],
+        *,
+        missing: IntArray,
+        published: BoolArray,
+    ) -> dict[str, Array]:
+        """Make the rows that stand for units in groups of cells (E12).
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            codes: of every attribute that is read the cells of these rows.
+            counted: the count of units, with groups.
+            most: groups in which a unit counts.
+            entropy_bytes: as for `keep`.
+            missing: in how many hidden cells each of these rows is.
+            published: whether each of these rows may count, as for `worth`.
+
+        Returns:
+            The cells of one row for each group that a unit is in: along the attributes of the
+            count the place of the group, along others the cell of one of its rows in the group.
+
+        >>> units = Units(None, {"month": 4})
+        >>> units.add(units.number(Column(["a", "a", "b"])))
+        >>> every = np.ones(3, dtype=bool)
+        >>> counted = UnitCount(["month"], [[[0, 1], [2, 3]]])
+        >>> made = units.group_rows(
+        ...     every, {"month": np.array([0, 1, 2])}, counted, 2, os.urandom, missing=np.zeros(3), published=every
+        ... )
+        >>> sorted(made["month"].tolist())
+        [1, 3]
+        """
+        if self._series is not None:  # windows may need rows of closed periods (E14)
+            raise refuse(
+                "a count of units in groups of cells",
+                ", ".join(counted.attributes),
+                "without a bound on the rows of a unit in all periods of a series",
+            )
+        units = np.where(published, np.concatenate(self._chunks)[rows], -1)
+        keys = _ranked(_random_keys(len(units), entropy_bytes), missing)
+        cells = [codes[name].astype(np.int64) for name in counted.attributes]
+        # one row of a unit in each cell has all the groups that its others there have
+        source = np.flatnonzero(_first(keys, 1, units, *cells) & (units >= 0))
+        along: dict[str, IntArray] = {}
+        for name, column, groups, places in zip(
+            counted.attributes, cells, counted.groups, counted.places, strict=True
+        ):
+            if groups is None or places is None:
+                along[name] = column[source]
+                continue
+            times, place_of_copy = _group_places(column[source], groups, places)
+            copied = np.repeat(np.arange(len(source)), times)
+            source = source[copied]
+            along = {other: of_rows[copied] for other, of_rows in along.items()}
+            along[name] = place_of_copy
+        keys = _ranked(_random_keys(len(source), entropy_bytes), missing[source])
+        made = {name: along[name] if name in along else codes[name][source] for name in codes}
+        bounded = self._bounded_cells(len(source), [made[name] for name in self._names])
+        chosen = self._chosen(keys, most, units[source], [*along.values()], bounded)
+        return {name: column[chosen].astype(codes[name].dtype) for name, column in made.items()}
+
+    def cut_amount(
+        self,
+        rows: BoolArray,
+        cells: Sequence[npt.ArrayLike],
+        totals: IntArray,
+        amounts: IntArray,
+        *,
+        chosen: BoolArray,
+        published: BoolArray,
+        most: int,
+    ) -> int:
+        """Return the amounts that clipping and the limit of cells take away (E8).
+
+        Of a unit they are at most ``most`` for each cell in which it has a total.
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            cells: of every attribute whose values together are a cell the cells of these rows.
+            totals: of each of these rows the total of its unit in its cell.
+            amounts: what each of these rows has of it; 0 unless chosen.
+            chosen: the rows that have the totals of their units.
+            published: whether each of these rows may have been chosen.
+            most: for each chosen row.
+
+        >>> units = Units()
+        >>> units.add(units.number(Column(["a", "a", "b"])))
+        >>> every, totals = np.ones(3, dtype=bool), np.array([9, 4, 5])
+        >>> chosen = np.array([True, False, True])
+        >>> units.cut_amount(
+        ...     every, [np.array([0, 1, 0])], totals, np.array([6, 0, 5]), chosen=chosen, published=every, most=30
+        ... )
+        7
+        """
+        units = self._open_rows()[rows]
+        eligible = np.flatnonzero(published & (units >= 0))
+        order, starts = _grouped(
+            len(eligible), units[eligible], *(np.asarray(column)[eligible] for column in cells)
+        )
+        one_in_each_cell = eligible[order[starts]]
+        taken = np.flatnonzero(chosen)
+        beyond = np.zeros(len(self._numbers), dtype=np.int64)
+        np.add.at(beyond, units[one_in_each_cell], np.abs(totals[one_in_each_cell]))
+        np.subtract.at(beyond, units[taken], np.abs(totals[taken]))
+        np.add.at(beyond, units[taken], np.abs(totals[taken] - amounts[taken]))
+        number_chosen = np.bincount(units[taken], minlength=len(self._numbers))
+        return int(np.minimum(beyond, most * number_chosen).sum())
+
+    def totals(
+        self, rows: BoolArray, cells: Sequence[npt.ArrayLike], amounts: IntArray
+    ) -> IntArray:
+        """Return for each row the total of its unit in its cell (E12).
+
+        Whole numbers are added up, so that the order of rows makes no difference.
+
+        Args:
+            rows: a mask over all rows added: those inside the domain.
+            cells: of every attribute whose values together are a cell the cells of these rows.
+            amounts: of these rows, in units.
+
+        >>> units = Units()
+        >>> units.add(units.number(Column(["a", "a", "a", "b"])))
+        >>> units.totals(np.ones(4, dtype=bool), [np.array([0, 0, 1, 0])], np.array([5, -2, 7, 1])).tolist()
+        [3, 3, 7, 1]
+        """
+        units = np.concatenate(self._chunks)[rows]
+        order, starts = _grouped(len(units), units, *map(np.asarray, cells))
+        totals = np.zeros(len(units), dtype=np.int64)
+        if len(starts):
+            lengths = np.diff(np.append(starts, len(units)))
+            totals[order] = np.repeat(np.add.reduceat(amounts[order], starts), lengths)
+        return totals
 
 
 class _SeriesRows:
@@ -321,6 +486,32 @@ def _random_keys(count: int, entropy_bytes: Callable[[int], bytes]) -> npt.NDArr
     return keys
 
 
+def _ranked(keys: npt.NDArray[np.uint64], missing: Array) -> npt.NDArray[np.uint64]:
+    """Return the places of keys in their order, in which fewer missing values come first."""
+    order = np.lexsort((keys, missing))
+    ranks = np.empty_like(keys)
+    ranks[order] = np.arange(len(order), dtype=np.uint64)
+    return ranks
+
+
+def _group_places(
+    cells: IntArray, groups: Sequence[Sequence[int]], places: Sequence[int]
+) -> tuple[IntArray, IntArray]:
+    """Return for each cell in how many groups it is, and the places of these groups.
+
+    >>> times, place_of_copy = _group_places(np.array([1, 0, 9]), [(0, 1), (1, 2)], [1, 2])
+    >>> times.tolist(), place_of_copy.tolist()
+    ([2, 1, 0], [1, 2, 1])
+    """
+    members = np.concatenate([np.array(group, dtype=np.int64) for group in groups])
+    place_of_member = np.repeat(np.array(places), [len(group) for group in groups])
+    order = np.argsort(members, kind="stable")
+    starts = np.searchsorted(members[order], cells, side="left")
+    times = np.searchsorted(members[order], cells, side="right") - starts
+    within = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
+    return times, place_of_member[order][np.repeat(starts, times) + within]
+
+
 def _first(
     keys: npt.NDArray[np.uint64],
     most: int | IntArray,
@@ -332,18 +523,31 @@ def _first(
     ``most`` is one number, or that of the group of every row. Rows with a lesser number ``before``
     come first, whatever their keys.
     """
-    ranks = (keys,) if before is None else (keys, before)
-    order = np.lexsort((*ranks, *groups))  # group by group, and within each by the keys
-    new = np.ones(len(keys), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce(
-        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
-    )
-    starts = np.flatnonzero(new)  # of each group in this order
+    ranks: tuple[Array, ...] = (keys,) if before is None else (keys, before)
+    order, starts = _grouped(len(keys), *groups, ranks=ranks)
     first = np.zeros(len(keys), dtype=np.bool_)
     # the place of a row within its group
     places = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
     first[order] = places < (most if isinstance(most, int) else most[order])
     return first
+
+
+def _grouped(
+    rows: int, *groups: IntArray, ranks: Sequence[Array] = ()
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Order rows group by group, and return where each group begins in that order.
+
+    Args:
+        rows: their number.
+        groups: rows that agree in all of these are a group.
+        ranks: order the rows of a group, the last of them first; none: any order.
+    """
+    order = np.lexsort((*ranks, *groups))
+    new = np.ones(rows, dtype=np.bool_)
+    new[1:] = np.logical_or.reduce(
+        [ordered[1:] != ordered[:-1] for ordered in (group[order] for group in groups)]
+    )
+    return order, np.flatnonzero(new)
 
 
 def numbering(
@@ -415,7 +619,7 @@ MOST_CUT = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowUsage:
-    """How many rows of a source are used; private.
+    """What a release uses of the rows of a source, and what it leaves out; private.
 
     Attributes:
         used: rows that count for their unit, and that the domain keeps.
@@ -424,55 +628,110 @@ class RowUsage:
             added up.
         lacking: for each attribute that only some tables use, of the used rows that were drawn for
             it those without a value less those with one.
+        amounts: for each total of units, in its units: the absolute amounts that count, and for
+            each unit what clipping and the limit of cells take away (`cut_limit`), added up.
     """
 
     used: int
     unused: int
     cut: int
     lacking: tuple[int, ...] = ()
+    amounts: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-@cache
-def usage_domain(attributes: int = 0) -> Domain:
+def kept_amount(name: str) -> str:
+    """Return the name of the measure of the amounts of a total that count.
+
+    >>> kept_amount("revenue")
+    'kept of revenue'
+    """
+    return f"kept of {name}"
+
+
+def cut_amount(name: str) -> str:
+    """Return the name of the measure of the amounts of a total that are cut.
+
+    >>> cut_amount("revenue")
+    'cut of revenue'
+    """
+    return f"cut of {name}"
+
+
+def cut_limit(largest: int) -> int:
+    """Return the largest amount that counts as cut for each cell in which a unit has a total.
+
+    Args:
+        largest: the largest amount of the total.
+
+    >>> cut_limit(100), cut_limit(MOST_UNITS - 1)
+    (300, 1073741822)
+    """
+    return min(MOST_CUT, MOST_UNITS // largest) * largest
+
+
+def usage_domain(attributes: int = 0, totals: Mapping[str, UnitTotal] | None = None) -> Domain:
     """Return the domain of the table of rows used, not used and cut.
 
     Args:
         attributes: the number of attributes that only some tables use.
+        totals: the totals of units whose amounts kept and cut are measures of the domain.
 
     >>> usage_domain().names, usage_domain(2).names
     (('rows',), ('rows', 'attribute'))
+    >>> [*usage_domain(totals={"revenue": UnitTotal("amount", 0, 9)}).measures]
+    ['cut', 'kept of revenue', 'cut of revenue']
     """
+    largest_amounts = tuple((name, total.largest) for name, total in (totals or {}).items())
+    return _usage_domain(attributes, largest_amounts)
+
+
+@cache
+def _usage_domain(attributes: int, totals: tuple[tuple[str, int], ...]) -> Domain:
     kinds = {ROWS: ["used", "unused"]}
     measures = {CUT: Measure(CUT, 0, MOST_CUT)}
     if attributes:
         kinds[ATTRIBUTE] = [str(number) for number in range(attributes)]
         measures[LACKING] = Measure(LACKING, -1, 1)
+    for name, largest in totals:
+        measures[kept_amount(name)] = Measure(kept_amount(name), 0, largest)
+        measures[cut_amount(name)] = Measure(cut_amount(name), 0, cut_limit(largest))
     return Domain(kinds, measures=measures)
 
 
-def usage_table(usage: RowUsage, unit_column: str | None, max_rows: int) -> Table:
-    """Return the table of rows used, not used and cut.
+def usage_table(
+    usage: RowUsage,
+    unit_column: str | None,
+    max_rows: int,
+    totals: Mapping[str, UnitTotal] | None = None,
+) -> Table:
+    """Return the table of rows used, not used and cut, and of amounts of totals kept and cut.
 
     Args:
-        usage: the numbers of rows.
+        usage: the private numbers.
         unit_column: the column whose values are the privacy units; None if every row is one.
-        max_rows: how many rows of a unit count.
+        max_rows: how many rows of a unit count, and in how many cells it has a total.
+        totals: the totals of units that are read.
 
     Guarantees: every row that counts for its unit is in exactly one of the two cells, and adds 1 or
         -1 to at most one attribute, so that a unit changes either by ``max_rows`` at most, and
         stands for at most ``MOST_CUT`` rows that were cut. All its rows may be in one of the
-        cells, whatever ``max_per_cell`` of the table beside it says: that is about other cells.
+        cells, whatever ``max_per_cell`` of the table beside it says: that is about other cells. A
+        unit has a total in at most ``max_rows`` cells, and changes the amounts kept by at most the
+        largest amount, and those cut by at most `cut_limit`, for each of them.
 
     >>> usage_table(RowUsage(used=3, unused=1, cut=0), None, 1)
     <Table of private rows over Domain(rows=Categories(['used', 'unused']), measures={'cut': Measure('cut', 0, 3)})>
     """
-    domain = usage_domain(len(usage.lacking))
-    counts = {
-        (None, (ROWS,)): np.array([usage.used, usage.unused]),
-        (CUT, ()): np.array([usage.cut]),
+    domain = usage_domain(len(usage.lacking), totals)
+    counts: dict[TableKey, IntArray] = {
+        (None, (ROWS,)): np.array([usage.used, usage.unused], dtype=np.int64),
+        (CUT, ()): np.array([usage.cut], dtype=np.int64),
     }
     if usage.lacking:
-        counts[LACKING, (ATTRIBUTE,)] = np.array(usage.lacking)
+        counts[LACKING, (ATTRIBUTE,)] = np.array(usage.lacking, dtype=np.int64)
+    for name, (kept, cut) in usage.amounts.items():
+        counts[kept_amount(name), ()] = np.array([kept], dtype=np.int64)
+        counts[cut_amount(name), ()] = np.array([cut], dtype=np.int64)
     return Table.counted(
         domain, domain.names, [*domain.measures], counts, unit_column=unit_column, max_rows=max_rows
     )

@@ -29,8 +29,8 @@ class UsedRows:
         salt: random bytes, with which ids are hashed.
         periods: the number of closed periods.
         units: the digest of every unit that has used a row, each once.
-        counts: for each count of units, and for rows (None), how many cells or rows each of these
-            units has used: int64 of shape (units,).
+        counts: for each count or total of units, and for rows (None), how many cells or rows each
+            of these units has used: int64 of shape (units,).
 
     >>> UsedRows.none(bytes(16)).periods
     0
@@ -86,8 +86,8 @@ class PeriodUse:
         before: what they had used before.
         most: the bound on the rows of a unit in all periods.
         units: the digests of the units of the table.
-        uses: for each count of units, and for rows (None), three int64 arrays of one length: the
-            position of a unit in ``units``, a period that was open, and how many rows of the table
+        uses: for each count or total of units, and for rows (None), three int64 arrays of one
+            length: the position of a unit in ``units``, a period that was open, and how many rows of the table
             it uses there.
     """
 

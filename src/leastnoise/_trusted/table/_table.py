@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from leastnoise._trusted.check import Immutable, InputError, InternalError
 from leastnoise._trusted.check.arrays import Array, IntArray
-from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, UnitCount
+from leastnoise._trusted.domain import Domain, Keys, Measure, PerCellBound, PerUnit
 from leastnoise._trusted.table._allowance import PeriodUse
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
@@ -128,8 +128,8 @@ class Table(Immutable):
         max_per_cell: how many of them in one cell; None if all might.
         rows: the number of rows; needed where no column was read, because only the total is asked
             for.
-        counting: 1 for every row that counts as a row, 0 for one that only stands for its unit in
-            counts of units; None if all rows count.
+        counting: 1 for every row that counts as a row, 0 for one that only has an amount of its
+            unit (`PerUnit`); None if all rows count.
         usage: the handle on a second table, of how many rows of the source are used and how many
             are not; None if nobody requested it.
         use: the rows that units use in each period of a series that bounds them in all periods;
@@ -428,13 +428,13 @@ def _checked_counting(
 ) -> Values:
     """Check which rows count as rows, and return them (T6).
 
-    A row that does not count adds 0 to every sum except counts of units.
+    A row that does not count adds 0 to every sum except amounts of units.
     """
     counting: Values = _frozen(_whole("rows", "counting", column))
     if {len(counting)} != lengths or not ((counting == 0) | (counting == 1)).all():
         raise InternalError("counting must be 1 or 0 for every row of a table.")
     for name, measure in measures.items():
-        of_rows = not isinstance(measure, UnitCount)
+        of_rows = not isinstance(measure, PerUnit)
         if of_rows and (sums[name][counting == 0] != 0).any():
             raise InternalError(f"a row that only stands for its unit must add 0 to {name!r}.")
     return counting

@@ -1,0 +1,360 @@
+"""Totals of units: from the spec to the report, from every source, on heavy tails, and what is refused."""
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import leastnoise as ln
+from leastnoise._session import enter_release, partial_columns
+from leastnoise._spec import parse_spec
+from leastnoise._trusted.measurements import cost
+from leastnoise._trusted.table import Counted, columns_of
+from session.releasing import report
+from simulated import read_table, releases
+
+SPEC = """
+[privacy]
+epsilon = "1000000"
+unit = { column = "customer", max_rows = 16 }
+[domain.month]
+integers = [1, 4]
+levels.half = { edges = [1, 3, 5] }
+[domain.region]
+categories = ["N", "S", "W"]
+null = "cell"
+[measures.revenue]
+column = "amount"
+unit = "0.01"
+unit_total = { clip = [-50, "70.5"], by = ["month", "region"] }
+"""
+BY_BOTH = """
+[[workload]]
+queries = { month = "identity", region = "identity" }
+sum = "revenue"
+"""
+TOTALS = """
+SELECT {groups}, SUM(t) AS revenue FROM (
+    SELECT month, region, LEAST(70.5, GREATEST(-50, SUM(amount))) AS t
+    FROM orders WHERE customer IS NOT NULL AND month BETWEEN 1 AND 4
+    GROUP BY customer, month, region HAVING COUNT(amount) > 0)
+{where} GROUP BY ALL ORDER BY ALL
+"""
+
+
+def orders(rows: int = 3000, seed: int = 1) -> pd.DataFrame:
+    """Orders in cents and refunds, with nulls in every column."""
+    rng = np.random.default_rng(seed)
+    made = pd.DataFrame(
+        {
+            "customer": rng.integers(0, 150, rows).astype(str),
+            "month": rng.integers(1, 6, rows),
+            "region": np.array(["N", "S", "W", None], dtype=object)[rng.integers(0, 4, rows)],
+            "amount": np.round(rng.normal(5, 20, rows), 2),
+        }
+    )
+    made.loc[rng.random(rows) < 0.1, "amount"] = np.nan
+    made.loc[rng.random(rows) < 0.05, "customer"] = None
+    return made
+
+
+ORDERS = orders()
+
+
+def spec(workload: str = BY_BOTH, *changes: tuple[str, str]):
+    text = SPEC + workload
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return parse_spec(text, Path())
+
+
+def release(asked, data=ORDERS, **options):
+    return ln.release(ln.plan(asked.workload, asked.privacy), data, seed=1, **options)
+
+
+def by_duckdb(groups: str, where: str = "", orders: pd.DataFrame = ORDERS) -> list[float]:
+    """The clipped totals of DuckDB over the same rows."""
+    answer = duckdb.sql(TOTALS.format(groups=groups, where=where)).df()
+    return answer["revenue"].round(2).tolist()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "parquet", "relation"])
+def test_totals_are_those_of_duckdb(kind: str, tmp_path: Path) -> None:
+    asked = spec()
+    shuffled = ORDERS.sample(frac=1, random_state=3)
+    if kind == "pandas":
+        data = shuffled
+    elif kind == "polars":
+        data = pl.from_pandas(shuffled)
+    elif kind == "relation":
+        data = duckdb.from_df(shuffled)
+    elif kind == "csv":
+        data = tmp_path / "orders.csv"
+        shuffled.to_csv(data, index=False)
+    else:
+        data = tmp_path / "orders.parquet"
+        shuffled.to_parquet(data)
+    (table,) = release(asked, data).tables
+    assert np.round(table.answer, 2).reshape(-1).tolist() == by_duckdb("month, region")
+
+
+def test_levels_ranges_and_sql_are_sums_of_the_same_totals() -> None:
+    asked = spec(
+        """
+[[workload]]
+queries = { month = { level = "half" } }
+sum = "revenue"
+[[workload]]
+sql = "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 2) AS late FROM orders WHERE region <> 'W' GROUP BY region"
+"""
+    )
+    result = release(asked)
+    halves = [by_duckdb("1", f"WHERE month BETWEEN {low} AND {low + 1}")[0] for low in (1, 3)]
+    assert np.round(result.tables[0].answer, 2).tolist() == halves
+    answer = result.sql(
+        "SELECT region, SUM(amount) AS revenue, SUM(amount) FILTER (WHERE month > 2) AS late "
+        "FROM orders WHERE region <> 'W' GROUP BY region",
+        "pandas",
+    )
+    north_and_south = "WHERE region IN ('N', 'S')"
+    assert answer["revenue"].round(2).tolist() == by_duckdb("region", north_and_south)
+    late = by_duckdb("region", f"{north_and_south} AND month > 2")
+    assert answer["late"].round(2).tolist() == late
+
+
+@pytest.mark.parametrize(
+    "budget", ['rho = "1/2"', 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-7"']
+)
+def test_errors_are_those_promised(budget: str) -> None:
+    asked = spec(
+        BY_BOTH + 'weight = 2\n[[workload]]\nqueries.month = "prefix"\nsum = "revenue"',
+        ('epsilon = "1000000"', budget),
+    )
+    plan = ln.plan(asked.workload, asked.privacy)
+    promise = plan.expected_error()
+    assert promise.lower_bound <= promise.total_squared_error
+    runs = [*releases(plan, ORDERS.iloc[:0], range(60))]
+    for place, table in enumerate(promise.tables):
+        squares = np.mean([run.tables[place].answer ** 2 for run in runs])
+        assert np.sqrt(squares) == pytest.approx(table.rmse * 0.01, rel=0.3)
+
+
+def test_noise_hides_the_largest_total_in_every_cell() -> None:
+    """Sixteen cells of 70.50 each: the root of 16 times as much, as for rows in different cells."""
+    asked = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
+    plan = ln.plan(asked.workload, asked.privacy)
+    assert plan.expected_error().tables[0].rmse == pytest.approx(7050 * 16**0.5, rel=1e-6)
+    again = ln.Plan.from_json(plan.to_json())
+    assert (again, cost(again.measured())) == (plan, cost(plan.measured()))
+
+
+def test_limit_of_cells_bounds_the_cells_of_a_unit() -> None:
+    rows = pd.DataFrame(
+        {"customer": "a", "month": [1, 1, 2, 3, 4] * 30, "region": "N", "amount": 1.0}
+    )
+    asked = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
+    (table,) = release(asked, rows).tables
+    answers = np.round(table.answer, 2)
+    assert np.count_nonzero(answers) == 2
+    assert set(answers[answers != 0].tolist()) <= {30.0, 60.0}
+    nulls = rows.assign(amount=[1.0, 2.0, None, None, None] * 30)
+    (table,) = release(spec(BY_BOTH, ("max_rows = 16", "max_rows = 1")), nulls).tables
+    assert np.round(table.answer[0, 0], 2) == 70.5  # cells without a value take no cell's place
+
+
+def heavy_tails(customers: int, seed: int = 5) -> pd.DataFrame:
+    """Orders of customers, up to 5,000 each, in a few months and regions of their own."""
+    rng = np.random.default_rng(seed)
+    number = np.minimum(np.ceil((rng.pareto(1.1, customers) + 1) * 5), 5000).astype(int)
+    customer = np.repeat(np.arange(customers), number)
+    rows = len(customer)
+    amount = np.minimum(np.round(rng.lognormal(1.7, 0.9, rows), 2), 100)
+    region = np.array(["N", "S", "W"])[(customer + (rng.random(rows) < 0.1)) % 3]
+    return pd.DataFrame(
+        {
+            "customer": customer,
+            "month": rng.integers(1, 5, rows),
+            "region": region,
+            "amount": amount,
+        }
+    )
+
+
+HEAVY = """
+[privacy]
+rho = "1/2"
+unit = { column = "customer", max_rows = %s }
+[domain.month]
+integers = [1, 4]
+[domain.region]
+categories = ["N", "S", "W"]
+[measures.revenue]
+column = "amount"
+%s
+"""
+
+
+def kept_and_error(data: pd.DataFrame, limit: int, measure: str) -> tuple[float, float]:
+    """The share of the revenue that a release keeps, and its planned error."""
+    asked = parse_spec(HEAVY % (limit, measure) + BY_BOTH, Path())
+    plan = ln.plan(asked.workload, asked.privacy)
+    (table,) = ln.release(plan, data, seed=3).tables
+    error = plan.expected_error().tables[0].rmse
+    return float(table.answer.sum()) / data["amount"].sum(), error
+
+
+def test_totals_keep_more_of_heavy_tails_than_row_limits() -> None:
+    data = heavy_tails(20_000)
+    kept_by_rows, error_of_rows = kept_and_error(data, 40, "clip = [0, 100]")
+    total = 'unit_total = { clip = [0, 1150], by = ["month", "region"] }'
+    kept, error = kept_and_error(data, 12, total)
+    assert error <= error_of_rows
+    assert kept_by_rows < 0.6
+    assert kept > 0.8
+
+
+@pytest.mark.parametrize(
+    ("workload", "changes", "message"),
+    [
+        (
+            BY_BOTH,
+            [("unit_total = {", "clip = [0, 1]\nunit_total = {")],
+            "must have either 'clip', the public bounds of a value, or 'unit_total'",
+        ),
+        (BY_BOTH, [('clip = [-50, "70.5"], ', "")], "unit_total must have 'clip'"),
+        (BY_BOTH, [('by = ["month", "region"]', 'by = ["moth"]')], "attributes of the domain"),
+        (
+            BY_BOTH,
+            [('by = ["month", "region"]', 'by = "month"')],
+            "by must be a list of attributes",
+        ),
+        (
+            BY_BOTH,
+            [('by = ["month", "region"]', 'by = ["month"]')],
+            r"month x region.*The values of a unit are added up in each cell of by: add region to by",
+        ),
+        (
+            BY_BOTH,
+            [('{ column = "customer", max_rows = 16 }', '"row"')],
+            "every row is a unit",
+        ),
+        (
+            '[[workload]]\nmeans = { of = "revenue" }',
+            [],
+            "A total of units has no mean of rows",
+        ),
+        (
+            "[[workload]]\nsql = 'SELECT AVG(amount) FROM orders'",
+            [],
+            r"AVG\(amount\)",
+        ),
+        (BY_BOTH + 'weighted_by = "revenue"', [], "weight"),
+    ],
+)
+def test_other_uses_of_totals_are_refused(workload, changes, message) -> None:
+    with pytest.raises(ln.InputError, match=message):
+        planned(workload, *changes)
+
+
+def planned(workload: str, *changes: tuple[str, str]) -> ln.Plan:
+    asked = spec(workload, *changes)
+    return ln.plan(asked.workload, asked.privacy)
+
+
+@pytest.mark.parametrize("strategy", ["truncated_sums", "dawa", "model"])
+def test_data_dependent_mechanisms_refuse_totals(strategy: str) -> None:
+    asked = spec('[[workload]]\nqueries.month = "identity"\nsum = "revenue"')
+    with pytest.raises(ln.InputError):
+        ln.plan(asked.workload, asked.privacy, strategy=strategy)
+
+
+def test_report_describes_totals(tmp_path: Path) -> None:
+    asked = spec(BY_BOTH, ('epsilon = "1000000"', 'rho = "1/2"'))
+    plan = ln.plan(asked.workload, asked.privacy)
+    for language, words in (
+        (
+            "en",
+            "In sums of revenue the values of each unit are added up in each cell of month and region",
+        ),
+        (
+            "de",
+            "In Summen von revenue werden die Werte jeder Einheit in jeder Zelle von month und region",
+        ),
+    ):
+        out = tmp_path / language
+        options = ln.Options(language=language)
+        ledger = tmp_path / f"{language}.ledger"
+        ln.release(plan, ORDERS, out=out, options=options, ledger=ledger, dataset=language)
+        assert words in report(out)
+        assert "1073741823" not in report(out).replace(",", "").replace(".", "")
+
+
+@pytest.mark.parametrize("more", ["", '[[workload]]\nqueries = { month = "identity" }\n'])
+def test_guard_estimates_the_share_that_was_cut(tmp_path: Path, more: str) -> None:
+    """Also beside a column that only some tables use, which the guard looks at too.
+
+    Of twelve thousand customers with 100, one in ten has 300, of which 100 count: 1/7 is cut.
+    """
+    rows = pd.DataFrame(
+        {
+            "customer": np.repeat(np.arange(12_000), 2),
+            "month": 1,
+            "region": "N",
+            "amount": np.repeat(np.where(np.arange(12_000) % 10 == 0, 150.0, 50.0), 2),
+        }
+    )
+    asked = spec(
+        BY_BOTH + more + '[plan]\nguard = "1/10"',
+        ('epsilon = "1000000"', 'epsilon = "40"'),
+        ('null = "cell"\n', ""),
+        ('[-50, "70.5"]', "[0, 100]"),
+        ("max_rows = 16", "max_rows = 1"),
+    )
+    plan = ln.plan(asked.workload, asked.planned_privacy)
+    assert partial_columns(plan) == (("region",) if more else ())
+    out = tmp_path / "out"
+    options = {"options": asked.options, "dataset": "orders", "out": out}
+    ln.release(plan, rows, ledger=tmp_path / "orders.ledger", **options)
+    release = ln.read_release(out)
+    (amounts,) = release.receipt["guard_amounts"]
+    assert amounts["kept"] == pytest.approx(1_200_000, abs=5 * amounts["kept_std"])
+    assert amounts["cut"] == pytest.approx(240_000, abs=5 * amounts["cut_std"])
+    assert amounts["cut_std"] < 1000
+    words = "At least about 17% of the amount of revenue was cut by these bounds"
+    assert words in report(out)
+    privacy = ln.Privacy(ln.PureDP(100), unit_column="customer")
+    other = ln.Ledger.create(tmp_path / "second.ledger", "copy", privacy)
+    enter_release(other, out)
+    assert str(other.left()) == "epsilon = 60"
+    assert len(other.entries()) == 2
+
+
+@pytest.mark.parametrize("kind", ["pandas", "relation"])
+def test_amounts_cut_are_those_of_every_unit(kind: str) -> None:
+    """Three cells of 500, 20 and -400 under bounds of -50 and 70.50, with two of them counted."""
+    rows = pd.DataFrame(
+        {
+            "customer": "a",
+            "month": [1, 1, 2, 3, 3],
+            "region": "N",
+            "amount": [450.0, 50.0, 20.0, -100.0, -300.0],
+        }
+    )
+    asked = spec(BY_BOTH, ("max_rows = 16", "max_rows = 2"))
+    found = set()
+    for _ in range(20):
+        data = duckdb.from_df(rows) if kind == "relation" else rows
+        table = read_table(ln.plan(asked.workload, asked.privacy), data, usage=True)
+        numbers = columns_of(table.usage, Counted).tables
+        found.add((int(numbers["kept of revenue", ()][0]), int(numbers["cut of revenue", ()][0])))
+    most = 2 * 3 * 7050
+    assert found <= {
+        (7050 + 2000, min(42950 + 40000, most)),
+        (7050 + 5000, min(42950 + 35000 + 2000, most)),
+        (5000 + 2000, min(50000 + 35000, most)),
+    }
+    assert len(found) > 1
