@@ -841,7 +841,8 @@ def test_killed_guarded_series_continues(
     assert [one.name for one in done.releases] == ["2024-01"]
     assert office.paid == [10, 990]
     assert office.book.entries()[0].state == "sealed"
-    assert ln.read_release(done.releases[0]).receipt["guard_used"] == 70
+    used = ln.read_release(done.releases[0]).receipt["guard_used"]
+    assert abs(used - 70) <= 5  # noise of scale 1/5, twice
 
 
 def of_units(asked: ln.Workload, budget: Any, rows: int = 1, neighbours: str = "add_remove") -> Any:

@@ -186,10 +186,8 @@ def test_amounts_against_the_reference(values, unit):
     measure = Measure("m", -6 * step, 10 * step, unit)
     expected = []
     for value in values:
-        if value is None or math.isnan(value):
-            expected.append(0)
-        elif math.isinf(float(value)):
-            expected.append(10 if value > 0 else -6)
+        if value is None or not math.isfinite(float(value)):
+            expected.append(0)  # infinity is no number (E5)
         else:
             expected.append(min(max(float(value) / float(step), -6.0), 10.0))
     encode = amount_encoder(measure)
