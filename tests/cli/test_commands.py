@@ -146,7 +146,7 @@ def test_plan_cost_shows_budget_and_noise(folder, run, privacy, tables, cost):
 
 def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
     zips = "weight = 2.0\n[[workload]]\nmarginals = { ways = 1, of = ['zip'] }\n[domain.zip]\nsize = 200000"
-    edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 0.5"))
+    edit(folder, ("weight = 2.0", zips), ("[plan]", "[plan]\nseconds = 1"))
     every = run.told("compare", "people.toml")["candidates"]
     usable, unusable = ([each for each in every if each["usable"] is so] for so in (True, False))
     errors = [each["expected_total_squared_error"] for each in usable]
@@ -168,7 +168,7 @@ def test_compare_sorts_by_error_with_reasons(folder, run, compared_once):
         key=itemgetter(1),
     )[1]
     assert re.search(rf"^{needed} +discrete Laplace +left out +\d", out, flags=re.MULTILINE)
-    edit(folder, ("seconds = 0.5", "seconds = 0"))
+    edit(folder, ("seconds = 1", "seconds = 0"))
     run.refused("seconds must be a number above 0, such as 20; got 0", "compare", "people.toml")
 
 
@@ -233,7 +233,12 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "out",
         "5 tables",
     )
-    assert lacking(out, *parts, "epsilon delta state", "left epsilon = 1.5 and delta = 1e-9") == []
+    assert (
+        lacking(
+            out, *parts, "epsilon delta mu squared state", "left epsilon = 1.5 and delta = 1e-9"
+        )
+        == []
+    )
     told = run.told("ledger", "show", "people.ledger")
     assert set(told) == {
         "ledger",
@@ -245,7 +250,9 @@ def test_ledger_show_prints_spent_and_left(folder, run):
         "implied_epsilon",
         "releases",
     }
-    assert (told["dataset"], told["implied_epsilon"]) == ("people", None)
+    assert told["dataset"] == "people"
+    implied = {"delta": "1/1000000000", "budget": "2.0000", "spent": "0.5000"}
+    assert told["implied_epsilon"] == implied
     assert [(entry["number"], entry["state"], entry["output"]) for entry in told["releases"]] == [
         (1, "sealed", str(folder / "out"))
     ]

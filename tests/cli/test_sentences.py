@@ -20,6 +20,7 @@ from leastnoise._release import collect_contents, load_catalogue, render_report
 from leastnoise._release._writing import _make_entry
 
 PURE, APPROXIMATE, CONCENTRATED = 'epsilon = "6"', 'epsilon = "6"\ndelta = "1e-9"', 'rho = "4"'
+GAUSSIAN = f'{APPROXIMATE}\nshare = "1/2"'
 GRID = [
     {"budget": PURE},
     {"budget": PURE, "language": "de", "round": "5", "guard": "1/10"},
@@ -82,6 +83,7 @@ GRID = [
     {"budget": CONCENTRATED, "unit": 3, "people": "month"},
     {"budget": CONCENTRATED, "few": 3, "guard": "1/10", "sum": True},
     {"budget": PURE, "language": "de", "unit": 3, "people": "size", "guard": "1/10"},
+    {"budget": GAUSSIAN, "unit": 3, "sum": True},
 ]
 
 
@@ -157,6 +159,8 @@ def kind(case):
     return (
         "concentrated"
         if "rho" in case["budget"]
+        else "gaussian"
+        if "share" in case["budget"]
         else "approximate"
         if "delta" in case["budget"]
         else "pure"
@@ -179,9 +183,12 @@ def linear(case):
 
 
 # Facts of no case here: of values in means (tests/session/test_means_of_values.py), of paid
-# releases, of missing values (tests/session/test_missing.py), and of other spec files.
+# releases, of missing values (tests/session/test_missing.py), of series
+# (tests/session/test_series.py), of selected quantiles
+# (tests/session/test_selected_quantiles.py), and of other spec files.
 NEVER = "clipped_means measure_values measure_weighted counts_values row_adds not_dropped kicker_private f_covariances joined "
 NEVER += "joined_public large truncated bucketed grouped left_out_of_some "
+NEVER += "cut_series interval_selected "
 # totals of units, which tests/session/test_unit_totals.py asks for
 NEVER += "measure_total measure_total_of clipped_totals clipped_totals_of unit_adds amount_cut "
 NEVER += "amount_hidden amount_unpublished amount_cells_one amount_cells_many"
@@ -201,7 +208,7 @@ FACTS = {
     },
     **{
         f"promise_{one}": lambda case, one=one: kind(case) == one
-        for one in ("pure", "approximate", "concentrated")
+        for one in ("pure", "approximate", "concentrated", "gaussian")
     },
     **{
         one: lambda case, one=one: case["noise"] == one
@@ -287,7 +294,7 @@ ALWAYS = {
 # tests/mechanisms, session and spec see.
 ELSEWHERE = re.compile(
     r"null_cell|outside_cell|(be|fit|further|series|st|js|col|h|s|book|f|by|kind|fate|how|name|meta|title|unit|aware|stated|regime|in_tables|tables|answers|largest|exact|error_ratio|done)_\w+"
-    r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian_cost|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
+    r"|and|of_(one|many|share)|pure|approximate|concentrated|gaussian(_cost)?|over_10_300|rule|measure|interval(_aware|_smoothed)?|alt(_left_out)?|more_attributes"
     r"|mark_seeded|written_on|what(_nothing|_made)?|counts|sums_of|protects(_\w+)?|error_ratio|budget"
     r"|find|index_(alone|cut)|leaves_out_none|share_of_rows|meta|show_table|rows_\w+|not_drawn|up_to|without|searched|computed(_aware)?|no_receipt"
     r"|cite_(row|unit_one|unit_many)|points|this_language|in_total|quoted|survey(_\w+)?|flags?(_\w+)?|(rule|index|limit|exact_intro)_(survey|standard_error|cv|variance_model|design_effect)|statement_noise_only"
@@ -397,5 +404,5 @@ def test_plan_warning_and_release_sentence_use_one_noise(run):
         done = run.done("release", "case.toml", "--out", f"out-{place}", "--seed", 1, "--no-cache")
         idle.append("makes nothing cheaper" in done.err)
         assert idle[-1] == ("need less noise" not in done.out + done.err), budget
-        assert "delta beside epsilon" not in done.err or budget == PURE
+        assert ("state a budget for Gaussian noise" in done.err) == (budget == PURE), budget
     assert idle == [True, True, False, False]

@@ -9,6 +9,7 @@ import pytest
 import leastnoise as ln
 from leastnoise._families import partition_groups
 from leastnoise._release import list_file_notices, load_catalogue
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 from leastnoise._trusted.linop import dense
 
@@ -163,7 +164,7 @@ def test_public_counts_stay_at_the_finest_level(public, keys):
     listed = ", ".join(f"'{each}'" for each in PLACES)
     text = PUBLIC.replace("PLACES", listed).replace("PUBLIC", public)
     spec = parse_spec(text.replace("COUNTS", str(counts)), Path())
-    plan = spec.plan(spec.search())
+    plan = plan_spec(spec)
     release = ln.release(plan, people(), seed=3, options=OPTIONS)
     for column in ("non_negative", "integer"):
         fine, kreis, land = (

@@ -8,6 +8,7 @@ import pytest
 
 import leastnoise as ln
 from leastnoise._release import load_catalogue
+from leastnoise._session import plan_spec
 from leastnoise._spec import parse_spec
 
 GENERATOR = np.random.default_rng(1)
@@ -93,7 +94,7 @@ QUANTILES = "[[workload]]\nquantiles = { of = 'income', at = ['0.5'] }\n"
 def test_medians_of_sql_count_values_beyond_the_bounds(sql):
     parts = f'[[workload]]\nsql = "{sql}"\n'
     spec = parse_spec(SPEC.format(outside="", parts=parts), Path())
-    release = ln.release(spec.plan(spec.search()), ROWS, seed=1)
+    release = ln.release(plan_spec(spec), ROWS, seed=1)
     assert abs(float(release.statistics[0].values.reshape(-1)[0]) - np.median(VALUES)) < 300
 
 
@@ -121,7 +122,7 @@ def test_quantiles_refuse_tables_that_drop_values(outside, table, first):
 def test_clipped_tables_stand_beside_quantiles():
     parts = QUANTILES + "[[workload]]\nmarginals = { ways = 2 }\n"
     spec = parse_spec(SPEC.format(outside="outside = 'clip'", parts=parts), Path())
-    release = ln.release(spec.plan(spec.search()), ROWS, seed=1)
+    release = ln.release(plan_spec(spec), ROWS, seed=1)
     assert abs(float(release.statistics[0].values.reshape(-1)[0]) - np.median(VALUES)) < 600
 
 

@@ -237,12 +237,12 @@ def test_cell_bound_without_laplace_gain_is_warned_about(tmp_path) -> None:
         )
     assert found[0] == []
     assert (
-        "cuts rows of counts of rows and sums. Leave it out, or give a budget for Gaussian noise: "
-        "rho, or delta beside epsilon." in found[1][0]
+        "drops rows from counts of rows and from sums. Remove it, or state a budget for Gaussian "
+        "noise: rho, or epsilon and delta." in found[1][0]
     )
     assert found[2] == [
         found[1][0].replace(
-            ", or give a budget for Gaussian noise: rho, or delta beside epsilon",
+            ", or state a budget for Gaussian noise: rho, or epsilon and delta",
             ": Gaussian noise would be larger here",
         )
     ]

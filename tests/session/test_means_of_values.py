@@ -105,7 +105,7 @@ def test_count_of_values_and_clipping_are_stated(tmp_path) -> None:
     )
     assert "rows without a value: add nothing to sums, and are left out of means" in repr(plan)
     assert "rows with a value of pay" in page
-    assert "rows without a value are in neither" in page
+    assert "Rows without a value are left out of both" in page
     german = load_catalogue("de").say("clipped_means", name="pay", low="1", high="2")
     assert german.startswith("In Mittelwerten und Summen von pay zählt ein Wert unter 1")
 

@@ -14,6 +14,7 @@ from leastnoise._session import outcome_from_json
 from leastnoise._trusted.check import InputError
 from leastnoise._trusted.table import Table
 from mechanisms.running import run, written
+from session.releasing import report
 
 STRATEGY = "selected_quantiles"
 SHARES = ["1/4", "1/2", "3/4"]
@@ -83,6 +84,8 @@ def test_selected_quantiles_are_read_from_a_directory_as_written(tmp_path: Path)
     again = ln.read_release(tmp_path / "out")
     first = release.statistics[0].frame()
     assert again.statistics[0].frame().equals(first)
+    sentence = "The values of quantiles were chosen privately from their groups"
+    assert sentence in report(tmp_path / "out")
 
 
 def test_forged_choices_are_refused() -> None:
