@@ -202,6 +202,36 @@ def test_a_late_delta_would_exceed_the_budget() -> None:
     assert worst <= float(D) * (1 + 1e-9)
 
 
+def test_a_budget_raised_on_the_way_is_kept() -> None:
+    """The adversary also chooses, by what was seen, whether the budget is raised."""
+    low = ApproxDP(E / 2, D)
+    menu = [
+        pure("1/12"),
+        pure("1/4"),
+        gaussian("1/8"),
+        gaussian("3/4"),
+        with_delta("1e-6", str(D)),
+        with_delta("1/8", "1/60"),
+    ]
+
+    def is_covered(charges: Sequence[Charge]) -> bool:
+        return is_within_budget(low, charges) or is_within_budget(BUDGET, charges)
+
+    assert best_delta(float(E), menu, is_covered, depth=3) <= float(D) * (1 + 1e-9)
+
+
+def test_a_raise_that_divides_charges_anew_would_exceed() -> None:
+    """With pure charges that are summed where their mu squared does not fit into the budget."""
+    high = ApproxDP(5, "1e-6")
+    tenth = pure_charge(Fraction(1, 5))
+    count = 5
+    rest = gaussian_mu_squared(5, "1e-6") - count * tenth.mu_squared
+    search = Charge(epsilon=Fraction(1, 10**6), delta=high.delta)
+    assert is_within_budget(high, [*[tenth] * count, gaussian_charge(rest)])
+    for budget in (WHOLE, high):
+        assert not is_within_budget(budget, [*[tenth] * count, search])
+
+
 # --- what is within a budget ----------------------------------------------------------------------
 
 
@@ -239,12 +269,12 @@ def test_pure_releases_alone_may_use_the_epsilon() -> None:
     assert not is_within_budget(WHOLE, [gaussian_charge(Fraction("0.05")), tenth])
 
 
-def test_a_large_pure_release_first_leaves_the_rest() -> None:
+def test_a_pure_release_is_never_summed_with_gaussian_ones() -> None:
     first = pure_charge(Fraction(9, 10))
-    rest = gaussian_mu_squared("0.1", "1e-6")
-    assert is_within_budget(WHOLE, [first, gaussian_charge(rest)])
-    assert not is_within_budget(WHOLE, [first, gaussian_charge(rest * Fraction(1001, 1000))])
-    assert not is_within_budget(WHOLE, [gaussian_charge(rest), first])
+    tiny = gaussian_charge(Fraction(1, 10**9))
+    assert not is_within_budget(WHOLE, [first, tiny])
+    assert not is_within_budget(WHOLE, [tiny, first])
+    assert left_of_budget(WHOLE, [first]) == Charge(epsilon=Fraction(1, 10))
 
 
 def test_releases_with_their_own_delta_come_first() -> None:
@@ -255,6 +285,8 @@ def test_releases_with_their_own_delta_come_first() -> None:
     assert left_of_budget(WHOLE, [search]).delta == Fraction(9, 10**7)
     assert left_of_budget(WHOLE, [rest]).delta == 0
     assert not is_within_budget(WHOLE, [search] * 11)
+    assert not is_within_budget(WHOLE, [pure_charge(Fraction(1, 10)), search])
+    assert not is_within_budget(ApproxDP(10**6, "0.9"), [search, rest, search])
 
 
 AMOUNTS = st.lists(
@@ -280,11 +312,59 @@ def test_what_is_left_can_be_paid_and_no_more(charges) -> None:
         WHOLE, [*charges, gaussian_charge(available.mu_squared * more + Fraction(1, 10**9))]
     )
     if available.epsilon:
-        almost = available.epsilon * (1 - Fraction(1, 10**9))
-        assert is_within_budget(WHOLE, [*charges, pure_charge(almost)])
+        assert is_within_budget(WHOLE, [*charges, pure_charge(available.epsilon)])
+    if available.delta:
+        pair = Charge(epsilon=available.epsilon, delta=available.delta)
+        assert is_within_budget(WHOLE, [*charges, pair])
     beyond = available.epsilon * more + Fraction(1, 10**9)
     assert not is_within_budget(WHOLE, [*charges, pure_charge(beyond)])
     assert spent_epsilon(WHOLE, charges) <= 1
+
+
+@pytest.mark.parametrize("count", range(1, 40, 3))
+def test_the_pure_amount_left_of_mu_is_payable(count: int) -> None:
+    """It was the largest epsilon that is mu-GDP, whose charge is rounded up above what is left."""
+    charges = [gaussian_charge(Fraction(count, 1000))]
+    available = left_of_budget(WHOLE, charges)
+    paid = pure_charge(available.epsilon)
+    assert is_within_budget(WHOLE, [*charges, paid])
+    assert available.mu_squared * (1 - Fraction(1, 10**9)) <= paid.mu_squared
+
+
+BUDGETS = st.builds(
+    ApproxDP,
+    st.fractions(min_value="1/20", max_value=2, max_denominator=100),
+    st.sampled_from(["1e-9", "1e-7", "3e-7", "1e-6", "1e-3", "1/4"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(AMOUNTS, BUDGETS, BUDGETS)
+def test_a_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
+    larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
+    for budget in (first, second):
+        if is_within_budget(budget, charges):
+            assert is_within_budget(larger, charges)
+            assert all(is_within_budget(budget, charges[:count]) for count in range(len(charges)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(AMOUNTS, st.randoms())
+def test_the_order_of_composed_charges_does_not_matter(charges, random) -> None:
+    composed = [amount for amount in charges if not amount.has_own_delta]
+    other_order = list(composed)
+    random.shuffle(other_order)
+    assert is_within_budget(WHOLE, composed) == is_within_budget(WHOLE, other_order)
+
+
+def test_spent_epsilon_counts_every_charge() -> None:
+    search = Charge(epsilon=Fraction(1, 5), delta=Fraction(5, 10**7))
+    hundredth = pure_charge(Fraction(1, 100))
+    assert spent_epsilon(WHOLE, [search]) == Fraction(1, 5)
+    assert spent_epsilon(WHOLE, [search, hundredth]) == Fraction(21, 100)
+    assert spent_epsilon(WHOLE, [hundredth, search]) is None
+    assert spent_epsilon(WHOLE, [pure_charge(Fraction(2))]) is None
+    assert spent_epsilon(WHOLE, []) == 0
 
 
 def test_sums_decide_in_other_definitions() -> None:

@@ -82,7 +82,7 @@ COLUMNS = "number, id, charge, cost, declared, plan_digest, output, description,
 SELECT = f"""SELECT {COLUMNS}, EXISTS (SELECT 1 FROM pending WHERE pending.id = entry.id)
     AND NOT EXISTS (SELECT 1 FROM step WHERE step.id = entry.id AND step.digest IS NULL) AS resumable FROM entry ORDER BY number"""  # noqa: S608 - a constant
 LONGEST_TEXT = 10_000
-LATE_DELTA = (
+_LATE_DELTA = (
     "An amount with a delta of its own was entered after other charges, so no budget is proved to "
     "cover this ledger and nothing more can be paid from it. Pay from a new ledger, whose budget "
     "adds to all that was spent here."
@@ -400,9 +400,11 @@ class Limit:
         return left_of_budget(self.budget, self.charges)
 
     @property
-    def is_closed(self) -> bool:
-        """Whether nothing more can be paid, whatever the budget (G4): see `LATE_DELTA`."""
-        return isinstance(self.budget, ApproxDP) and has_late_delta(self.charges)
+    def reason_closed(self) -> str:
+        """Why nothing more can be paid, whatever the budget (G4); "" if that is not so."""
+        if isinstance(self.budget, ApproxDP) and has_late_delta(self.charges):
+            return _LATE_DELTA
+        return ""
 
     def covers(self, request: Charge) -> bool:
         """Tell whether a release with this charge may be paid next."""
@@ -506,7 +508,7 @@ def check_not_below(content: Content, budget: Budget, share: str, period: str) -
         charges = charges_of(content, share, period, day)
         if not is_within_budget(budget, charges):
             if isinstance(budget, ApproxDP) and has_late_delta(charges):
-                raise BudgetError(f"{LATE_DELTA} Nothing was changed.")
+                raise BudgetError(f"{_LATE_DELTA} Nothing was changed.")
             raise BudgetError(
                 f"The budget must be at least what is spent, {spent_text(budget, total(charges))}; "
                 f"got {charge_text(budget, whole_budget(budget))}. Nothing was changed."
@@ -561,10 +563,7 @@ def _above_limit(dataset: str, limit: Limit, request: Charge) -> str:
     start = f"The release requests {requested}, but of {whole}{period} for {payer} {dataset!r}"
     if isinstance(budget, ApproxDP):
         only = "only " if is_anything_left else ""
-        if limit.is_closed:
-            advice = LATE_DELTA
-        else:
-            advice = _advice_in_mu(request, available)
+        advice = limit.reason_closed or _advice_in_mu(request, available)
         return f"{start} {only}{remaining} is left. Nothing was spent. {advice}"
     excess = charge_text(budget, missing(request, available))
     advice = "Make no further release of this data set"
