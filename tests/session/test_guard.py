@@ -1,6 +1,7 @@
 """The guard: what it costs, when it stops, how often it is wrong, and that its numbers are published."""
 
 import itertools
+import logging
 import math
 from fractions import Fraction
 
@@ -27,7 +28,6 @@ from leastnoise._session import (
     rows_to_see_columns,
     single_draw_bound,
 )
-from leastnoise._session._payments import payment_run
 from leastnoise._trusted.accounting import (
     GaussianCost,
     Noise,
@@ -217,15 +217,40 @@ def test_a_guard_that_a_new_ledger_cannot_follow_is_unpaid(tmp_path) -> None:
     assert not (tmp_path / "p.ledger").exists()
 
 
+class SpendAfterGuard(logging.Handler):
+    """Spends the rest of a ledger, as another process may, between a guard and its release."""
+
+    def __init__(self, book: ln.Ledger) -> None:
+        super().__init__()
+        self.book = book
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage().startswith("guard: about"):
+            self.book.add_spent(ln.PureDP(1))
+
+
 def test_a_refusal_after_a_paid_guard_says_what_was_paid(tmp_path) -> None:
     book = ln.Ledger.create(tmp_path / "people.ledger", "people", ln.Privacy(ln.PureDP(1)))
-    whole = PLAN.privacy.within(ln.PureDP(2))
-    with pytest.raises(
-        ln.PaidError, match=r"is left.* Its guard was paid \(epsilon = 0.1\)"
-    ) as told, payment_run(book, 1000, paid_before="Its guard was paid (epsilon = 0.1)."):
-        book.reserve(cost=PureCost(2), privacy=whole, plan_digest="ab", output="out")
-    assert "othing was spent" not in str(told.value)
-    assert told.value.state == "guard"
+    logger = logging.getLogger("leastnoise")
+    handler = SpendAfterGuard(book)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        with pytest.raises(ln.PaidError, match=r"Its guard was paid \(epsilon = 0.1\)") as caught:
+            ln.release(PLAN, RIGHT, ledger=book, options=TENTH)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert "othing was spent" not in str(caught.value)
+    assert caught.value.state == "guard"
+    assert isinstance(caught.value.cause, ln.BudgetError)
+    book.set_budget(ln.PureDP(2))
+    assert ln.release(PLAN, RIGHT, ledger=book, options=TENTH).private  # it uses the guard's counts
+    assert [str(entry.charge) for entry in book.entries() if entry.kind == "release"] == [
+        "epsilon = 0.1",
+        "epsilon = 0.9",
+    ]
 
 
 @both_relations

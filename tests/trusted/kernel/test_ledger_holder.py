@@ -18,10 +18,11 @@ from leastnoise._trusted.accounting import (
     PureDP,
     SeriesCost,
     gaussian_mu_squared,
+    is_within_budget,
+    largest_accepted,
     pure_mu_squared,
     share_limit,
 )
-from leastnoise._trusted.accounting._deltas import gaussian_delta
 from leastnoise._trusted.check import BudgetError, InputError, LedgerError
 from leastnoise._trusted.kernel import Ledger, _ledger
 from trusted.kernel.ledgers import ONE, take
@@ -91,10 +92,15 @@ def test_a_late_amount_with_delta_closes_the_ledger(tmp_path, part) -> None:
     ledger = Ledger.create(tmp_path / "a", "a", Privacy(whole))
     paid = gaussian_mu_squared(1, "1e-6") * Fraction(part)
     take(ledger, cost=GaussianCost(paid), declared=GDP(paid))
-    rest = whole.delta - gaussian_delta(1 - Fraction(1, 10**9), paid)
-    ledger.add_spent(ApproxDP("1e-9", rest * Fraction(999, 1000)))
+    tiny = Fraction(1, 10**9)
+    late = largest_accepted(
+        lambda delta: is_within_budget(
+            whole, [Charge(epsilon=tiny, delta=delta), Charge(mu_squared=paid)]
+        )
+    )
+    ledger.add_spent(ApproxDP(tiny, late))
     assert ledger.left() == Charge()
-    for epsilon in (Fraction(1, 10**9), Fraction(1, 2)):
+    for epsilon in (tiny, Fraction(1, 2)):
         with pytest.raises(BudgetError, match=r"entered after other charges.* Pay from a new"):
             take(ledger, epsilon)
     with pytest.raises(BudgetError, match=r"entered after other charges.* Nothing was changed"):
