@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from leastnoise._trusted.accounting import (
@@ -94,9 +94,9 @@ def test_epsilon_of_mu_squared_is_proved(delta) -> None:
 Release = tuple[np.ndarray, np.ndarray]
 
 
-def binned_gaussian(mu: float, bins: int = 40) -> Release:
+def binned_gaussian(mu: float, bins: int = 40, reach: float = 4) -> Release:
     """N(mu, 1) against N(0, 1), of which only the bin is seen: a function of the two."""
-    edges = np.linspace(-4, 4 + mu, bins - 1)
+    edges = np.linspace(-reach, reach + mu, bins - 1)
     under_p = np.diff([0.0, *[NORMAL.cdf(edge - mu) for edge in edges], 1.0])
     under_q = np.diff([0.0, *[NORMAL.cdf(edge) for edge in edges], 1.0])
     return under_p, np.log(under_p / under_q)
@@ -202,34 +202,27 @@ def test_a_late_delta_would_exceed_the_budget() -> None:
     assert worst <= float(D) * (1 + 1e-9)
 
 
-def test_a_budget_raised_on_the_way_is_kept() -> None:
-    """The adversary also chooses, by what was seen, whether the budget is raised."""
-    low = ApproxDP(E / 2, D)
+def test_a_raise_does_not_divide_charges_anew() -> None:
+    """The adversary also chooses, by what was seen, whether the budget is raised.
+
+    If pure charges too large for mu were summed, these would be summed within the first budget and
+    composed within the second, and the choice would have more than the delta of both.
+    """
+    first, raised = WHOLE, ApproxDP(3, "1e-6")
+    count = 4
+    part = pure_charge(Fraction(1, 5))
+    rest = gaussian_mu_squared(3, "1e-6") - count * part.mu_squared
     menu = [
-        pure("1/12"),
-        pure("1/4"),
-        gaussian("1/8"),
-        gaussian("3/4"),
-        with_delta("1e-6", str(D)),
-        with_delta("1/8", "1/60"),
+        (part, randomised_response(0.2)),
+        (gaussian_charge(rest), binned_gaussian(math.sqrt(rest), bins=300, reach=7)),
+        (Charge(epsilon=Fraction(1, 10**6), delta=first.delta), randomised_response(1e-6, 1e-6)),
     ]
+    assert is_within_budget(raised, [*[part] * count, gaussian_charge(rest)])
 
     def is_covered(charges: Sequence[Charge]) -> bool:
-        return is_within_budget(low, charges) or is_within_budget(BUDGET, charges)
+        return is_within_budget(first, charges) or is_within_budget(raised, charges)
 
-    assert best_delta(float(E), menu, is_covered, depth=3) <= float(D) * (1 + 1e-9)
-
-
-def test_a_raise_that_divides_charges_anew_would_exceed() -> None:
-    """With pure charges that are summed where their mu squared does not fit into the budget."""
-    high = ApproxDP(5, "1e-6")
-    tenth = pure_charge(Fraction(1, 5))
-    count = 5
-    rest = gaussian_mu_squared(5, "1e-6") - count * tenth.mu_squared
-    search = Charge(epsilon=Fraction(1, 10**6), delta=high.delta)
-    assert is_within_budget(high, [*[tenth] * count, gaussian_charge(rest)])
-    for budget in (WHOLE, high):
-        assert not is_within_budget(budget, [*[tenth] * count, search])
+    assert best_delta(3.0, menu, is_covered, depth=count + 1) <= 1e-6 * (1 + 1e-9)
 
 
 # --- what is within a budget ----------------------------------------------------------------------
@@ -340,6 +333,11 @@ BUDGETS = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(AMOUNTS, BUDGETS, BUDGETS)
+@example(
+    [*[pure_charge(Fraction(1, 5))] * 3, Charge(epsilon=Fraction(1, 10), delta=Fraction(1, 10**7))],
+    ApproxDP(1, "1e-6"),
+    ApproxDP(3, "1e-6"),
+)
 def test_a_larger_budget_covers_all_that_a_smaller_one_covers(charges, first, second) -> None:
     larger = ApproxDP(max(first.epsilon, second.epsilon), max(first.delta, second.delta))
     for budget in (first, second):
